@@ -1,0 +1,219 @@
+"""Raw columns become the one event schema, or name the row that cannot."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import polars as pl
+
+from model.errors import EventSourceError
+
+EVENT_SCHEMA = pl.Schema(
+    {
+        "user_id": pl.String(),
+        "item_id": pl.String(),
+        "timestamp": pl.Datetime("us", "UTC"),
+        "action": pl.String(),
+        "value": pl.Float64(),
+    }
+)
+ITEM_SCHEMA = pl.Schema(
+    {"item_id": pl.String(), "title": pl.String(), "categories": pl.List(pl.String())}
+)
+
+DEFAULT_ACTION = "event"
+
+_INSTANT = EVENT_SCHEMA["timestamp"]
+
+# Years 1 to 9999, what a Python datetime can hold. Milliseconds mistaken for seconds land far
+# outside, at least if they were taken after 1978.
+_EARLIEST_SECOND = -62_135_596_800
+_LATEST_SECOND = 253_402_300_799
+
+_DATE_AND_TIME = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?"
+_RFC_3339 = _DATE_AND_TIME + r"([Zz]|[+-]\d{2}:?\d{2})$"
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table as it was found, and how to point at its rows.
+
+    Attributes:
+        name: what an error calls the table: a file path, or a database address without password.
+        frame: the columns as they were found.
+        place: where a data row (0-based) stands in the source, for a person: "row 3", "line 4".
+    """
+
+    name: str
+    frame: pl.DataFrame
+    place: Callable[[int], str]
+
+
+def event_columns(table: RawTable) -> pl.DataFrame:
+    """The events of a table in `EVENT_SCHEMA`, in the table's order.
+
+    Raises:
+        EventSourceError: if a column is missing or a value cannot be what its column says.
+    """
+    _require(table, "user_id", "item_id", "timestamp")
+    columns = [
+        _ids(table, "user_id"),
+        _ids(table, "item_id"),
+        _instants(table, "timestamp"),
+        _texts(table, "action").replace("", None).fill_null(DEFAULT_ACTION),
+        _numbers(table, "value"),
+    ]
+    return pl.DataFrame(columns, schema=EVENT_SCHEMA)
+
+
+def item_columns(table: RawTable) -> pl.DataFrame:
+    """The items of a table in `ITEM_SCHEMA`, in the table's order.
+
+    Raises:
+        EventSourceError: if `item_id` is missing, an id is unusable, or an item appears twice.
+    """
+    _require(table, "item_id")
+    item_ids = _ids(table, "item_id")
+    is_repeat = ~item_ids.is_first_distinct()
+    _refuse_first(table, item_ids, is_repeat, "an item is listed once", "drop the repeat")
+    columns = [item_ids, _texts(table, "title"), _categories(table, "categories")]
+    return pl.DataFrame(columns, schema=ITEM_SCHEMA)
+
+
+def _require(table: RawTable, *names: str) -> None:
+    for name in names:
+        if name not in table.frame.columns:
+            present = ", ".join(table.frame.columns) or "none"
+            raise EventSourceError(
+                f"{table.name}: a column {name!r} is required, but the columns are: {present}; "
+                "add it, or rename the one that holds it"
+            )
+
+
+def _refuse_first(
+    table: RawTable, raw: pl.Series, is_bad: pl.Series, rule: str, remedy: str
+) -> None:
+    if is_bad.any():
+        row = is_bad.to_list().index(True)
+        raise EventSourceError(
+            f"{table.name}, {table.place(row)}, column {raw.name!r}: {rule}, but got {raw[row]!r}; "
+            f"{remedy}"
+        )
+
+
+def _ids(table: RawTable, column: str) -> pl.Series:
+    raw = table.frame[column]
+    if not (_is_text(raw) or raw.dtype.is_integer()):
+        rule = "an id is text or a whole number"
+        _refuse_first(table, raw, raw.is_not_null(), rule, "convert the column to text")
+    ids = raw.cast(pl.String)
+    is_bad = ids.is_null() | (ids == "")
+    _refuse_first(table, raw, is_bad, "an id must not be empty", "fill it in or drop the row")
+    return ids
+
+
+def _instants(table: RawTable, column: str) -> pl.Series:
+    raw = table.frame[column]
+    if isinstance(raw.dtype, pl.Datetime) and raw.dtype.time_zone is not None:
+        instants = _from_datetimes(raw, raw.dtype.time_unit)
+        raw = raw.to_physical()  # what is out of range has no other form an error could show
+    elif raw.dtype.is_numeric():
+        instants = _from_seconds(raw.cast(pl.Float64))
+    elif _is_text(raw):
+        texts = raw.cast(pl.String)
+        seconds = _from_seconds(texts.cast(pl.Float64, strict=False))
+        instants = seconds.fill_null(_from_rfc_3339(texts)) if seconds.has_nulls() else seconds
+    else:
+        instants = pl.Series(column, [None] * len(raw), dtype=_INSTANT)
+    is_bad = instants.is_null()
+    if is_bad.any():
+        _refuse_first(table, raw, is_bad, *_what_a_time_lacks(raw.filter(is_bad)[0]))
+    return instants
+
+
+def _from_datetimes(moments: pl.Series, unit: Literal["ms", "us", "ns"]) -> pl.Series:
+    ticks_per_second = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+    ticks = moments.to_physical()
+    inside = ticks.set(~_is_representable(ticks // ticks_per_second), None)
+    in_unit = inside.cast(pl.Datetime(unit, "UTC"))
+    return in_unit.dt.cast_time_unit("us")
+
+
+def _from_seconds(seconds: pl.Series) -> pl.Series:
+    inside = seconds.set(~_is_representable(seconds), None)
+    # Rounded apart from the whole seconds, the fraction is exact to the microsecond until 2242.
+    whole = inside.floor()
+    fraction = ((inside - whole) * 1e6).round()
+    return (whole.cast(pl.Int64) * 1_000_000 + fraction.cast(pl.Int64)).cast(_INSTANT)
+
+
+def _from_rfc_3339(texts: pl.Series) -> pl.Series:
+    regular = (
+        texts.set(~texts.str.contains(_RFC_3339), None)
+        .str.replace(r"[Zz]$", "+00:00")
+        .str.replace(r"[Tt]", " ")
+    )
+    found = regular.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%:z", time_unit="us", strict=False)
+    return found.set(~_is_representable(found.dt.epoch("s")), None)
+
+
+def _is_representable(seconds: pl.Series) -> pl.Series:
+    return seconds.is_between(_EARLIEST_SECOND, _LATEST_SECOND)
+
+
+def _what_a_time_lacks(value: object) -> tuple[str, str]:
+    """The rule that a refused timestamp breaks, and the remedy."""
+    if value is None:
+        return "an event needs an instant", "fill it in or drop the row"
+    is_naive_text = isinstance(value, str) and re.match(_DATE_AND_TIME + "$", value)
+    if is_naive_text or isinstance(value, datetime):
+        return "an instant needs an offset from UTC", "add one, such as Z or +02:00"
+    if _is_number(value):
+        rule = "an instant must be finite and within the years 1 to 9999"
+        return rule, "check the unit: epoch times are in seconds"
+    rule = "an instant is RFC 3339 with an offset, or epoch seconds, in the years 1 to 9999"
+    return rule, "write it like 2026-01-31T09:30:00Z or 1769851800"
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _texts(table: RawTable, column: str) -> pl.Series:
+    if column not in table.frame.columns:
+        return pl.Series(column, [None] * len(table.frame), dtype=pl.String)
+    return table.frame[column].cast(pl.String)
+
+
+def _numbers(table: RawTable, column: str) -> pl.Series:
+    if column not in table.frame.columns:
+        return pl.Series(column, [None] * len(table.frame), dtype=pl.Float64)
+    raw = table.frame[column]
+    numbers = raw.cast(pl.Float64, strict=False)
+    is_bad = raw.is_not_null() & ~numbers.is_finite().fill_null(value=False)
+    rule = "a value is a finite number"
+    _refuse_first(table, raw, is_bad, rule, "correct it, or leave it empty")
+    return numbers
+
+
+def _categories(table: RawTable, column: str) -> pl.Series:
+    if column not in table.frame.columns:
+        return pl.Series(column, [[]] * len(table.frame), dtype=ITEM_SCHEMA[column])
+    raw = table.frame[column]
+    if _is_text(raw):
+        raw = raw.cast(pl.String).replace("", None).str.split("|")
+    elif not isinstance(raw.dtype, pl.List):
+        rule = "categories are a list of texts, or one text joined by |"
+        _refuse_first(table, raw, raw.is_not_null(), rule, "convert the column")
+    nothing = pl.Series([[]], dtype=ITEM_SCHEMA[column])
+    return raw.cast(ITEM_SCHEMA[column]).fill_null(nothing)
+
+
+def _is_text(column: pl.Series) -> bool:
+    return column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)
