@@ -14,7 +14,7 @@ PADDING_ROW = 0
 
 @dataclass(frozen=True)
 class Catalog:
-    """The items a model knows. Row 0 is padding; the item at position `p` of `item_ids` is row `p + 1`.
+    """The items a model knows. Row 0 is padding; `item_ids[p]` is row `p + 1`.
 
     Attributes:
         item_ids: distinct ids.
@@ -39,7 +39,9 @@ class Catalog:
             "recent_popularity": len(self.recent_popularity),
         }
         if len(set(lengths.values())) != 1:
-            raise ValueError(f"every column of a catalogue needs the same length, however: {lengths}")
+            raise ValueError(
+                f"every column of a catalogue needs the same length, however: {lengths}"
+            )
         if len(self._rows) != len(self.item_ids):
             raise ValueError("item ids of a catalogue must be distinct; drop the repeated ones")
 
@@ -98,6 +100,6 @@ class Catalog:
 
     @cached_property
     def rows_by_popularity(self) -> NDArray[np.int64]:
-        """All rows, the most popular of the last seven days first, all-time counts breaking ties."""
+        """All rows, most popular in the last seven days first, all-time counts breaking ties."""
         order = np.lexsort((-self.popularity, -self.recent_popularity))
         return order.astype(np.int64) + 1

@@ -31,7 +31,9 @@ def from_datetime(moment: datetime) -> int:
         ValueError: if `moment` carries no offset from UTC.
     """
     if moment.tzinfo is None:
-        raise ValueError(f"an instant needs an offset from UTC, but got {moment.isoformat()}; add one")
+        raise ValueError(
+            f"an instant needs an offset from UTC, but got {moment.isoformat()}; add one"
+        )
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

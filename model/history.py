@@ -62,7 +62,7 @@ class Query:
         user_id: str | None = None,
         query_time_withheld: bool = False,
     ) -> "Query":
-        """The query over whatever had happened by `query_time`: sorts, and leaves later events out."""
+        """The query over what had happened by `query_time`: sorts, and leaves later events out."""
         past = sorted((event for event in events if event.at <= query_time), key=_instant)
         return cls(tuple(past), query_time, user_id, query_time_withheld)
 

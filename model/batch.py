@@ -1,0 +1,133 @@
+"""Histories as tensors: the one shape that training and serving share."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.catalog import Catalog
+from model.clock import days_between
+from model.errors import EmptyHistoryError
+from model.history import Event, Query
+
+
+class SequenceBatch(NamedTuple):
+    """Histories side by side, padded on the right, with the instant each position is asked about.
+
+    Attributes:
+        rows: catalogue rows, 0 = padding.
+        actions: rows of the action table, 0 = none or unknown.
+        times: days since the first event of the same history.
+        query_times: days since the first event, one per position: in training the next event's
+            time, in serving only the last position's counts.
+        query_given: false where the model must answer without knowing the query time; the
+            position's `query_times` then repeats its own event's time.
+        lengths: events per history.
+    """
+
+    rows: Int64[Tensor, "batch len"]
+    actions: Int64[Tensor, "batch len"]
+    times: Float64[Tensor, "batch len"]
+    query_times: Float64[Tensor, "batch len"]
+    query_given: Bool[Tensor, "batch len"]
+    lengths: Int64[Tensor, " batch"]
+
+    def to(self, device: torch.device) -> "SequenceBatch":
+        """The same batch on another device."""
+        return SequenceBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
+
+    def withhold(self, positions: Bool[Tensor, "batch len"]) -> "SequenceBatch":
+        """The same batch with the query times of these positions kept from the model."""
+        return self._replace(
+            query_times=torch.where(positions, self.times, self.query_times),
+            query_given=self.query_given & ~positions,
+        )
+
+
+class KnownHistory(NamedTuple):
+    """The part of a query's history that a catalogue knows, as rows.
+
+    Attributes:
+        events: the events kept, oldest first.
+        rows: their catalogue rows.
+        actions: their action rows.
+        unknown_item_ids: ids left out because the catalogue lacks them, distinct, in order.
+        truncated: whether older known events were left out because of `max_history`.
+    """
+
+    events: tuple[Event, ...]
+    rows: NDArray[np.int64]
+    actions: NDArray[np.int64]
+    unknown_item_ids: tuple[str, ...]
+    truncated: bool
+
+
+def look_up(
+    query: Query, catalog: Catalog, action_rows: dict[str, int], *, max_history: int
+) -> KnownHistory:
+    """Keep the most recent `max_history` events whose items the catalogue holds."""
+    known: list[Event] = []
+    rows: list[int] = []
+    unknown: dict[str, None] = {}
+    for event in query.history:
+        row = catalog.find(event.item_id)
+        if row is None:
+            unknown[event.item_id] = None
+        else:
+            known.append(event)
+            rows.append(row)
+    kept = known[-max_history:]
+    actions = [action_rows.get(event.action, 0) if event.action else 0 for event in kept]
+    return KnownHistory(
+        events=tuple(kept),
+        rows=np.array(rows[-max_history:], dtype=np.int64),
+        actions=np.array(actions, dtype=np.int64),
+        unknown_item_ids=tuple(unknown),
+        truncated=len(known) > max_history,
+    )
+
+
+def collate(
+    histories: Sequence[KnownHistory],
+    query_times: Sequence[int],
+    withheld: Sequence[bool] | None = None,
+) -> SequenceBatch:
+    """Lay histories side by side, each asked about at its own query time (epoch microseconds).
+
+    Raises:
+        EmptyHistoryError: if a history holds no known event.
+    """
+    empty = [position for position, history in enumerate(histories) if not history.events]
+    if empty:
+        raise EmptyHistoryError(
+            f"every history needs an event the catalogue knows, but number {empty[0]} of "
+            f"{len(histories)} has none; answer it from popularity"
+        )
+    lengths = [len(history.events) for history in histories]
+    shape = (len(histories), max(lengths))
+    rows, actions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    times, asked = np.zeros(shape), np.zeros(shape)
+    given = np.ones(shape, dtype=np.bool_)
+    for number, (history, query_time) in enumerate(zip(histories, query_times, strict=True)):
+        length = lengths[number]
+        instants = np.array([event.at for event in history.events] + [query_time], dtype=np.int64)
+        days = days_between(int(instants[0]), instants)
+        rows[number, :length] = history.rows
+        actions[number, :length] = history.actions
+        times[number, :length] = days[:-1]
+        asked[number, :length] = days[1:]
+        if withheld is not None and withheld[number]:
+            asked[number, length - 1] = days[-2]
+            given[number, length - 1] = False
+    return SequenceBatch(
+        rows=torch.from_numpy(rows),
+        actions=torch.from_numpy(actions),
+        times=torch.from_numpy(times),
+        query_times=torch.from_numpy(asked),
+        query_given=torch.from_numpy(given),
+        lengths=torch.tensor(lengths, dtype=torch.int64),
+    )

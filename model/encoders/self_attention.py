@@ -1,0 +1,297 @@
+"""The time-aware self-attention encoder: the system's own."""
+
+from typing import Literal, NamedTuple, final
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor, nn
+
+from model.batch import SequenceBatch
+from model.config import Config
+from model.interfaces import Encoded, SequenceEncoder, States, TimeEncoding
+from model.layers.feed_forward import FeedForward
+from model.layers.fourier_basis import Phasor, ReadOut, phasor, rotate
+from model.layers.repeat_pointer import RepeatPointer
+from model.layers.time_aware_attention import KeyValues, TimeAwareAttention
+from model.time_encodings import TimeEncodingConfig
+from model.time_encodings.mercer import MercerConfig
+
+
+class SelfAttentionConfig(Config):
+    """Blocks of causal self-attention over events and the intervals to the query time."""
+
+    kind: Literal["self_attention"] = "self_attention"
+    dim: PositiveInt = 64
+    heads: PositiveInt = 2
+    layers: PositiveInt = 2
+    feed_forward: PositiveInt = 128
+    """Hidden width of the position-wise half of a block."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    max_history: PositiveInt = 200
+    """Events read of a history, the most recent ones."""
+    position_table: bool = True
+    """Add a learned vector per position, counted from the oldest event read."""
+    repeats: bool = False
+    """Let the history's own items be pointed at, for data where people come back to them."""
+    actions: NonNegativeInt = 0
+    """Known actions; 0 reads none."""
+    time_encoding: TimeEncodingConfig = MercerConfig()
+
+    def build(self) -> "SelfAttention":
+        """The module this describes."""
+        return SelfAttention(
+            **self.model_dump(exclude={"kind", "time_encoding"}),
+            time_encoding=self.time_encoding.build(),
+        )
+
+
+class TimeView(NamedTuple):
+    """The trigonometry of a batch, worked out once and shared by all blocks."""
+
+    events: Phasor
+    asked: Phasor
+    read_out: ReadOut
+
+    def at(self, positions: Int64[Tensor, " batch"]) -> "TimeView":
+        """The same events, asked about at one position of each history."""
+        return self._replace(asked=Phasor(*(_at(part, positions) for part in self.asked)))
+
+
+@final
+class Block(nn.Module):
+    """Attention, then a position-wise transform, each normalised before and added after."""
+
+    def __init__(
+        self, *, dim: int, heads: int, feed_forward: int, dropout: float, time_dim: int
+    ) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(dim)
+        self.attention = TimeAwareAttention(dim=dim, heads=heads, time_dim=time_dim)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, states: Tensor, events: Phasor, read_out: ReadOut) -> KeyValues:
+        """What later queries of this block will read of these positions."""
+        return self.attention.remember(self.attention_norm(states), events, read_out)
+
+    def read(
+        self,
+        states: Tensor,
+        memory: KeyValues,
+        view: TimeView,
+        *,
+        is_causal: bool = False,
+        visible: Tensor | None = None,
+        weights_wanted: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The block's states at the positions of `states`, and its weights where wanted."""
+        attended = self.attention.read(
+            self.attention_norm(states),
+            memory,
+            view.asked,
+            view.read_out,
+            is_causal=is_causal,
+            visible=visible,
+            weights_wanted=weights_wanted,
+        )
+        states = states + self.dropout(attended.states)
+        transformed = self.feed_forward(self.feed_forward_norm(states))
+        return states + self.dropout(transformed), attended.weights
+
+
+@final
+class SelfAttention(SequenceEncoder):
+    """Reads events and how long before the query time each happened; attends over both.
+
+    Every position is asked about its own query time, so training supervises all of them in one
+    causal pass, and reading position i equals encoding the first i events. The state of a position
+    also holds the interval from its event to its query time.
+
+    Shape: items (batch, len, dim) -> user (batch, dim)
+
+    Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018).
+    DIFFERS(paper): blocks normalise before attending; the query reads the interval since the last
+        event as a sum rather than through an MLP; attention weights are not dropped out.
+    DIFFERS(code): lags are to each position's own target time, where the code trains on prefixes.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        heads: int,
+        layers: int,
+        feed_forward: int,
+        dropout: float,
+        max_history: int,
+        position_table: bool,
+        repeats: bool,
+        actions: int,
+        time_encoding: TimeEncoding,
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.max_history = max_history
+        self.time_encoding = time_encoding
+        self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
+        self.positions = nn.Embedding(max_history, dim) if position_table else None
+        self.since_last = nn.Linear(time_encoding.dim, dim, bias=False)
+        self.withheld = nn.Parameter(torch.zeros(dim))
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(
+            Block(
+                dim=dim,
+                heads=heads,
+                feed_forward=feed_forward,
+                dropout=dropout,
+                time_dim=time_encoding.dim,
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(dim)
+        self.pointer = RepeatPointer(dim=dim, time_dim=time_encoding.dim) if repeats else None
+        for table in (self.actions, self.positions):
+            if table is not None:
+                nn.init.normal_(table.weight, std=dim**-0.5)
+
+    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
+        """User vectors at every position; what follows a position never reaches it."""
+        view = self._view(batch)
+        content = self._content(batch, items)
+        states = content + self._since_last(view, batch.query_given)
+        for block in self.blocks:
+            states = _read_all(block, states, view)
+        users: Tensor = self.norm(states)
+        return States(users, self._point(users, content, view))
+
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
+        """User vectors at the last event of each history, with the last block's weights there."""
+        view = self._view(batch)
+        content = self._content(batch, items)
+        states = content + self._since_last(view, batch.query_given)
+        *earlier, final_block = self.blocks
+        for block in earlier:
+            states = _read_all(block, states, view)
+        memory = final_block.remember(states, view.events, view.read_out)
+        last = batch.lengths - 1
+        asked = view.at(last)
+        state, weights = final_block.read(
+            _at(states, last), memory, asked, visible=_real(batch), weights_wanted=True
+        )
+        users: Tensor = self.norm(state)
+        repeats = self._point(users, content, asked)
+        return Encoded(
+            user=users.squeeze(1),
+            attention=weights.squeeze(2),
+            repeats=None if repeats is None else repeats.squeeze(1),
+        )
+
+    def sweep(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "1 len dim"],
+        query_times: Float64[Tensor, " query_times"],
+    ) -> Encoded:
+        """One history asked about many instants: only its last position is worked out for each."""
+        count, length = len(query_times), batch.rows.shape[1]
+        content = self._content(batch, items)
+        view = self._view(batch)
+        asked = self._phasor(
+            query_times[:, None]
+            if self.time_encoding.reads == "time"
+            else _ticks(batch)[:, -1:] + 1
+        )
+        asked = Phasor(*(part.expand(count, -1, -1) for part in asked))
+        prefix_view = TimeView(
+            Phasor(*(part[:, :-1] for part in view.events)),
+            Phasor(*(part[:, :-1] for part in view.asked)),
+            view.read_out,
+        )
+        last_event = Phasor(*(part[:, -1:].expand(count, -1, -1) for part in view.events))
+        last_view = TimeView(last_event, asked, view.read_out)
+        given = batch.query_given
+        prefix = content[:, :-1] + self._since_last(prefix_view, given[:, :-1])
+        state = content[:, -1:] + self._since_last(last_view, given[:, -1:])
+        for block in self.blocks:
+            before = block.remember(prefix, prefix_view.events, view.read_out)
+            own = block.remember(state, last_event, view.read_out)
+            memory = KeyValues(
+                *(
+                    torch.cat((shared.expand(count, -1, -1, -1), last), dim=2)
+                    for shared, last in zip(before, own, strict=True)
+                )
+            )
+            if length > 1:
+                prefix, _ = block.read(prefix, before, prefix_view, is_causal=True)
+            state, weights = block.read(state, memory, last_view, weights_wanted=True)
+        users: Tensor = self.norm(state)
+        repeats = self._point(users, content.expand(count, -1, -1), view._replace(asked=asked))
+        return Encoded(
+            user=users.squeeze(1),
+            attention=weights.squeeze(2),
+            repeats=None if repeats is None else repeats.squeeze(1),
+        )
+
+    def _content(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+        content = items
+        if self.actions is not None:
+            content = content + self.actions(batch.actions)
+        if self.positions is not None:
+            content = content + self.positions.weight[: items.shape[1]]
+        dropped: Tensor = self.dropout(content)
+        return dropped
+
+    def _since_last(self, view: TimeView, given: Tensor) -> Tensor:
+        """What a position knows of the interval from its own event to its query time."""
+        interval = rotate(view.events.stacked(), view.asked)
+        weight = self.since_last.weight @ view.read_out.weight
+        told = interval @ weight.T + self.since_last(view.read_out.offset)
+        return torch.where(given.unsqueeze(-1), told, self.withheld)
+
+    def _view(self, batch: SequenceBatch) -> TimeView:
+        if self.time_encoding.reads == "time":
+            times, asked = batch.times, batch.query_times
+        else:
+            times = _ticks(batch)
+            asked = times + 1
+        return TimeView(self._phasor(times), self._phasor(asked), self.time_encoding.read_out())
+
+    def _phasor(self, times: Tensor) -> Phasor:
+        return phasor(times, self.time_encoding.frequencies())
+
+    def _point(self, users: Tensor, content: Tensor, view: TimeView) -> Tensor | None:
+        if self.pointer is None:
+            return None
+        keys = self.pointer.remember(content, view.events, view.read_out)
+        pointed: Tensor = self.pointer(users, keys, view.asked, view.read_out)
+        return pointed
+
+
+def _read_all(block: nn.Module, states: Tensor, view: TimeView) -> Tensor:
+    """One block over every position, each seeing itself and what came before."""
+    memory = block.remember(states, view.events, view.read_out)
+    read, _ = block.read(states, memory, view, is_causal=True)
+    return read
+
+
+def _at(states: Tensor, positions: Tensor) -> Tensor:
+    """batch, len, dim -> batch, 1, dim: one position of each history."""
+    return states[torch.arange(len(states), device=states.device), positions].unsqueeze(1)
+
+
+def _real(batch: SequenceBatch) -> Tensor | None:
+    """Which positions hold events, as batch, 1, len; None where all do."""
+    length = batch.rows.shape[1]
+    if bool((batch.lengths == length).all()):
+        return None
+    places = torch.arange(length, device=batch.rows.device)
+    return (places < batch.lengths[:, None]).unsqueeze(1)
+
+
+def _ticks(batch: SequenceBatch) -> Tensor:
+    """A clock that ticks once per event."""
+    return torch.arange(
+        batch.rows.shape[1], dtype=torch.float64, device=batch.rows.device
+    ).unsqueeze(0)

@@ -1,0 +1,46 @@
+"""Pointing back at the history, for people who return to the same items."""
+
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from model.layers.fourier_basis import Phasor, ReadOut
+from model.layers.time_aware_attention import TimeAwareMatch
+
+
+@final
+class RepeatPointer(nn.Module):
+    """How much each past event speaks for meeting its own item again at the query time.
+
+    An item's unnormalised mass is `exp(user . item) + sum over its events of exp(pointer)`: the
+    softmax over the catalogue gains one candidate per past event, and events of one item add up.
+    The pointer reads the event, its age and the user's state, so it can learn how often someone
+    comes back and after how long.
+
+    Paper: the pointer network of Vinyals et al. 2015 and the repeat mode of RepeatNet (Ren et al.
+        2019), as one softmax over both vocabularies, with the time-aware match for the pointer.
+    """
+
+    def __init__(self, *, dim: int, time_dim: int) -> None:
+        super().__init__()
+        self.match = TimeAwareMatch(dim=dim, heads=1, time_dim=time_dim)
+        self.bias = nn.Parameter(torch.tensor(0.0))
+
+    def remember(
+        self, contents: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+    ) -> Float[Tensor, "batch 1 len width"]:
+        """The keys of the events that can be pointed at."""
+        return self.match.keys(contents, events, read_out)
+
+    def forward(
+        self,
+        users: Float[Tensor, "batch queries dim"],
+        keys: Float[Tensor, "batch 1 len width"],
+        asked: Phasor,
+        read_out: ReadOut,
+    ) -> Float[Tensor, "batch queries len"]:
+        """The log-mass each query position gives to each event's item; nothing is masked."""
+        queries = self.match.queries(users, asked, read_out)
+        return (queries @ keys.transpose(-1, -2)).squeeze(1) + self.bias

@@ -1,0 +1,163 @@
+"""Self-attention whose keys and values hold the interval to the query time, at no pairwise cost."""
+
+from typing import NamedTuple, final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from model.layers.fourier_basis import Phasor, ReadOut, rotate
+
+
+class KeyValues(NamedTuple):
+    """What a query reads of each event: content first, then the basis at the event's own time.
+
+    Nothing here depends on a query time, which is why one history can be asked about many.
+    """
+
+    keys: Float[Tensor, "batch heads len width"]
+    values: Float[Tensor, "batch heads len width"]
+
+
+class Attended(NamedTuple):
+    """The answer at each query position, and the weights where they were asked for."""
+
+    states: Float[Tensor, "batch queries dim"]
+    weights: Float[Tensor, "batch heads queries len"] | None
+
+
+@final
+class TimeAwareMatch(nn.Module):
+    """How well an event and its age match what a position looks for.
+
+    The key of event i for a query at `T_q` is `K_qi = W z_i + U phi(T_q - t_i)`. With the read-out
+    `phi = C b + o` of the encoding, the match is
+
+        q . K_qi = q . (W z_i + U o)  +  (R(T_q) C' U' q) . b(t_i)
+
+    so keys are `[W z_i + U o, b(t_i)]`, which depend on the event alone, queries are
+    `[q, R(T_q) C' U' q]`, which depend on the query time alone, and one product gives the match.
+
+    Paper: Xu et al. 2019, section 6: keys are `[Z, phi(T - t)]` times one matrix `[W, U]`.
+
+    Raises:
+        ValueError: if `heads` does not divide `dim`.
+    """
+
+    def __init__(self, *, dim: int, heads: int, time_dim: int) -> None:
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"heads must divide dim, however: {dim=}, {heads=}")
+        self.heads = heads
+        self.scale = (dim // heads) ** -0.5
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(dim, dim)
+        self.time_key = nn.Linear(time_dim, dim, bias=False)
+
+    def keys(
+        self, states: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+    ) -> Float[Tensor, "batch heads len width"]:
+        """The keys of events."""
+        content = self.key(states) + self.time_key(read_out.offset)
+        return beside_basis(content, events, self.heads)
+
+    def queries(
+        self, states: Float[Tensor, "batch queries dim"], asked: Phasor, read_out: ReadOut
+    ) -> Float[Tensor, "batch heads queries width"]:
+        """The queries of positions asked about the instants of `asked`, scaled."""
+        content = split_heads(self.query(states) * self.scale, self.heads)
+        of_basis = content @ on_basis(self.time_key, read_out, self.heads)
+        return torch.cat((content, rotate(of_basis, per_head(asked))), dim=-1)
+
+
+@final
+class TimeAwareAttention(nn.Module):
+    """Multi-head attention over `[z_i, phi(T_q - t_i)]`: content beside time features.
+
+    The match is rotated as in `TimeAwareMatch`. Values `V_qi = W z_i + U phi(T_q - t_i)` are
+    rotated after the weighted sum: their time part adds up to `U C R(T_q) sum_i a_qi b(t_i)`. So
+    attention itself is one fused call on heads that are `2 * frequencies` wider.
+
+    Shape: states (batch, len, dim) -> (batch, len, dim)
+
+    Paper: Xu et al. 2019, section 6.
+    DIFFERS(code): every position is asked about its own target time, exactly, in one pass.
+    """
+
+    def __init__(self, *, dim: int, heads: int, time_dim: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim)
+        self.value = nn.Linear(dim, dim)
+        self.time_value = nn.Linear(time_dim, dim, bias=False)
+        self.output = nn.Linear(dim, dim)
+
+    def remember(
+        self, states: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+    ) -> KeyValues:
+        """Keys and values of events."""
+        values = self.value(states) + self.time_value(read_out.offset)
+        return KeyValues(
+            self.match.keys(states, events, read_out), beside_basis(values, events, self.heads)
+        )
+
+    def read(
+        self,
+        states: Float[Tensor, "batch queries dim"],
+        memory: KeyValues,
+        asked: Phasor,
+        read_out: ReadOut,
+        *,
+        visible: Bool[Tensor, "batch #queries len"] | None = None,
+        is_causal: bool = False,
+        weights_wanted: bool = False,
+    ) -> Attended:
+        """Attend from `states`, asked about the instants of `asked`, to what was remembered.
+
+        `visible` says which events each query may see, `is_causal` that position i sees the first
+        i + 1; neither: all of them.
+        """
+        queries = self.match.queries(states, asked, read_out)
+        mask = None if visible is None else visible.unsqueeze(1)
+        weights: Tensor | None = None
+        if weights_wanted:
+            logits = queries @ memory.keys.transpose(-1, -2)
+            if is_causal:
+                mask = torch.ones_like(logits, dtype=torch.bool).tril()
+            if mask is not None:
+                logits = logits.masked_fill(~mask, float("-inf"))
+            weights = logits.softmax(-1)
+            answer = weights @ memory.values
+        else:
+            answer = F.scaled_dot_product_attention(
+                queries, memory.keys, memory.values, attn_mask=mask, is_causal=is_causal, scale=1.0
+            )
+        width = states.shape[-1] // self.heads
+        of_basis = on_basis(self.time_value, read_out, self.heads)
+        of_time = rotate(answer[..., width:], per_head(asked)) @ of_basis.transpose(-1, -2)
+        joined = (answer[..., :width] + of_time).transpose(1, 2).flatten(2)
+        return Attended(self.output(joined), weights)
+
+
+def split_heads(states: Tensor, heads: int) -> Tensor:
+    """batch, len, dim -> batch, heads, len, head_dim."""
+    batch, length, dim = states.shape
+    return states.view(batch, length, heads, dim // heads).transpose(1, 2)
+
+
+def per_head(asked: Phasor) -> Phasor:
+    """The same instants for every head: a broadcast axis before the positions."""
+    return Phasor(asked.cos.unsqueeze(1), asked.sin.unsqueeze(1))
+
+
+def beside_basis(content: Tensor, events: Phasor, heads: int) -> Tensor:
+    """Every head's content, followed by the basis that all heads share."""
+    basis = events.stacked().unsqueeze(1).expand(content.shape[0], heads, -1, -1)
+    return torch.cat((split_heads(content, heads), basis), dim=-1)
+
+
+def on_basis(projection: nn.Linear, read_out: ReadOut, heads: int) -> Tensor:
+    """`U C`, the projection of features as one of the basis: heads, head_dim, 2 * frequencies."""
+    folded = projection.weight @ read_out.weight
+    return folded.view(heads, -1, folded.shape[-1])

@@ -1,0 +1,13 @@
+"""The time encodings, as one union: add a file, then its config here."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.positional import PositionalConfig
+
+TimeEncodingConfig = Annotated[
+    BochnerNonparametricConfig | MercerConfig | PositionalConfig, Field(discriminator="kind")
+]

@@ -1,0 +1,158 @@
+"""Mercer encodings: truncated Fourier series of periodic kernels (Xu et al. 2019)."""
+
+import math
+from typing import Literal, final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float64
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from model.config import Config
+from model.interfaces import TimeEncoding
+from model.layers.fourier_basis import ReadOut
+from model.layers.log_uniform_periods import LogUniformPeriods
+
+
+class MercerConfig(Config):
+    """Which of the two Mercer encodings, over which periods (days)."""
+
+    kind: Literal["mercer"] = "mercer"
+    form: Literal["concat", "sum"] = "concat"
+    """concat: the paper's, a positive definite kernel; sum: the authors' code's."""
+    periods: PositiveInt = 16
+    degree: PositiveInt = 4
+    """Harmonics kept of each period."""
+    shortest_period: PositiveFloat = 1 / 24
+    longest_period: PositiveFloat = 730.0
+    learn_periods: bool = True
+
+    def build(self) -> "MercerConcat | MercerSum":
+        """The module this describes."""
+        arguments = self.model_dump(exclude={"kind", "form"})
+        return MercerConcat(**arguments) if self.form == "concat" else MercerSum(**arguments)
+
+
+def _harmonics(periods: Tensor, degree: int) -> Tensor:
+    """`j pi / period` for j = 1..degree, the harmonics of one period side by side."""
+    orders = torch.arange(1, degree + 1, dtype=periods.dtype, device=periods.device)
+    return (torch.pi * orders / periods[:, None]).flatten()
+
+
+@final
+class MercerConcat(TimeEncoding):
+    """Fourier features of one periodic kernel per period, side by side.
+
+    Each period contributes `[sqrt(c_0), sqrt(c_j) cos(j pi x / period), sqrt(c_j) sin(...)]` for
+    j = 1..degree, so the inner product of two encodings is a stationary positive definite kernel.
+
+    Shape: intervals (*) -> features (*, periods * (2 * degree + 1))
+
+    Example:
+        >>> encoding = MercerConfig(periods=4, degree=3).build()
+        >>> encoding(torch.zeros(2, 10, dtype=torch.float64)).shape
+        torch.Size([2, 10, 28])
+
+    Paper: Xu et al. 2019, "Self-attention with Functional Time Representation Learning", eq. 6-7.
+    DIFFERS(paper): cosine and sine of one harmonic share a coefficient, which the kernel needs to
+        be stationary; periods start log-uniform rather than on the paper's sequence of section 5.
+    """
+
+    is_stationary = True
+
+    def __init__(
+        self,
+        *,
+        periods: int,
+        degree: int,
+        shortest_period: float,
+        longest_period: float,
+        learn_periods: bool,
+    ) -> None:
+        super().__init__()
+        self.periods, self.degree = periods, degree
+        self.dim = periods * (2 * degree + 1)
+        self.base_periods = LogUniformPeriods(
+            count=periods, shortest=shortest_period, longest=longest_period, learned=learn_periods
+        )
+        # softplus(raw) = 1 / (features of one kind), so that kernel(t, t) starts at about one.
+        coefficient = 1 / (periods * (degree + 1))
+        self.raw_coefficients = nn.Parameter(
+            torch.full((periods, degree + 1), math.log(math.expm1(coefficient)))
+        )
+
+    def coefficients(self) -> Tensor:
+        """c_0..c_degree of every period, positive."""
+        return F.softplus(self.raw_coefficients)
+
+    def frequencies(self) -> Float64[Tensor, " frequencies"]:
+        """Angular frequencies, in radians per day."""
+        return _harmonics(self.base_periods(), self.degree)
+
+    def read_out(self) -> ReadOut:
+        """Square roots of the coefficients on the diagonal; the constant feature is the offset."""
+        root = self.coefficients().sqrt()
+        scale = root[:, 1:].flatten()
+        constant = root[:, 0]
+        weight = torch.cat(
+            (torch.diag(torch.cat((scale, scale))), scale.new_zeros(self.periods, 2 * len(scale)))
+        )
+        offset = torch.cat((scale.new_zeros(2 * len(scale)), constant))
+        return ReadOut(weight, offset)
+
+
+def _block_diagonal(rows: Tensor) -> Tensor:
+    """periods, degree -> periods, periods * degree: each row beside the others' columns."""
+    return (torch.eye(len(rows), device=rows.device)[:, :, None] * rows).flatten(1)
+
+
+@final
+class MercerSum(TimeEncoding):
+    """One learned Fourier series per period: the form of the authors' code.
+
+    Feature i is `b_i + sum_j C_ij sin(j pi x / period_i) + C_i,k+j cos(j pi x / period_i)` with
+    free coefficients, so the inner product of two encodings need not be a stationary kernel.
+
+    Shape: intervals (*) -> features (*, periods)
+
+    Example:
+        >>> encoding = MercerConfig(form="sum", periods=4, degree=3).build()
+        >>> encoding(torch.zeros(2, dtype=torch.float64)).shape
+        torch.Size([2, 4])
+
+    Paper: Xu et al. 2019, as coded by its authors (`basis_time_encode`).
+    DIFFERS(code): frequencies are `j pi / period` in days, as in the paper; the code uses
+        `j / period` in seconds.
+    """
+
+    is_stationary = False
+
+    def __init__(
+        self,
+        *,
+        periods: int,
+        degree: int,
+        shortest_period: float,
+        longest_period: float,
+        learn_periods: bool,
+    ) -> None:
+        super().__init__()
+        self.dim, self.degree = periods, degree
+        self.base_periods = LogUniformPeriods(
+            count=periods, shortest=shortest_period, longest=longest_period, learned=learn_periods
+        )
+        self.coefficients = nn.Parameter(torch.empty(periods, 2 * degree))
+        self.bias = nn.Parameter(torch.zeros(periods))
+        nn.init.xavier_uniform_(self.coefficients)
+
+    def frequencies(self) -> Float64[Tensor, " frequencies"]:
+        """Angular frequencies, in radians per day."""
+        return _harmonics(self.base_periods(), self.degree)
+
+    def read_out(self) -> ReadOut:
+        """Every feature reads the harmonics of its own period only."""
+        of_cos, of_sin = self.coefficients.chunk(2, dim=-1)
+        return ReadOut(
+            torch.cat((_block_diagonal(of_cos), _block_diagonal(of_sin)), dim=-1), self.bias
+        )

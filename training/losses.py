@@ -1,0 +1,104 @@
+"""Losses, as functions of values: no model is known here."""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+CHUNK_ELEMENTS = 2_000_000
+"""Logits held at a time: what bounds the memory of a softmax over any catalogue."""
+
+
+class CatalogueLogSumExp(torch.autograd.Function):
+    """log sum exp over the catalogue of `users @ vectors.T`, without ever holding all logits.
+
+    Chunks of users are worked through one at a time, forward and backward; the backward pass
+    computes each chunk's logits again. Peak memory is one chunk, whatever the catalogue's size.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
+        """The log-normaliser of every user."""
+        size = max(CHUNK_ELEMENTS // len(vectors), 1)
+        parts = [(chunk @ vectors.T).logsumexp(-1) for chunk in users.split(size)]
+        normaliser = torch.cat(parts) if parts else users.new_empty(0)
+        ctx.save_for_backward(users, vectors, normaliser)
+        ctx.size = size
+        return normaliser
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """Softmax of each chunk, spread over users and items."""
+        users, vectors, normaliser = ctx.saved_tensors
+        of_users = torch.empty_like(users)
+        of_vectors = torch.zeros_like(vectors)
+        for begin in range(0, len(users), ctx.size):
+            part = slice(begin, begin + ctx.size)
+            share = users[part] @ vectors.T
+            share.sub_(normaliser[part, None]).exp_().mul_(gradients[0][part, None])
+            torch.mm(share, vectors, out=of_users[part])
+            of_vectors.addmm_(share.T, users[part])
+        return of_users, of_vectors
+
+
+class Repeats(NamedTuple):
+    """The log-mass each user's past events add to their items, beside the catalogue's logits.
+
+    Attributes:
+        log_mass: per user and past event, -inf where an event must not count.
+        rows: the events' catalogue rows.
+    """
+
+    log_mass: Float[Tensor, "users len"]
+    rows: Int64[Tensor, "users len"]
+
+
+def full_softmax(
+    users: Float[Tensor, "users width"],
+    vectors: Float[Tensor, "rows width"],
+    targets: Int64[Tensor, " targets"],
+    user_of: Int64[Tensor, " targets"],
+    weights: Float[Tensor, " targets"],
+    repeats: Repeats | None = None,
+) -> Float[Tensor, ""]:
+    """Weighted mean of -log p(target | user) under a softmax over the whole catalogue.
+
+    Row 0 of `vectors` is padding and is no candidate.
+    """
+    normaliser: Tensor = CatalogueLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
+    asked = users[user_of]
+    numerator = (asked * vectors[targets]).sum(-1)
+    if repeats is not None:
+        normaliser = torch.logaddexp(normaliser, repeats.log_mass.logsumexp(-1))
+        is_target = repeats.rows[user_of] == targets[:, None]
+        pointed = repeats.log_mass[user_of].masked_fill(~is_target, float("-inf"))
+        # A user without the target in their history gains nothing; logsumexp of nothing has no
+        # gradient, so leave those rows out rather than hand autograd an infinity.
+        has = (pointed > float("-inf")).any(-1)
+        gained = torch.logaddexp(numerator[has], pointed[has].logsumexp(-1))
+        numerator = numerator.masked_scatter(has, gained)
+    return ((normaliser[user_of] - numerator) * weights).sum() / weights.sum()
+
+
+def sampled_softmax(
+    users: Float[Tensor, "users width"],
+    vectors: Float[Tensor, "rows width"],
+    targets: Int64[Tensor, " targets"],
+    user_of: Int64[Tensor, " targets"],
+    weights: Float[Tensor, " targets"],
+    negatives: Int64[Tensor, " negatives"],
+    log_expected: Float[Tensor, " negatives"],
+) -> Float[Tensor, ""]:
+    """Weighted mean of -log p(target) with the normaliser estimated from shared negatives.
+
+    `log_expected` is log(draws x probability) of each negative; subtracting it makes the sampled
+    sum an unbiased estimate of the full one (the log-Q correction). A negative equal to a target
+    is left out for that target.
+    """
+    asked = users[user_of]
+    positive = (asked * vectors[targets]).sum(-1, keepdim=True)
+    logits = (users @ vectors[negatives].T - log_expected)[user_of]
+    logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
+    losses = torch.cat((positive, logits), dim=-1).logsumexp(-1) - positive.squeeze(-1)
+    return (losses * weights).sum() / weights.sum()
