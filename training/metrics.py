@@ -1,0 +1,165 @@
+"""How good a ranking is: one set of definitions for our models, for references and for peers.
+
+A *question* asks what a user met next; it has one or more *targets*, the items that were met. A
+*rank* says how many items a model puts at or above a target: 1 is the best. Every metric here is a
+function of ranks, so whatever can rank can be compared.
+
+**The tie rule.** An item with the same score as the target counts as ranked ahead of it. A model
+that gives all items one score therefore earns nothing, where a kinder rule (or a sort that happens
+to keep the target first) would reward it.
+
+The other targets of a question compete with a target like any other item.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float32, Int64
+from numpy.typing import NDArray
+
+from model.catalog import PADDING_ROW
+from model.errors import TrainingError
+
+MISS = np.iinfo(np.int64).max
+"""The rank of a target that was not ranked at all: a cold item, or one the model excluded."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks that a model gave to all targets of all questions.
+
+    Attributes:
+        ranks: 1 for the best item, `MISS` for a target that was not ranked.
+        question: the question that each target belongs to, from 0. Its targets are distinct
+            items: one listed twice could gain more than the most there is to gain.
+        questions: how many questions were asked. One without a target scores zero everywhere.
+    """
+
+    ranks: Int64[np.ndarray, " targets"]
+    question: Int64[np.ndarray, " targets"]
+    questions: int
+
+    def hit_rate(self, k: int) -> NDArray[np.float64]:
+        """Per question: 1 where any target is in the top `k`, else 0."""
+        return (self._best <= k).astype(np.float64)
+
+    def recall(self, k: int) -> NDArray[np.float64]:
+        """Per question: the share of its targets in the top `k`."""
+        return _ratio(self._sum(self.ranks <= k), self._targets)
+
+    def ndcg(self, k: int) -> NDArray[np.float64]:
+        """Per question: the gain of its targets in the top `k`, over the most they could gain.
+
+        A target at rank r gains 1 / log2(r + 1). The most is gained when min(k, targets) targets
+        stand at the top.
+        """
+        is_in_top = self.ranks <= k
+        ranks_in_top = np.where(is_in_top, self.ranks, 1)
+        gained = self._sum(is_in_top / np.log2(ranks_in_top + 1.0))
+        most = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, k + 1) + 1.0))])
+        return _ratio(gained, most[np.minimum(self._targets, k)])
+
+    def reciprocal_rank(self) -> NDArray[np.float64]:
+        """Per question: one over the rank of its best target; 0 where all were missed."""
+        return np.where(self._best == MISS, 0.0, 1.0 / self._best)
+
+    def accuracy(self) -> NDArray[np.float64]:
+        """Per question: 1 where a target stands first. Meant for questions of one target."""
+        return self.hit_rate(1)
+
+    def summarise(self, k: int = 10) -> dict[str, float]:
+        """The mean of every metric over the questions, by the names that tables use."""
+        return {
+            f"hit_rate@{k}": _mean(self.hit_rate(k)),
+            f"ndcg@{k}": _mean(self.ndcg(k)),
+            f"recall@{k}": _mean(self.recall(k)),
+            "mrr": _mean(self.reciprocal_rank()),
+            "accuracy": _mean(self.accuracy()),
+            "questions": float(self.questions),
+        }
+
+    @cached_property
+    def _best(self) -> NDArray[np.int64]:
+        best = np.full(self.questions, MISS, dtype=np.int64)
+        np.minimum.at(best, self.question, self.ranks)
+        return best
+
+    @cached_property
+    def _targets(self) -> NDArray[np.int64]:
+        return np.bincount(self.question, minlength=self.questions)
+
+    def _sum(self, per_target: NDArray[np.float64 | np.bool_]) -> NDArray[np.float64]:
+        # Without a single target, bincount forgets its weights and counts in integers.
+        sums = np.bincount(self.question, weights=per_target, minlength=self.questions)
+        return sums.astype(np.float64)
+
+
+def ranks_of(
+    scores: Float32[np.ndarray, "questions rows"],
+    target_rows: Int64[np.ndarray, " targets"],
+    question: Int64[np.ndarray, " targets"],
+) -> Int64[np.ndarray, " targets"]:
+    """The rank of every target among the items of its question, by counting rather than sorting.
+
+    Args:
+        scores: of every item row for every question of a block; larger is better, -inf leaves an
+            item out. Column 0 is padding and never counts.
+        target_rows: the items that were met; 0 where the catalogue does not hold the item.
+        question: the line of `scores` that each target belongs to.
+
+    Returns:
+        One more than the number of other items that score at least as much; `MISS` for a target
+        that is left out or not in the catalogue.
+
+    Raises:
+        TrainingError: if a score is NaN.
+    """
+    lines, rows = np.nonzero(np.isnan(scores[:, PADDING_ROW + 1 :]))
+    if len(lines):
+        raise TrainingError(
+            f"scores must be numbers to be ranked, but {len(lines)} are NaN, the first for item "
+            f"row {rows[0] + 1} of question {lines[0]} in its block; look for a diverged model"
+        )
+    ranks = np.full(len(target_rows), MISS, dtype=np.int64)
+    for target, (row, line) in enumerate(zip(target_rows, question, strict=True)):
+        items = scores[line, PADDING_ROW + 1 :]
+        if row != PADDING_ROW and scores[line, row] > -np.inf:
+            # The target itself is among those that score as much: it is the "one more".
+            ranks[target] = np.count_nonzero(items >= scores[line, row])
+    return ranks
+
+
+def paired_bootstrap(
+    a: NDArray[np.float64], b: NDArray[np.float64], draws: int = 2_000, seed: int = 0
+) -> tuple[float, float, float]:
+    """How much better `a` is than `b` on the same questions, with a 95 % interval.
+
+    Args:
+        a: a metric per question.
+        b: the same metric, for the same questions in the same order.
+        draws: how often the questions are drawn anew, with replacement.
+        seed: of the draws.
+
+    Returns:
+        The mean difference, and the 2.5 % and 97.5 % quantiles of its bootstrap distribution.
+    """
+    if len(a) != len(b) or len(a) == 0:
+        raise TrainingError(
+            f"a paired comparison needs the same questions on both sides, and at least one, but "
+            f"got {len(a)} and {len(b)}; evaluate both on one set"
+        )
+    differences = np.asarray(a) - np.asarray(b)
+    generator = np.random.default_rng(seed)
+    count = len(differences)
+    means = [differences[generator.integers(count, size=count)].mean() for _ in range(draws)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(differences.mean()), float(low), float(high)
+
+
+def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64 | np.int64]) -> NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else 0.0
