@@ -1,28 +1,46 @@
-"""The service's own events, read from its database by a plain SELECT."""
+"""The service's own events and items, read from its database by a plain SELECT."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
-from sqlalchemy import URL, BigInteger, Select, column, create_engine, make_url, select, table
+from sqlalchemy import (
+    JSON,
+    URL,
+    BigInteger,
+    Select,
+    column,
+    create_engine,
+    make_url,
+    select,
+    table,
+)
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from model.errors import EventSourceError
-from training.source_columns import EVENT_SCHEMA, RawTable, event_columns
+from training.source_columns import (
+    EVENT_SCHEMA,
+    ITEM_SCHEMA,
+    RawTable,
+    event_columns,
+    item_columns,
+)
 
 CHUNK_ROWS = 50_000
 
-# Named here rather than imported: training must not know the service, only its table.
-_EVENTS = table(
+# Named here rather than imported: training must not know the service, only its tables.
+EVENTS = table(
     "events",
     column("id"),
     column("user_id"),
     column("item_id"),
-    column("action"),
     column("at", BigInteger),
+    column("action"),
     column("value"),
 )
-_CHUNK_SCHEMA = pl.Schema(
+ITEMS = table("items", column("item_id"), column("title"), column("categories", JSON))
+
+_EVENT_CHUNK = pl.Schema(
     {
         "id": pl.String(),
         "user_id": pl.String(),
@@ -34,8 +52,8 @@ _CHUNK_SCHEMA = pl.Schema(
 )
 
 
-def read_database(address: str, until: int | None = None) -> pl.DataFrame:
-    """Every event of the `events` table up to and including `until`, in order of arrival.
+def read_database_events(address: str, until: int | None = None) -> pl.DataFrame:
+    """Every event of the service up to and including `until`, in order of arrival.
 
     Rows are streamed, so the database sends one chunk at a time.
 
@@ -46,39 +64,53 @@ def read_database(address: str, until: int | None = None) -> pl.DataFrame:
     Raises:
         EventSourceError: if the database cannot be read, or holds an event that cannot be one.
     """
-    url = _url(address)
-    name = url.render_as_string(hide_password=True)
-    try:
-        chunks = [event_columns(chunk) for chunk in _chunks(url, name, _selection(until))]
-    except SQLAlchemyError as error:
-        raise EventSourceError(
-            f"{name}: events are read from the table 'events' of a running database, but: "
-            f"{_first_line(error)}; check the address, and migrate the database if it is new"
-        ) from error
+    selection = select(EVENTS).order_by(EVENTS.c.id)
+    if until is not None:
+        selection = selection.where(EVENTS.c.at <= until)
+    chunks = [
+        event_columns(RawTable(name, frame, place=_event_place(frame)))
+        for name, frame in _chunks(address, selection, _EVENT_CHUNK)
+    ]
     return pl.concat([EVENT_SCHEMA.to_frame(), *chunks])
 
 
-def _selection(until: int | None) -> Select[tuple[object, ...]]:
-    events = _EVENTS.c
-    selection = select(
-        events.id, events.user_id, events.item_id, events.at, events.action, events.value
-    ).order_by(events.id)
-    return selection if until is None else selection.where(events.at <= until)
+def read_database_items(address: str) -> pl.DataFrame:
+    """Every item the service was told of, by id.
+
+    Raises:
+        EventSourceError: if the database cannot be read.
+    """
+    selection = select(ITEMS).order_by(ITEMS.c.item_id)
+    chunks = [
+        item_columns(RawTable(name, frame, place=lambda row: f"item {row + 1}"))
+        for name, frame in _chunks(address, selection, ITEM_SCHEMA)
+    ]
+    return pl.concat([ITEM_SCHEMA.to_frame(), *chunks])
 
 
-def _chunks(url: URL, name: str, selection: Select[tuple[object, ...]]) -> Iterator[RawTable]:
+def _event_place(chunk: pl.DataFrame) -> Callable[[int], str]:
+    return lambda row: f"event {chunk['id'][row]}"
+
+
+def _chunks(
+    address: str, selection: Select[tuple[object, ...]], schema: pl.Schema
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The address as errors may show it, with one frame after another."""
+    url = _url(address)
+    name = url.render_as_string(hide_password=True)
     engine = create_engine(url)
     try:
         with engine.connect().execution_options(yield_per=CHUNK_ROWS) as connection:
             for rows in connection.execute(selection).partitions():
-                yield _raw(name, [tuple(row) for row in rows])
+                values = [tuple(row) for row in rows]
+                yield name, pl.DataFrame(values, schema, orient="row", strict=False)
+    except SQLAlchemyError as error:
+        raise EventSourceError(
+            f"{name}: events are read from the tables of a migrated Kairos database, but: "
+            f"{_first_line(error)}; check the address, and migrate the database if it is new"
+        ) from error
     finally:
         engine.dispose()
-
-
-def _raw(name: str, rows: list[tuple[object, ...]]) -> RawTable:
-    frame = pl.DataFrame(rows, schema=_CHUNK_SCHEMA, orient="row", strict=False)
-    return RawTable(name, frame, place=lambda row: f"event {frame['id'][row]}")
 
 
 def _url(address: str) -> URL:
@@ -89,19 +121,21 @@ def _url(address: str) -> URL:
             "a database address looks like sqlite:///kairos.db or postgresql://user@host/kairos, "
             "but this one cannot be read as one; correct it"
         ) from error
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
+    backend = url.drivername.partition("+")[0]
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
         raise EventSourceError(
-            f"events are read from SQLite or PostgreSQL, but the address says "
-            f"{url.drivername!r}; export them to Parquet instead"
+            f"events are read from SQLite or PostgreSQL, but the address says {backend!r}; "
+            "export them to Parquet instead"
         )
     # Opening a SQLite file that is not there would create it.
-    is_missing = url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file()
-    if is_missing:
+    if not Path(url.database or "").is_file():
         raise EventSourceError(
             f"a SQLite database must exist to be read, but there is no file {url.database!r}; "
             "check the path (an absolute one needs four slashes: sqlite:////data/kairos.db)"
         )
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+    return url
 
 
 def _first_line(error: Exception) -> str:

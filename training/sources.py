@@ -28,7 +28,7 @@ from training.source_columns import (
     event_columns,
     item_columns,
 )
-from training.source_database import read_database
+from training.source_database import read_database_events, read_database_items
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -51,8 +51,8 @@ def read_events(location: str | Path, until: int | None = None) -> pl.DataFrame:
         >>> read_events("demo/events.parquet").columns
         ['user_id', 'item_id', 'timestamp', 'action', 'value']
     """
-    if "://" in str(location):
-        return read_database(str(location), until)
+    if _is_address(location):
+        return read_database_events(str(location), until)
     events = [event_columns(_read(file)) for file in _files(location)]
     everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
     if until is None:
@@ -68,8 +68,14 @@ def read_items(location: str | Path) -> pl.DataFrame:
     Raises:
         EventSourceError: naming file, row and column of what cannot be an item.
     """
+    if _is_address(location):
+        return read_database_items(str(location))
     items = [item_columns(_read(file)) for file in _files(location)]
     return pl.concat([ITEM_SCHEMA.to_frame(), *items])
+
+
+def _is_address(location: str | Path) -> bool:
+    return "://" in str(location)
 
 
 def _files(location: str | Path) -> list[Path]:
