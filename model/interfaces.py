@@ -7,7 +7,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.fourier_basis import ReadOut, phasor
+from model.layers.fourier_basis import ReadOut, basis, phasors
 
 
 class TimeEncoding(nn.Module, ABC):
@@ -38,7 +38,7 @@ class TimeEncoding(nn.Module, ABC):
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape time_dim"]:
         """The features of intervals: the definition, which attention reproduces by rotation."""
         weight, offset = self.read_out()
-        return phasor(intervals, self.frequencies()).stacked() @ weight.T + offset
+        return basis(phasors(intervals, self.frequencies())) @ weight.T + offset
 
     def kernel(
         self, times: Float64[Tensor, "*shape"], other: Float64[Tensor, "*shape"]

@@ -1,6 +1,7 @@
 """From flat arrays to batches: windows, buckets of like length, and positions to supervise."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class Supervised(NamedTuple):
     weights: Float[Tensor, " targets"]
 
 
-class Windows(NamedTuple):
+@dataclass(frozen=True)
+class Windows:
     """Stretches of the known events of a data set, each within one user.
 
     Attributes:
@@ -51,7 +53,7 @@ class Windows(NamedTuple):
 
     def select(self, chosen: NDArray[np.int64]) -> "Windows":
         """Some of the windows."""
-        return Windows(*(column[chosen] for column in self))
+        return Windows(self.starts[chosen], self.ends[chosen], self.query_times[chosen])
 
 
 def gather(dataset: Dataset, windows: Windows) -> SequenceBatch:
@@ -107,9 +109,9 @@ class TrainingWindows:
             target_counts = np.minimum(last_of_instant[positions + 1], ends[users]) - positions - 1
         self._positions = positions
         self._target_counts = target_counts
-        self.windows, self._first, self._last = _cut(starts, positions, users, max_history)
-        asked = self._dataset.times[self.windows.ends]
-        self.windows = self.windows._replace(query_times=asked)
+        begins, stops, self._first, self._last = _cut(starts, positions, users, max_history)
+        # A window stops just before a target, whose time its last position is asked about.
+        self.windows = Windows(begins, stops, self._dataset.times[stops])
         self.targets = int(target_counts.sum())
 
     def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[Supervised]:
@@ -152,11 +154,10 @@ def _cut(
     positions: NDArray[np.int64],
     users: NDArray[np.int64],
     max_history: int,
-) -> tuple[Windows, NDArray[np.int64], NDArray[np.int64]]:
+) -> list[NDArray[np.int64]]:
     """Cover the supervised positions of every user with windows.
 
-    Returns the windows (their query times still to be filled in), and for each the span of the
-    positions it supervises.
+    Returns where each window begins and stops, and the span of the positions it supervises.
     """
     firsts = np.searchsorted(users, np.arange(len(starts)), side="left")
     lasts = np.searchsorted(users, np.arange(len(starts)), side="right")
@@ -176,9 +177,7 @@ def _cut(
                 spans_to.append(reach)
                 done = reach
             begin += step
-    columns = (np.array(column, dtype=np.int64) for column in (begins, ends, spans_from, spans_to))
-    window_starts, window_ends, first_of, last_of = columns
-    return Windows(window_starts, window_ends, window_ends), first_of, last_of
+    return [np.array(column, dtype=np.int64) for column in (begins, ends, spans_from, spans_to)]
 
 
 def _under_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:

@@ -113,7 +113,7 @@ class ByTimeConfig(Config):
 
 
 class ByUserConfig(Config):
-    """Some users are only for validation, some only for the test: every event of theirs is asked."""
+    """Some users are held out for validation, some for the test: all their events are asked."""
 
     kind: Literal["by_user"] = "by_user"
     test: float = Field(default=0.1, gt=0, lt=0.5)
@@ -199,10 +199,18 @@ def _ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Quest
         counts = basket_ends(dataset)[events] - events
     else:
         counts = np.ones(len(events), dtype=np.int64)
+    targets, question = (
+        dataset.rows[spans(events, counts)],
+        np.repeat(np.arange(len(events)), counts),
+    )
+    # A basket may list an item twice; the question has it as one target.
+    _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
+    first.sort()
+    counts = np.bincount(question[first], minlength=len(events))
     return Questions(
         users=dataset.user_of[events],
         ends=events,
         query_times=dataset.times[events],
         target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-        target_rows=dataset.rows[spans(events, counts)],
+        target_rows=targets[first],
     )

@@ -1,6 +1,6 @@
 """The time-aware self-attention encoder: the system's own."""
 
-from typing import Literal, NamedTuple, final
+from typing import Literal, NamedTuple, cast, final
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -11,9 +11,9 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import Encoded, SequenceEncoder, States, TimeEncoding
 from model.layers.feed_forward import FeedForward
-from model.layers.fourier_basis import Phasor, ReadOut, phasor, rotate
+from model.layers.fourier_basis import ReadOut, basis, phasors, rotate
 from model.layers.repeat_pointer import RepeatPointer
-from model.layers.time_aware_attention import KeyValues, TimeAwareAttention
+from model.layers.time_aware_attention import Asked, Events, KeyValues, TimeAwareAttention
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.mercer import MercerConfig
 
@@ -49,13 +49,13 @@ class SelfAttentionConfig(Config):
 class TimeView(NamedTuple):
     """The trigonometry of a batch, worked out once and shared by all blocks."""
 
-    events: Phasor
-    asked: Phasor
+    events: Events
+    asked: Asked
     read_out: ReadOut
 
     def at(self, positions: Int64[Tensor, " batch"]) -> "TimeView":
         """The same events, asked about at one position of each history."""
-        return self._replace(asked=Phasor(*(_at(part, positions) for part in self.asked)))
+        return self._replace(asked=_at(self.asked, positions))
 
 
 @final
@@ -72,9 +72,9 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
 
-    def remember(self, states: Tensor, events: Phasor, read_out: ReadOut) -> KeyValues:
+    def remember(self, states: Tensor, view: TimeView) -> KeyValues:
         """What later queries of this block will read of these positions."""
-        return self.attention.remember(self.attention_norm(states), events, read_out)
+        return self.attention.remember(self.attention_norm(states), view.events, view.read_out)
 
     def read(
         self,
@@ -161,7 +161,7 @@ class SelfAttention(SequenceEncoder):
         view = self._view(batch)
         content = self._content(batch, items)
         states = content + self._since_last(view, batch.query_given)
-        for block in self.blocks:
+        for block in self._stack:
             states = _read_all(block, states, view)
         users: Tensor = self.norm(states)
         return States(users, self._point(users, content, view))
@@ -171,22 +171,16 @@ class SelfAttention(SequenceEncoder):
         view = self._view(batch)
         content = self._content(batch, items)
         states = content + self._since_last(view, batch.query_given)
-        *earlier, final_block = self.blocks
+        *earlier, final_block = self._stack
         for block in earlier:
             states = _read_all(block, states, view)
-        memory = final_block.remember(states, view.events, view.read_out)
+        memory = final_block.remember(states, view)
         last = batch.lengths - 1
         asked = view.at(last)
         state, weights = final_block.read(
             _at(states, last), memory, asked, visible=_real(batch), weights_wanted=True
         )
-        users: Tensor = self.norm(state)
-        repeats = self._point(users, content, asked)
-        return Encoded(
-            user=users.squeeze(1),
-            attention=weights.squeeze(2),
-            repeats=None if repeats is None else repeats.squeeze(1),
-        )
+        return self._encoded(state, weights, content, asked)
 
     def sweep(
         self,
@@ -195,42 +189,40 @@ class SelfAttention(SequenceEncoder):
         query_times: Float64[Tensor, " query_times"],
     ) -> Encoded:
         """One history asked about many instants: only its last position is worked out for each."""
-        count, length = len(query_times), batch.rows.shape[1]
+        count = len(query_times)
         content = self._content(batch, items)
-        view = self._view(batch)
-        asked = self._phasor(
-            query_times[:, None]
-            if self.time_encoding.reads == "time"
-            else _ticks(batch)[:, -1:] + 1
+        whole = self._view(batch)
+        prefix_view = TimeView(whole.events[:, :-1], whole.asked[:, :-1], whole.read_out)
+        view = TimeView(
+            whole.events[:, -1:].expand(count, -1, -1),
+            self._asked_at(query_times, len(batch.rows[0])),
+            whole.read_out,
         )
-        asked = Phasor(*(part.expand(count, -1, -1) for part in asked))
-        prefix_view = TimeView(
-            Phasor(*(part[:, :-1] for part in view.events)),
-            Phasor(*(part[:, :-1] for part in view.asked)),
-            view.read_out,
-        )
-        last_event = Phasor(*(part[:, -1:].expand(count, -1, -1) for part in view.events))
-        last_view = TimeView(last_event, asked, view.read_out)
         given = batch.query_given
         prefix = content[:, :-1] + self._since_last(prefix_view, given[:, :-1])
-        state = content[:, -1:] + self._since_last(last_view, given[:, -1:])
-        for block in self.blocks:
-            before = block.remember(prefix, prefix_view.events, view.read_out)
-            own = block.remember(state, last_event, view.read_out)
+        state = content[:, -1:] + self._since_last(view, given[:, -1:])
+        weights: Tensor | None = None
+        for block in self._stack:
+            before = block.remember(prefix, prefix_view)
+            own = block.remember(state, view)
             memory = KeyValues(
-                *(
-                    torch.cat((shared.expand(count, -1, -1, -1), last), dim=2)
-                    for shared, last in zip(before, own, strict=True)
-                )
+                torch.cat((before.keys.expand(count, -1, -1, -1), own.keys), dim=2),
+                torch.cat((before.values.expand(count, -1, -1, -1), own.values), dim=2),
             )
-            if length > 1:
+            if prefix.shape[1]:
                 prefix, _ = block.read(prefix, before, prefix_view, is_causal=True)
-            state, weights = block.read(state, memory, last_view, weights_wanted=True)
+            state, weights = block.read(state, memory, view, weights_wanted=True)
+        pointable = whole._replace(events=whole.events.expand(count, -1, -1), asked=view.asked)
+        return self._encoded(state, weights, content.expand(count, -1, -1), pointable)
+
+    def _encoded(
+        self, state: Tensor, weights: Tensor | None, content: Tensor, view: TimeView
+    ) -> Encoded:
         users: Tensor = self.norm(state)
-        repeats = self._point(users, content.expand(count, -1, -1), view._replace(asked=asked))
+        repeats = self._point(users, content, view)
         return Encoded(
             user=users.squeeze(1),
-            attention=weights.squeeze(2),
+            attention=None if weights is None else weights.squeeze(2),
             repeats=None if repeats is None else repeats.squeeze(1),
         )
 
@@ -245,7 +237,7 @@ class SelfAttention(SequenceEncoder):
 
     def _since_last(self, view: TimeView, given: Tensor) -> Tensor:
         """What a position knows of the interval from its own event to its query time."""
-        interval = rotate(view.events.stacked(), view.asked)
+        interval = rotate(basis(view.events), view.asked)
         weight = self.since_last.weight @ view.read_out.weight
         told = interval @ weight.T + self.since_last(view.read_out.offset)
         return torch.where(given.unsqueeze(-1), told, self.withheld)
@@ -256,10 +248,20 @@ class SelfAttention(SequenceEncoder):
         else:
             times = _ticks(batch)
             asked = times + 1
-        return TimeView(self._phasor(times), self._phasor(asked), self.time_encoding.read_out())
+        return TimeView(self._phasors(times), self._phasors(asked), self.time_encoding.read_out())
 
-    def _phasor(self, times: Tensor) -> Phasor:
-        return phasor(times, self.time_encoding.frequencies())
+    def _asked_at(self, query_times: Tensor, length: int) -> Tensor:
+        """One query position per instant: query_times, 1, frequencies."""
+        if self.time_encoding.reads == "position":
+            query_times = torch.full_like(query_times, length)
+        return self._phasors(query_times.unsqueeze(-1))
+
+    @property
+    def _stack(self) -> list[Block]:
+        return [cast("Block", block) for block in self.blocks]
+
+    def _phasors(self, times: Tensor) -> Tensor:
+        return phasors(times, self.time_encoding.frequencies())
 
     def _point(self, users: Tensor, content: Tensor, view: TimeView) -> Tensor | None:
         if self.pointer is None:
@@ -269,9 +271,9 @@ class SelfAttention(SequenceEncoder):
         return pointed
 
 
-def _read_all(block: nn.Module, states: Tensor, view: TimeView) -> Tensor:
+def _read_all(block: Block, states: Tensor, view: TimeView) -> Tensor:
     """One block over every position, each seeing itself and what came before."""
-    memory = block.remember(states, view.events, view.read_out)
+    memory = block.remember(states, view)
     read, _ = block.read(states, memory, view, is_causal=True)
     return read
 

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import Phasor, ReadOut
-from model.layers.time_aware_attention import TimeAwareMatch
+from model.layers.fourier_basis import ReadOut
+from model.layers.time_aware_attention import Asked, Events, TimeAwareMatch
 
 
 @final
@@ -29,7 +29,7 @@ class RepeatPointer(nn.Module):
         self.bias = nn.Parameter(torch.tensor(0.0))
 
     def remember(
-        self, contents: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+        self, contents: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
     ) -> Float[Tensor, "batch 1 len width"]:
         """The keys of the events that can be pointed at."""
         return self.match.keys(contents, events, read_out)
@@ -38,7 +38,7 @@ class RepeatPointer(nn.Module):
         self,
         users: Float[Tensor, "batch queries dim"],
         keys: Float[Tensor, "batch 1 len width"],
-        asked: Phasor,
+        asked: Asked,
         read_out: ReadOut,
     ) -> Float[Tensor, "batch queries len"]:
         """The log-mass each query position gives to each event's item; nothing is masked."""

@@ -4,10 +4,13 @@ from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Complex64, Float
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import Phasor, ReadOut, rotate
+from model.layers.fourier_basis import ReadOut, basis, rotate
+
+Events = Complex64[Tensor, "#batch len frequencies"]
+Asked = Complex64[Tensor, "#batch queries frequencies"]
 
 
 class KeyValues(NamedTuple):
@@ -56,19 +59,19 @@ class TimeAwareMatch(nn.Module):
         self.time_key = nn.Linear(time_dim, dim, bias=False)
 
     def keys(
-        self, states: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+        self, states: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
     ) -> Float[Tensor, "batch heads len width"]:
         """The keys of events."""
         content = self.key(states) + self.time_key(read_out.offset)
         return beside_basis(content, events, self.heads)
 
     def queries(
-        self, states: Float[Tensor, "batch queries dim"], asked: Phasor, read_out: ReadOut
+        self, states: Float[Tensor, "batch queries dim"], asked: Asked, read_out: ReadOut
     ) -> Float[Tensor, "batch heads queries width"]:
         """The queries of positions asked about the instants of `asked`, scaled."""
         content = split_heads(self.query(states) * self.scale, self.heads)
         of_basis = content @ on_basis(self.time_key, read_out, self.heads)
-        return torch.cat((content, rotate(of_basis, per_head(asked))), dim=-1)
+        return torch.cat((content, rotate(of_basis, asked.unsqueeze(1))), dim=-1)
 
 
 @final
@@ -94,7 +97,7 @@ class TimeAwareAttention(nn.Module):
         self.output = nn.Linear(dim, dim)
 
     def remember(
-        self, states: Float[Tensor, "batch len dim"], events: Phasor, read_out: ReadOut
+        self, states: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
     ) -> KeyValues:
         """Keys and values of events."""
         values = self.value(states) + self.time_value(read_out.offset)
@@ -106,7 +109,7 @@ class TimeAwareAttention(nn.Module):
         self,
         states: Float[Tensor, "batch queries dim"],
         memory: KeyValues,
-        asked: Phasor,
+        asked: Asked,
         read_out: ReadOut,
         *,
         visible: Bool[Tensor, "batch #queries len"] | None = None,
@@ -133,10 +136,10 @@ class TimeAwareAttention(nn.Module):
             answer = F.scaled_dot_product_attention(
                 queries, memory.keys, memory.values, attn_mask=mask, is_causal=is_causal, scale=1.0
             )
-        width = states.shape[-1] // self.heads
         of_basis = on_basis(self.time_value, read_out, self.heads)
-        of_time = rotate(answer[..., width:], per_head(asked)) @ of_basis.transpose(-1, -2)
-        joined = (answer[..., :width] + of_time).transpose(1, 2).flatten(2)
+        content, of_events = answer.split(of_basis.shape[1:], dim=-1)
+        of_time = rotate(of_events, asked.unsqueeze(1)) @ of_basis.transpose(-1, -2)
+        joined = (content + of_time).transpose(1, 2).flatten(2)
         return Attended(self.output(joined), weights)
 
 
@@ -146,15 +149,10 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
     return states.view(batch, length, heads, dim // heads).transpose(1, 2)
 
 
-def per_head(asked: Phasor) -> Phasor:
-    """The same instants for every head: a broadcast axis before the positions."""
-    return Phasor(asked.cos.unsqueeze(1), asked.sin.unsqueeze(1))
-
-
-def beside_basis(content: Tensor, events: Phasor, heads: int) -> Tensor:
+def beside_basis(content: Tensor, events: Tensor, heads: int) -> Tensor:
     """Every head's content, followed by the basis that all heads share."""
-    basis = events.stacked().unsqueeze(1).expand(content.shape[0], heads, -1, -1)
-    return torch.cat((split_heads(content, heads), basis), dim=-1)
+    shared = basis(events).unsqueeze(1).expand(content.shape[0], heads, -1, -1)
+    return torch.cat((split_heads(content, heads), shared), dim=-1)
 
 
 def on_basis(projection: nn.Linear, read_out: ReadOut, heads: int) -> Tensor:

@@ -93,17 +93,13 @@ class MercerConcat(TimeEncoding):
     def read_out(self) -> ReadOut:
         """Square roots of the coefficients on the diagonal; the constant feature is the offset."""
         root = self.coefficients().sqrt()
-        scale = root[:, 1:].flatten()
-        constant = root[:, 0]
-        weight = torch.cat(
-            (torch.diag(torch.cat((scale, scale))), scale.new_zeros(self.periods, 2 * len(scale)))
-        )
-        offset = torch.cat((scale.new_zeros(2 * len(scale)), constant))
-        return ReadOut(weight, offset)
+        scale = root[:, 1:].flatten().repeat_interleave(2)
+        weight = torch.cat((scale.new_zeros(self.periods, len(scale)), torch.diag(scale)))
+        return ReadOut(weight, torch.cat((root[:, 0], torch.zeros_like(scale))))
 
 
 def _block_diagonal(rows: Tensor) -> Tensor:
-    """periods, degree -> periods, periods * degree: each row beside the others' columns."""
+    """rows, width -> rows, rows * width: each row in columns of its own."""
     return (torch.eye(len(rows), device=rows.device)[:, :, None] * rows).flatten(1)
 
 
@@ -111,7 +107,7 @@ def _block_diagonal(rows: Tensor) -> Tensor:
 class MercerSum(TimeEncoding):
     """One learned Fourier series per period: the form of the authors' code.
 
-    Feature i is `b_i + sum_j C_ij sin(j pi x / period_i) + C_i,k+j cos(j pi x / period_i)` with
+    Feature i is `b_i + sum_j C_ij cos(j pi x / period_i) + S_ij sin(j pi x / period_i)` with
     free coefficients, so the inner product of two encodings need not be a stationary kernel.
 
     Shape: intervals (*) -> features (*, periods)
@@ -152,7 +148,4 @@ class MercerSum(TimeEncoding):
 
     def read_out(self) -> ReadOut:
         """Every feature reads the harmonics of its own period only."""
-        of_cos, of_sin = self.coefficients.chunk(2, dim=-1)
-        return ReadOut(
-            torch.cat((_block_diagonal(of_cos), _block_diagonal(of_sin)), dim=-1), self.bias
-        )
+        return ReadOut(_block_diagonal(self.coefficients), self.bias)

@@ -1,0 +1,72 @@
+"""What a training run is, in one frozen object that reads from one TOML file."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from model.config import Config
+from model.encoders import EncoderConfig
+from model.encoders.self_attention import SelfAttentionConfig
+from training.split import ByTimeConfig, Predict, SplitConfig
+
+
+class DataConfig(Config):
+    """Which events count, and what is to be predicted from them."""
+
+    min_item_events: PositiveInt = 1
+    min_user_events: PositiveInt = 1
+    predict: Predict = "next_event"
+    exclude_seen: bool = False
+    """Whether evaluation leaves out what the user has already met."""
+
+
+class FitConfig(Config):
+    """How weights are found."""
+
+    epochs: PositiveInt = 30
+    """At most; early stopping may end sooner."""
+    patience: PositiveInt = 5
+    """Evaluations without improvement before stopping."""
+    evaluate_every: PositiveInt = 1
+    """Epochs between evaluations on the validation questions."""
+    monitor: Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"] = "ndcg@10"
+    tokens: PositiveInt = 6_400
+    """Places per batch: histories times their padded length."""
+    learning_rate: PositiveFloat = 1e-3
+    warmup_steps: NonNegativeInt = 100
+    decay: Literal["constant", "cosine"] = "cosine"
+    """What the learning rate does after the warm-up, towards the last epoch."""
+    weight_decay: NonNegativeFloat = 0.01
+    clip: PositiveFloat = 1.0
+    """Bound on the norm of the weights' gradient."""
+    frequency_learning_rate: PositiveFloat = 1e-3
+    frequency_clip: PositiveFloat = 0.1
+    """Frequencies have a rate and a bound of their own: their gradient grows with the interval."""
+    query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Share of training positions whose query time is withheld, so the model can do without."""
+    sample_above: PositiveInt = 100_000
+    """Catalogue size above which the softmax is sampled."""
+    negatives: PositiveInt = 4_096
+    """Shared negatives per batch where the softmax is sampled."""
+    seed: int = 0
+
+
+class RunConfig(Config):
+    """Everything that decides the outcome of a run, besides the events."""
+
+    data: DataConfig = DataConfig()
+    split: SplitConfig = ByTimeConfig()
+    encoder: EncoderConfig = SelfAttentionConfig()
+    item_bias: bool = True
+    fit: FitConfig = FitConfig()
+
+    @classmethod
+    def read(cls, path: Path) -> "RunConfig":
+        """Read a recipe.
+
+        Raises:
+            pydantic.ValidationError: naming every field that is unknown or out of bounds.
+        """
+        return cls.model_validate(tomllib.loads(path.read_text("utf-8")))

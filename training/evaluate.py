@@ -1,0 +1,67 @@
+"""How good a recommender is, beside the references that any recommender must beat."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.recommender import Recommender
+from training.dataset import Dataset
+from training.metrics import MISS, Ranks, ranks_of
+from training.scoring import ScoreBlock, score
+from training.split import Questions, spans
+
+
+def rank(
+    blocks: Iterable[ScoreBlock],
+    dataset: Dataset,
+    questions: Questions,
+    *,
+    exclude_seen: bool,
+) -> Ranks:
+    """The rank of every target of every question, by the tie rule of `training.metrics`."""
+    found = np.full(len(questions.target_rows), MISS, dtype=np.int64)
+    for block in blocks:
+        scores = block.scores.numpy()
+        if exclude_seen:
+            scores = scores.copy()
+            _hide_seen(scores, dataset, questions, block.questions)
+        counts = np.diff(questions.target_offsets)[block.questions]
+        targets = spans(questions.target_offsets[block.questions], counts)
+        found[targets] = ranks_of(
+            scores,
+            questions.target_rows[targets].astype(np.int64),
+            np.repeat(np.arange(len(counts)), counts),
+        )
+    return Ranks(found, questions.question_of, len(questions))
+
+
+def evaluate(
+    recommender: Recommender,
+    dataset: Dataset,
+    questions: Questions,
+    *,
+    max_history: int,
+    exclude_seen: bool,
+    withheld: bool = False,
+) -> Ranks:
+    """The ranks that a recommender gives to the targets of some questions, in the whole catalogue."""
+    blocks = score(recommender, dataset, questions, max_history=max_history, withheld=withheld)
+    return rank(blocks, dataset, questions, exclude_seen=exclude_seen)
+
+
+def after_a_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:
+    """The questions that come strictly later than the last event of their history."""
+    return np.flatnonzero(questions.query_times > dataset.times[questions.ends - 1])
+
+
+def _hide_seen(
+    scores: NDArray[np.float32],
+    dataset: Dataset,
+    questions: Questions,
+    chosen: NDArray[np.int64],
+) -> None:
+    starts = dataset.offsets[questions.users[chosen]]
+    counts = questions.ends[chosen] - starts
+    seen = dataset.rows[spans(starts, counts)]
+    scores[np.repeat(np.arange(len(chosen)), counts), seen] = -np.inf
