@@ -1,0 +1,51 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo serve test test-all check fmt bench migrate openapi clean
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.installed  ## Create .venv with everything pinned in constraints.txt
+
+demo: .venv/.installed  ## Train on the demo data, then serve it with the dashboard
+	$(BIN)/kairos demo
+
+serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
+	$(BIN)/kairos serve
+
+test: .venv/.installed  ## Run the tests that take seconds
+	$(BIN)/pytest
+
+test-all: .venv/.installed  ## Run every test this machine can, slow ones too
+	$(BIN)/pytest -m "not gpu and not realdata"
+
+check: .venv/.installed  ## Formatting, lint, types and the direction of imports
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: .venv/.installed  ## Format, and fix what lint can fix by itself
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: .venv/.installed  ## Measure the speed of training, serving and the index
+	@for script in benchmarks/speed/*.py; do echo "== $$script" && $(BIN)/python $$script || exit 1; done
+
+migrate: .venv/.installed  ## Bring the database schema up to date
+	$(BIN)/kairos migrate
+
+openapi: .venv/.installed  ## Rewrite the reviewed snapshot of the HTTP contract
+	$(BIN)/kairos openapi > docs/openapi.json.new
+	mv docs/openapi.json.new docs/openapi.json
+
+clean:  ## Remove caches and build outputs; keeps .venv, data and bundles
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e ".[dev]"
+	@touch $@
