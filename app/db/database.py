@@ -1,0 +1,86 @@
+"""Transactions off the event loop, with failures of the database told apart from ours."""
+
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from sqlalchemy import exc, text
+from sqlalchemy.orm import Session
+
+from app.db.engine import WRITES, open_engine
+from app.errors import DatabaseUnavailableError
+from app.work import BoundedPool
+
+T = TypeVar("T")
+
+_ATTEMPTS = 3
+_SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
+_UNDEFINED_TABLE = "42P01"
+
+
+@final
+class Database:
+    """Runs units of work, each in one transaction, on a bounded number of threads."""
+
+    def __init__(self, database_url: str, *, threads: int, queue: int) -> None:
+        self._engine = open_engine(database_url, connections=threads)
+        self._writing = self._engine.execution_options(**WRITES)
+        self._pool = BoundedPool("database", threads=threads, queue=queue)
+
+    async def read(self, work: Callable[[Session], T]) -> T:
+        """The result of `work`, which must not write.
+
+        Raises:
+            DatabaseUnavailableError: if the database does not answer.
+            OverloadedError: if too many calls wait already.
+        """
+        return await self._pool.run(lambda: self._transact(work, writing=False))
+
+    async def write(self, work: Callable[[Session], T]) -> T:
+        """The result of `work`, once everything it wrote is committed; it may run more than once.
+
+        Raises:
+            DatabaseUnavailableError: if the database does not answer; nothing was acknowledged.
+            OverloadedError: if too many calls wait already.
+        """
+        return await self._pool.run(lambda: self._transact(work, writing=True))
+
+    async def check(self) -> None:
+        """Ask the database for its schema's revision.
+
+        Raises:
+            DatabaseUnavailableError: if it does not answer, or holds no schema.
+        """
+        await self.read(
+            lambda session: session.scalar(text("SELECT version_num FROM alembic_version"))
+        )
+
+    def close(self) -> None:
+        """Finish running work and close the connections."""
+        self._pool.close()
+        self._engine.dispose()
+
+    def _transact(self, work: Callable[[Session], T], *, writing: bool) -> T:
+        engine = self._writing if writing else self._engine
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with Session(engine, expire_on_commit=False) as session, session.begin():
+                    return work(session)
+            except (exc.OperationalError, exc.InterfaceError, exc.ProgrammingError) as error:
+                state = getattr(error.orig, "sqlstate", None)
+                # Two batches that hold some of the same new events may wait for each other;
+                # PostgreSQL then breaks one, which has written nothing and may go again.
+                if state in {_DEADLOCK, _SERIALIZATION_FAILURE} and attempt < _ATTEMPTS:
+                    continue
+                if isinstance(error, exc.ProgrammingError) and state != _UNDEFINED_TABLE:
+                    raise
+                raise _unavailable(error.orig) from error
+            except exc.TimeoutError as error:
+                raise _unavailable(error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _unavailable(error: BaseException | None) -> DatabaseUnavailableError:
+    return DatabaseUnavailableError(
+        f"the database must answer, but said {type(error).__name__}; try again shortly, and see "
+        "the service's log and /health/ready"
+    )

@@ -1,0 +1,90 @@
+"""Engines for the two databases Kairos runs on: SQLite embedded, PostgreSQL in production."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+WRITES = {"kairos_writes": True}
+"""Execution options of a connection that is going to write."""
+
+_BUSY_MILLISECONDS = 5000
+_POSTGRESQL_NAMES = frozenset({"postgresql", "postgres"})
+
+
+def parse_url(database_url: str) -> URL:
+    """The URL with the driver Kairos uses, whatever spelling of PostgreSQL was given.
+
+    Raises:
+        ValueError: if it names neither SQLite (in a file) nor PostgreSQL.
+    """
+    url = make_url(database_url)
+    backend = url.drivername.partition("+")[0]
+    if backend in _POSTGRESQL_NAMES:
+        return url.set(drivername="postgresql+psycopg")
+    if backend == "sqlite" and url.database not in (None, "", ":memory:"):
+        return url.set(drivername="sqlite")
+    raise ValueError(
+        "a database is SQLite in a file or PostgreSQL, but got "
+        f"{url.render_as_string(hide_password=True)}; "
+        "write sqlite:///path/to/file or postgresql://user@host/name"
+    )
+
+
+def open_engine(
+    database_url: str, *, connections: int = 1, poolclass: type[Pool] | None = None
+) -> Engine:
+    """An engine that opens at most `connections` connections, each set up for durable writes."""
+    url = parse_url(database_url)
+    pooling: dict[str, Any] = (
+        {"pool_size": connections, "max_overflow": 0, "pool_timeout": 5}
+        if poolclass is None
+        else {"poolclass": poolclass}
+    )
+    if url.get_backend_name() == "sqlite":
+        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(
+            url, json_serializer=_to_json, json_deserializer=orjson.loads, **pooling
+        )
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(
+        url,
+        json_serializer=_to_json,
+        json_deserializer=orjson.loads,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": 3,
+            "tcp_user_timeout": 10_000,
+            "application_name": "kairos",
+        },
+        **pooling,
+    )
+
+
+def _to_json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    # The driver would otherwise open transactions by its own rules, and only before writes.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    # First, so that switching to WAL waits for another process doing the same.
+    cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
+    cursor.execute("PRAGMA journal_mode=WAL")
+    # A commit that was answered must survive a power cut, not only a crash of the process.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer that began by reading fails at once when another wrote in between; one that takes
+    # the lock at the start waits its turn.
+    writes = connection.get_execution_options().get("kairos_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,12 @@
+"""INSERT .. ON CONFLICT, which both databases have and SQLAlchemy spells once per dialect."""
+
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.db.tables import Table
+
+
+def insert_into(session: Session, table: type[Table]) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    dialect = session.get_bind().dialect.name
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

@@ -1,0 +1,114 @@
+"""Everything the service refuses, as errors that know their HTTP status.
+
+Handlers in `app.problems` turn them into RFC 9457 documents; services only raise them.
+"""
+
+from typing import ClassVar
+
+from model.errors import KairosError
+
+
+class ServiceError(KairosError):
+    """An expected failure of a request.
+
+    Attributes:
+        status: the HTTP status it is answered with.
+        title: what kind of failure it is, the same for every occurrence.
+        retry_after: seconds after which trying again makes sense; None where it does not.
+    """
+
+    status: ClassVar[int]
+    title: ClassVar[str]
+    retry_after: ClassVar[int | None] = None
+
+
+class MalformedJsonError(ServiceError):
+    """A body is not a JSON text."""
+
+    code = "malformed_json"
+    status = 400
+    title = "the body is not JSON"
+
+
+class NotFoundError(ServiceError):
+    """A named resource does not exist."""
+
+    code = "not_found"
+    status = 404
+    title = "there is nothing here"
+
+
+class ItemNotFoundError(NotFoundError):
+    """No item of that id is stored."""
+
+    code = "item_not_found"
+    title = "no such item"
+
+
+class ModelNotFoundError(NotFoundError):
+    """No bundle of that version is published."""
+
+    code = "model_not_found"
+    title = "no such model version"
+
+
+class BodyTooLargeError(ServiceError):
+    """A body exceeds the cap."""
+
+    code = "body_too_large"
+    status = 413
+    title = "the body is too large"
+
+
+class UnsupportedMediaTypeError(ServiceError):
+    """A body is not declared as plain JSON."""
+
+    code = "unsupported_media_type"
+    status = 415
+    title = "the body must be uncompressed JSON"
+
+
+class UnprocessableError(ServiceError):
+    """A request is JSON, but breaks a rule."""
+
+    code = "validation_failed"
+    status = 422
+    title = "the request breaks a rule"
+
+
+class NoModelError(ServiceError):
+    """Nothing has been published that could answer."""
+
+    code = "no_model"
+    status = 503
+    title = "no model is being served"
+    retry_after = 5
+
+
+class DatabaseUnavailableError(ServiceError):
+    """The database did not answer."""
+
+    code = "database_unavailable"
+    status = 503
+    title = "the database does not answer"
+    retry_after = 2
+
+
+class OverloadedError(ServiceError):
+    """More work is waiting than the process accepts.
+
+    Attributes:
+        pool: which of the process's pools was full.
+    """
+
+    code = "overloaded"
+    status = 503
+    title = "the service is overloaded"
+    retry_after = 1
+
+    def __init__(self, pool: str, waiting: int) -> None:
+        super().__init__(
+            f"at most {waiting} calls may wait for the {pool} threads, and that many do; "
+            "try again shortly, or run more processes"
+        )
+        self.pool = pool

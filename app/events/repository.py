@@ -1,0 +1,76 @@
+"""Events in the database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.db.insert import insert_into
+from app.db.tables import StoredEvent
+from model.history import Event
+
+_LAST_CHARACTER = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUser:
+    """A user with stored events."""
+
+    user_id: str
+    events: int
+    last_at: int
+
+
+@final
+class EventRepository:
+    """Reads and adds events within one transaction, which belongs to the caller."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> frozenset[str]:
+        """Insert events, leaving those already known as they are; answers the ids that were new."""
+        if not rows:
+            return frozenset()
+        statement = (
+            insert_into(self._session, StoredEvent)
+            .on_conflict_do_nothing(index_elements=["event_id"])
+            .returning(StoredEvent.event_id)
+        )
+        return frozenset(self._session.execute(statement, rows).scalars())
+
+    def history(self, user_id: str, query_time: int, longest: int) -> list[Event]:
+        """The most recent `longest` events of a user as of `query_time`, oldest first."""
+        rows = self._session.execute(
+            select(StoredEvent.item_id, StoredEvent.at, StoredEvent.action)
+            .where(StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
+            .order_by(StoredEvent.at.desc(), StoredEvent.id.desc())
+            .limit(longest)
+        ).all()
+        return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
+
+    def newest(self, user_id: str, limit: int) -> Sequence[StoredEvent]:
+        """The most recent events of a user, newest first."""
+        return self._session.scalars(
+            select(StoredEvent)
+            .where(StoredEvent.user_id == user_id)
+            .order_by(StoredEvent.at.desc(), StoredEvent.id.desc())
+            .limit(limit)
+        ).all()
+
+    def users(self, prefix: str, limit: int) -> list[KnownUser]:
+        """The first users whose ids start with `prefix`, in code point order."""
+        statement = (
+            select(StoredEvent.user_id, func.count(), func.max(StoredEvent.at))
+            .group_by(StoredEvent.user_id)
+            .order_by(StoredEvent.user_id)
+            .limit(limit)
+        )
+        if prefix:
+            # A range, so that the index answers; LIKE ignores case on one of the databases.
+            statement = statement.where(
+                StoredEvent.user_id.between(prefix, prefix + _LAST_CHARACTER)
+            )
+        return [KnownUser(*row) for row in self._session.execute(statement)]

@@ -1,0 +1,98 @@
+"""Keeping events: each exactly once, and answered only when it is on disk."""
+
+import hashlib
+from typing import Any, final
+
+import orjson
+
+from app.events.repository import EventRepository
+from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
+from app.parts import Parts
+from app.wire import rfc_3339
+from model.clock import MICROSECONDS_PER_SECOND, now
+
+_MAX_AHEAD_SECONDS = 300
+
+
+@final
+class EventService:
+    """Takes events in."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def ingest(self, batch: EventBatch) -> Ingested:
+        """Keep the new events of a batch; returns after they are committed.
+
+        Raises:
+            DatabaseUnavailableError: if they cannot be kept; none of them was, so send them again.
+            OverloadedError: if too many requests wait already.
+        """
+        received_at = now()
+        rows: dict[str, dict[str, Any]] = {}
+        rejected: list[RejectedEvent] = []
+        for index, event in enumerate(batch.events):
+            refusal = event if isinstance(event, Refusal) else _refuse(event, received_at)
+            if refusal is not None:
+                rejected.append(RejectedEvent(index, refusal.code, refusal.message))
+            elif not isinstance(event, Refusal):
+                row = _row(event, received_at)
+                rows.setdefault(row["event_id"], row)
+        new = await self._keep(list(rows.values()))
+        duplicates = len(batch.events) - len(rejected) - len(new)
+        self._count(new, rows, duplicates=duplicates, rejected=len(rejected))
+        return Ingested(accepted=len(new), duplicates=duplicates, rejected=tuple(rejected))
+
+    async def _keep(self, rows: list[dict[str, Any]]) -> frozenset[str]:
+        if not rows:
+            return frozenset()
+        return await self._parts.database.write(lambda session: EventRepository(session).add(rows))
+
+    def _count(
+        self,
+        new: frozenset[str],
+        rows: dict[str, dict[str, Any]],
+        *,
+        duplicates: int,
+        rejected: int,
+    ) -> None:
+        ingested = self._parts.metrics.events_ingested
+        ingested.labels("accepted").inc(len(new))
+        ingested.labels("duplicate").inc(duplicates)
+        ingested.labels("rejected").inc(rejected)
+        for event_id in new:
+            row = rows[event_id]
+            lag = (row["received_at"] - row["at"]) / MICROSECONDS_PER_SECOND
+            self._parts.metrics.event_lag_seconds.observe(max(lag, 0.0))
+
+
+def event_key(event: IncomingEvent) -> str:
+    """The idempotency key: the caller's own, else a hash of what makes the event itself."""
+    if event.event_id is not None:
+        return event.event_id
+    natural = orjson.dumps([event.user_id, event.item_id, event.action, event.timestamp])
+    return f"sha256:{hashlib.sha256(natural).hexdigest()}"
+
+
+def _refuse(event: IncomingEvent, received_at: int) -> Refusal | None:
+    if event.timestamp <= received_at + _MAX_AHEAD_SECONDS * MICROSECONDS_PER_SECOND:
+        return None
+    return Refusal(
+        code="in_the_future",
+        message=f"#/timestamp: an event happens at most {_MAX_AHEAD_SECONDS} seconds from now, but "
+        f"got {rfc_3339(event.timestamp)}; set the sender's clock",
+    )
+
+
+def _row(event: IncomingEvent, received_at: int) -> dict[str, Any]:
+    return {
+        "event_id": event_key(event),
+        "user_id": event.user_id,
+        "item_id": event.item_id,
+        "action": event.action,
+        "at": event.timestamp,
+        "value": event.value,
+        "recommendation_id": event.recommendation_id,
+        "properties": event.properties,
+        "received_at": received_at,
+    }

@@ -1,0 +1,54 @@
+"""Probes and metrics."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from app.answers import JsonAnswer
+from app.errors import ServiceError
+from app.health.schemas import Liveness, Readiness
+from app.parts import Parts, parts_of
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/health/live", summary="Does the process run?", response_model=Liveness)
+async def live() -> JsonAnswer:
+    """Answers as long as the event loop turns; restart the process when it does not."""
+    return JsonAnswer(Liveness())
+
+
+@router.get(
+    "/health/ready",
+    summary="Can the process do its work?",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "Some part cannot; which one is said."}},
+)
+async def ready(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """Whether a model is open and the database answers; send no traffic while one does not."""
+    model = database = "ok"
+    try:
+        parts.serving.require()
+    except ServiceError as error:
+        model = str(error)
+    try:
+        await parts.database.check()
+    except ServiceError as error:
+        database = str(error)
+    is_ready = model == database == "ok"
+    return JsonAnswer(
+        Readiness("ready" if is_ready else "not_ready", model, database),
+        status_code=200 if is_ready else 503,
+    )
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(parts: Annotated[Parts, Depends(parts_of)]) -> Response:
+    """Every metric of this process, in Prometheus's text format."""
+    return Response(parts.metrics.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,62 @@
+"""GET and PUT /v1/items."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from app.answers import JsonAnswer
+from app.bodies import JsonRoute
+from app.errors import DatabaseUnavailableError, ItemNotFoundError, OverloadedError
+from app.items.schemas import Item, ItemBatch, ItemPage, StoredItems, Title
+from app.items.service import ItemService
+from app.parts import Parts, parts_of
+from app.problems import problems
+from app.wire import Id
+
+router = APIRouter(prefix="/v1", tags=["items"], route_class=JsonRoute)
+
+
+@router.get(
+    "/items",
+    summary="List stored items",
+    response_model=ItemPage,
+    responses=problems(DatabaseUnavailableError, OverloadedError),
+)
+async def list_items(
+    parts: Annotated[Parts, Depends(parts_of)],
+    q: Annotated[Title | None, Query(description="Part of the title, in any case.")] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=1400, description="`next_cursor` of the page before.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most items of a page.")] = 50,
+) -> JsonAnswer:
+    """Items in order of their ids, a page at a time."""
+    return JsonAnswer(await ItemService(parts).page(search=q, cursor=cursor, limit=limit))
+
+
+@router.put(
+    "/items",
+    summary="Create or replace items",
+    response_model=StoredItems,
+    responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
+)
+async def put_items(batch: ItemBatch, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """Store what is known of items, in place of what was known before.
+
+    The model learns new items at the next training; until then it does not recommend them.
+    """
+    return JsonAnswer(await ItemService(parts).put(batch))
+
+
+@router.get(
+    "/items/{item_id:path}",
+    summary="Read one item",
+    response_model=Item,
+    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+)
+async def read_item(
+    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+) -> JsonAnswer:
+    """What was stored of an item."""
+    return JsonAnswer(await ItemService(parts).find(item_id))

@@ -1,0 +1,86 @@
+"""What callers say of items, and what they are told."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from app.properties import Properties
+from app.wire import ANSWER, Id, Instant, RequestModel, Rfc3339
+
+MAX_ITEMS = 1000
+
+_NO_NUL = r"^[^\x00]*$"
+Title = Annotated[str, StringConstraints(max_length=1024, pattern=_NO_NUL)]
+
+
+class ItemDescription(RequestModel):
+    """What is known of an item; stands in for whatever was known before."""
+
+    item_id: Id
+    """The item."""
+    title: Title | None = None
+    """A readable name."""
+    categories: list[Id] = Field(default=[], max_length=100)
+    """The categories it belongs to."""
+    available_from: Instant | None = None
+    """When it becomes available; null: it always was."""
+    available_until: Instant | None = None
+    """When it ceases to be available; null: never."""
+    properties: Properties | None = None
+    """Anything else worth keeping."""
+
+
+class ItemBatch(RequestModel):
+    """Items to create or replace."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {"item_id": "50", "title": "Star Wars (1977)", "categories": ["Sci-Fi"]}
+                    ]
+                }
+            ]
+        }
+    )
+
+    items: Annotated[list[ItemDescription], Field(max_length=MAX_ITEMS)]
+    """Of several with the same id the last wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItems:
+    """What became of a batch."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    stored: int
+    """Distinct items created or replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A stored item."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    title: str | None
+    categories: list[str]
+    available_from: Rfc3339 | None
+    available_until: Rfc3339 | None
+    properties: dict[str, Any] | None
+    updated_at: Rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    """Some of the stored items, by id in code point order."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    items: tuple[Item, ...]
+    next_cursor: str | None
+    """Send it as `cursor` for the next page; null: this is the last."""

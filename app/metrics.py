@@ -1,0 +1,114 @@
+"""Every metric the service exposes. No ids in labels: their number must not grow with use."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_LAG_SECONDS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 604800.0, 2592000.0)
+_EVENTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@final
+class Metrics:
+    """The metrics of one application, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "http_requests_total",
+            "Requests answered, by route template and status.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self.request_seconds = Histogram(
+            "http_request_duration_seconds",
+            "Time from the first byte of a request to the last of its answer.",
+            ["method", "route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.recommendations = Counter(
+            "kairos_recommendations_total",
+            "Recommendation requests answered, by the fallback that filled in (none: the model).",
+            ["fallback"],
+            registry=registry,
+        )
+        self.stage_seconds = Histogram(
+            "kairos_stage_duration_seconds",
+            "Time spent in one stage of a recommendation.",
+            ["stage"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.history_length = Histogram(
+            "kairos_history_length",
+            "Events the model read for one recommendation.",
+            buckets=_EVENTS,
+            registry=registry,
+        )
+        self.events_ingested = Counter(
+            "kairos_events_ingested_total",
+            "Events received, by what became of them: accepted, duplicate or rejected.",
+            ["result"],
+            registry=registry,
+        )
+        self.event_lag_seconds = Histogram(
+            "kairos_event_lag_seconds",
+            "Age of accepted events when they arrived.",
+            buckets=_LAG_SECONDS,
+            registry=registry,
+        )
+        self.model_info = Gauge(
+            "kairos_model_info",
+            "1 for the bundle version being served.",
+            ["version"],
+            registry=registry,
+        )
+        self.model_loaded = Gauge(
+            "kairos_model_loaded_timestamp_seconds",
+            "When the served bundle was opened, in epoch seconds.",
+            registry=registry,
+        )
+        self.model_swaps = Counter(
+            "kairos_model_swaps_total",
+            "Bundles that CURRENT named, by what became of them: activated or refused.",
+            ["result"],
+            registry=registry,
+        )
+        self.index_items = Gauge(
+            "kairos_index_items", "Items the served bundle can recommend.", registry=registry
+        )
+        self.inference_in_progress = Gauge(
+            "kairos_inference_in_progress",
+            "Requests waiting for the model or being answered by it.",
+            registry=registry,
+        )
+        self.inference_queue_seconds = Histogram(
+            "kairos_inference_queue_seconds",
+            "Time a request waited for an inference thread.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.shed_requests = Counter(
+            "kairos_shed_requests_total",
+            "Requests refused because too much was waiting, by what they would have waited for.",
+            ["reason"],
+            registry=registry,
+        )
+
+    @contextmanager
+    def stage(self, stage: str) -> Iterator[None]:
+        """Time a stage of a recommendation."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.stage_seconds.labels(stage).observe(time.perf_counter() - began)
+
+    def page(self) -> bytes:
+        """What Prometheus scrapes, in its text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,154 @@
+"""What happens around every request: an id, its measurements, a last resort, and a cap."""
+
+import re
+import time
+from typing import final
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import BodyTooLargeError
+from app.metrics import Metrics
+from app.problems import crash_problem
+
+REQUEST_ID = "X-Request-ID"
+UNMATCHED = "unmatched"
+
+_ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_log = structlog.get_logger()
+
+
+@final
+class RequestIds:
+    """Gives every request an id: the caller's where it sent one, in logs, problems and answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on under its id."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        offered = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = offered if _ACCEPTABLE_ID.fullmatch(offered) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            await self._app(scope, receive, send_with_id)
+
+
+@final
+class Measured:
+    """Counts, times and logs every request by its route template, never by its path."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and record its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 500
+
+        async def send_noting_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noting_status)
+        finally:
+            seconds = time.perf_counter() - began
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            route = _template(scope)
+            self._metrics.requests.labels(method, route, str(status)).inc()
+            self._metrics.request_seconds.labels(method, route).observe(seconds)
+            _log.info(
+                "request", method=method, route=route, status=status, seconds=round(seconds, 6)
+            )
+
+
+def _template(scope: Scope) -> str:
+    """The template of the route that answered: as many values as there are routes."""
+    if "route" in scope:
+        return str(scope["route"].path)
+    # Of the routes that do not announce themselves (the documentation's) none has parameters, so
+    # the path is the template.
+    return str(scope["path"]) if "endpoint" in scope else UNMATCHED
+
+
+@final
+class CrashBarrier:
+    """Turns what nobody foresaw into a logged problem document; nothing leaves as a bare 500."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; answer in its stead if it fails."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_started = False
+
+        async def send_noting_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noting_start)
+        except Exception:
+            _log.exception("request_failed")
+            if has_started:
+                raise
+            await crash_problem(scope)(scope, receive, send)
+
+
+@final
+class BodyCap:
+    """Refuses to read a body beyond the cap, whether its length was declared or is only found."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a body that ends in a refusal if it is too large."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "")
+        received = 0
+
+        async def receive_up_to_the_cap() -> Message:
+            nonlocal received
+            if declared.isdecimal() and int(declared) > self._max_bytes:
+                raise self._refusal(declared)
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
+                raise self._refusal(f"at least {received}")
+            return message
+
+        await self._app(scope, receive_up_to_the_cap, send)
+
+    def _refusal(self, size: str) -> BodyTooLargeError:
+        return BodyTooLargeError(
+            f"a body holds at most {self._max_bytes} bytes, but this one has {size[:30]}; "
+            "send it in parts"
+        )

@@ -1,0 +1,32 @@
+"""POST /v1/recommendations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.answers import JsonAnswer
+from app.bodies import JsonRoute
+from app.errors import DatabaseUnavailableError, NoModelError, OverloadedError
+from app.parts import Parts, parts_of
+from app.problems import problems
+from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
+from app.recommendations.service import RecommendationService
+
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=JsonRoute)
+
+
+@router.post(
+    "/recommendations",
+    summary="Recommend items for a history at an instant",
+    response_model=RecommendationAnswer,
+    responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError, has_body=True),
+)
+async def recommend(
+    asked: RecommendationRequest, parts: Annotated[Parts, Depends(parts_of)]
+) -> JsonAnswer:
+    """What should this user see at this instant, and which past events made the model say so?
+
+    The history comes from the store (`user_id`), from the request (`history`), or from both
+    (`merge`). Without any usable event the answer is what is popular, flagged `no_history`.
+    """
+    return JsonAnswer(await RecommendationService(parts).recommend(asked))

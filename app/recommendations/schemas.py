@@ -1,0 +1,141 @@
+"""What a recommendation request says, and what it is answered."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from app.settings import HISTORY_CAP
+from app.wire import ANSWER, Action, Id, Instant, RequestModel, Rfc3339
+
+ItemIds = Annotated[list[Id], Field(max_length=1000)]
+
+
+class InlineEvent(RequestModel):
+    """One past event, sent along with the request."""
+
+    item_id: Id
+    """The item, by the name the catalogue knows it by."""
+    timestamp: Instant
+    """When it happened."""
+    action: Action | None = None
+    """What the user did, where the model was trained with actions."""
+
+
+class RecommendationRequest(RequestModel):
+    """Which history, which instant, and which items may be answered."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "history": [
+                        {"item_id": "50", "timestamp": "1997-12-04T15:30:00Z"},
+                        {"item_id": "181", "timestamp": 881250000},
+                    ],
+                    "query_time": "1997-12-05T20:00:00+01:00",
+                    "n": 5,
+                    "explain": "attention",
+                }
+            ]
+        }
+    )
+
+    user_id: Id | None = None
+    """Whose stored history to use. A user nobody has heard of is a cold start, not an error."""
+    history: Annotated[list[InlineEvent], Field(max_length=HISTORY_CAP)] | None = None
+    """Events to use instead of the stored ones, in any order. If `user_id` is given too, these win,
+    unless `merge` joins both."""
+    merge: bool = False
+    """Whether to join the stored history with the inline one; an event in both counts once."""
+    query_time: Instant | None = None
+    """The instant the answer is for; events after it are not used. Default: now."""
+    query_time_withheld: bool = False
+    """Whether to keep the query time from the model, which then knows only the times of the events;
+    the query time still bounds which events are used."""
+    n: int = Field(default=10, ge=1, le=500)
+    """How many items to answer."""
+    exclude_seen: bool = True
+    """Whether to leave out items of the history."""
+    exclude_item_ids: ItemIds = Field(default=[])
+    """Items never to answer."""
+    include_item_ids: ItemIds = Field(default=[])
+    """If any: only these items may be answered."""
+    strict: bool = False
+    """Whether to answer fewer than `n` items rather than fill up with popular ones."""
+    explain: Literal["none", "attention", "heads"] = "none"
+    """`attention`: how much each event counted, averaged over heads. `heads`: each head, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendedItem:
+    """One recommended item."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    score: float
+    """Larger is better; comparable within one answer only."""
+    rank: int
+    """1 for the best."""
+    reason: Literal["model", "popular"]
+    """Whether the model chose it, or it fills in as popular."""
+    title: str | None
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttendedEvent:
+    """One event the model read, and how much it counted."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    timestamp: Rfc3339
+    age_seconds: float
+    """Time from the event to the query time."""
+    action: str | None
+    weight: float
+    """The attention from the query position, averaged over heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention over the history: of the last block, from the query position, before dropout."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    layer: Literal["last"]
+    aggregation: Literal["mean_heads"]
+    normalised: bool
+    """Whether the weights sum to 1."""
+    events: tuple[AttendedEvent, ...]
+    """The events used, oldest first."""
+    heads: tuple[tuple[float, ...], ...] | None
+    """With `explain` = `heads`: for each head the weights of `events`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationAnswer:
+    """The items, and an account of what they rest on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    recommendation_id: str
+    """Send it back with the events this answer leads to."""
+    model_version: str
+    query_time: Rfc3339
+    history_used: int
+    """How many events the model read."""
+    unknown_item_ids: tuple[str, ...]
+    """Items of the history that the model does not know; it read the rest."""
+    fallback: Literal["popular", "no_history"] | None
+    """`no_history`: nothing usable in the history, so these are the popular items. `popular`: the
+    model's items were too few, and popular ones fill up."""
+    items: tuple[RecommendedItem, ...]
+    """Best first."""
+    attention: Attention | None
+    """If asked for and the model has any."""
+    warnings: tuple[str, ...]
+    """Stable codes, such as `events_after_query_time`, `history_truncated`,
+    `beyond_training_window`."""

@@ -1,0 +1,62 @@
+"""Every knob of the service, read from the environment with the prefix `KAIROS_`."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MEBIBYTE = 1024 * 1024
+HISTORY_CAP = 1000
+
+
+class Settings(BaseSettings):
+    """How one process of the service runs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="KAIROS_", frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+    host: str = "127.0.0.1"
+    """Address to listen on. The default answers only this machine."""
+
+    port: int = Field(default=8000, ge=0, le=65535)
+    """TCP port to listen on; 0 takes any free one."""
+
+    database_url: str = "sqlite:///var/kairos.db"
+    """Where events and items live: `sqlite:///path` or `postgresql://user:password@host/name`."""
+
+    database_threads: PositiveInt = 8
+    """Threads that talk to the database, and as many connections."""
+
+    database_queue: int = Field(default=256, ge=0)
+    """Database calls that may wait for a thread; beyond it requests are answered 503."""
+
+    migrate_on_start: bool = True
+    """Whether to bring the database schema up to date at start. Switch it off where
+    `kairos migrate` runs as a step of its own."""
+
+    bundle_store: Path = Path("var/bundles")
+    """Directory of published bundles and their `CURRENT` pointer."""
+
+    poll_interval_seconds: PositiveFloat = 1.0
+    """How often `CURRENT` is looked at for a newly activated bundle."""
+
+    max_body_bytes: PositiveInt = MEBIBYTE
+    """Largest request body, in bytes; a larger one is answered 413."""
+
+    max_history: int = Field(default=HISTORY_CAP, ge=1, le=HISTORY_CAP)
+    """Most events of one history: inline histories beyond it are refused, stored ones cut to the
+    most recent."""
+
+    inference_threads: PositiveInt = 1
+    """Threads that run the model. One is cheapest per answer; add processes before threads."""
+
+    inference_queue: int = Field(default=64, ge=0)
+    """Requests that may wait for the model; beyond it they are answered 503 at once."""
+
+    log_format: Literal["console", "json"] = "console"
+    """`console` for people, `json` (one object per line) for log collectors."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe level that is logged. User ids and histories appear at no level above debug."""

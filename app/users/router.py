@@ -1,0 +1,45 @@
+"""GET /v1/users."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from app.answers import JsonAnswer
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.parts import Parts, parts_of
+from app.problems import problems
+from app.users.schemas import UserHistory, UserList
+from app.users.service import UserService
+from app.wire import Id
+
+router = APIRouter(prefix="/v1", tags=["users"])
+
+
+@router.get(
+    "/users",
+    summary="List users with stored events",
+    response_model=UserList,
+    responses=problems(DatabaseUnavailableError, OverloadedError),
+)
+async def list_users(
+    parts: Annotated[Parts, Depends(parts_of)],
+    prefix: Annotated[Id | None, Query(description="What the ids start with.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most users to list.")] = 50,
+) -> JsonAnswer:
+    """Users in order of their ids, for a picker that narrows down as one types."""
+    return JsonAnswer(await UserService(parts).list(prefix=prefix or "", limit=limit))
+
+
+@router.get(
+    "/users/{user_id:path}",
+    summary="Read a user's history",
+    response_model=UserHistory,
+    responses=problems(DatabaseUnavailableError, OverloadedError),
+)
+async def read_user(
+    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most events to list.")] = 100,
+) -> JsonAnswer:
+    """The newest stored events of a user; a user nobody has heard of simply has none."""
+    return JsonAnswer(await UserService(parts).history(user_id, limit=limit))

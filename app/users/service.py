@@ -1,0 +1,45 @@
+"""Users as their events show them; there is no other record of a user."""
+
+from typing import final
+
+from app.events.repository import EventRepository
+from app.parts import Parts
+from app.users.schemas import UserEvent, UserHistory, UserList, UserSummary
+from app.wire import rfc_3339
+
+
+@final
+class UserService:
+    """Lists users and shows their histories."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def list(self, *, prefix: str, limit: int) -> UserList:
+        """The first users whose ids start with `prefix`."""
+        users = await self._parts.database.read(
+            lambda session: EventRepository(session).users(prefix, limit)
+        )
+        return UserList(
+            tuple(UserSummary(user.user_id, user.events, rfc_3339(user.last_at)) for user in users)
+        )
+
+    async def history(self, user_id: str, *, limit: int) -> UserHistory:
+        """The newest events of a user."""
+        events = await self._parts.database.read(
+            lambda session: EventRepository(session).newest(user_id, limit)
+        )
+        return UserHistory(
+            user_id,
+            tuple(
+                UserEvent(
+                    event_id=event.event_id,
+                    item_id=event.item_id,
+                    action=event.action,
+                    timestamp=rfc_3339(event.at),
+                    value=event.value,
+                    recommendation_id=event.recommendation_id,
+                )
+                for event in events
+            ),
+        )

