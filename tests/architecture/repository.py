@@ -1,0 +1,32 @@
+"""The repository as these tests see it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "cli", "model", "training")
+
+
+def sources(*folders: str) -> list[Path]:
+    """The Python files of some folders, relative to the root."""
+    found = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return sorted(file.relative_to(ROOT) for file in found)
+
+
+def imports(file: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def document(name: str) -> str:
+    """The text of a document; a test of one that is still to be written is skipped."""
+    if not (ROOT / name).exists():
+        pytest.skip(f"{name} is still to be written")
+    return (ROOT / name).read_text(encoding="utf-8")

@@ -1,0 +1,27 @@
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.architecture.repository import PACKAGES, ROOT, imports, sources
+
+
+def test_imports_point_down() -> None:
+    lint_imports = Path(sys.executable).with_name("lint-imports")
+    run = subprocess.run(
+        [lint_imports, "--no-cache", "--no-logo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_only_the_index_knows_faiss() -> None:
+    knowing = {str(file) for file in sources(*PACKAGES) if "faiss" in imports(file)}
+    assert knowing <= {"model/bundle/index.py"}
+
+
+def test_nothing_runs_code_from_data() -> None:
+    pickling = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+    assert [str(file) for file in sources(*PACKAGES) if pickling & {*imports(file)}] == []

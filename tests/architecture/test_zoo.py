@@ -1,0 +1,54 @@
+import inspect
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from model.config import Config
+from model.encoders import EncoderConfig
+from model.time_encodings import TimeEncodingConfig
+from tests.architecture.repository import document, sources
+
+UNIONS = {
+    "model/time_encodings": ("TimeEncodingConfig", TimeEncodingConfig),
+    "model/encoders": ("EncoderConfig", EncoderConfig),
+}
+
+
+def members(union: object) -> tuple[type[Config], ...]:
+    """The configs of a discriminated union, or the one config that is all of it so far."""
+    if isinstance(union, type):
+        return (union,)
+    annotated = get_args(union)[0]
+    return get_args(annotated) or (annotated,)
+
+
+def kind(config: type[Config]) -> str:
+    return str(config.model_fields["kind"].default)
+
+
+MEMBERS = [config for _, union in UNIONS.values() for config in members(union)]
+
+
+@pytest.mark.parametrize("folder", UNIONS)
+def test_the_union_holds_every_file_of_its_folder(folder: str) -> None:
+    name, union = UNIONS[folder]
+    files = {file.stem for file in sources(folder)} - {"__init__"}
+    kinds = {kind(config) for config in members(union)}
+    assert files == kinds, f"add to {name}: {files - kinds}; without a file: {kinds - files}"
+
+
+@pytest.mark.parametrize("config", MEMBERS, ids=kind)
+def test_a_config_stands_in_the_file_of_its_kind(config: type[Config]) -> None:
+    assert Path(inspect.getfile(config)).stem == kind(config)
+
+
+@pytest.mark.parametrize("config", MEMBERS, ids=kind)
+def test_a_config_survives_a_round_trip_through_json(config: type[Config]) -> None:
+    described = config()
+    assert config.model_validate_json(described.model_dump_json()) == described
+
+
+@pytest.mark.parametrize("config", MEMBERS, ids=kind)
+def test_the_zoo_is_documented(config: type[Config]) -> None:
+    assert f"`{kind(config)}`" in document("docs/models.md")
