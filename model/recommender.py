@@ -12,7 +12,7 @@ from model.catalog import PADDING_ROW
 from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
-from model.interfaces import Encoded, SequenceEncoder, States
+from model.interfaces import Encoded, EveryPosition, QuerySweep, SequenceEncoder, States
 
 
 class RecommenderConfig(Config):
@@ -62,8 +62,9 @@ class Recommender(nn.Module):
 
     def states(self, batch: SequenceBatch) -> States:
         """The encoder's states at every position."""
-        states: States = self.encoder.states(batch, self.items(batch.rows))
-        return states
+        if not isinstance(self.encoder, EveryPosition):
+            raise _lacks(self.encoder, "EveryPosition")
+        return self.encoder.states(batch, self.items(batch.rows))
 
     def forward(self, batch: SequenceBatch) -> Encoded:
         """The encoder's answer at the last event of every history, with comparable user vectors."""
@@ -72,8 +73,17 @@ class Recommender(nn.Module):
 
     def sweep(self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]) -> Encoded:
         """One history at many instants, with comparable user vectors."""
-        encoded: Encoded = self.encoder.sweep(batch, self.items(batch.rows), query_times)
+        if not isinstance(self.encoder, QuerySweep):
+            raise _lacks(self.encoder, "QuerySweep")
+        encoded = self.encoder.sweep(batch, self.items(batch.rows), query_times)
         return encoded._replace(user=self.user_vectors(encoded.user))
+
+
+def _lacks(encoder: SequenceEncoder, ability: str) -> TypeError:
+    return TypeError(
+        f"this needs an encoder with the ability {ability}, however: "
+        f"encoder={type(encoder).__name__}; choose another encoder"
+    )
 
 
 def with_repeats(

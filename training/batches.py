@@ -33,6 +33,11 @@ class Supervised(NamedTuple):
     position_of: Int64[Tensor, " targets"]
     weights: Float[Tensor, " targets"]
 
+    def to(self, device: torch.device) -> "Supervised":
+        """The same on another device."""
+        tensors = (part.to(device, non_blocking=True) for part in self[1:])
+        return Supervised(self.batch.to(device), *tensors)
+
 
 @dataclass(frozen=True)
 class Windows:
@@ -124,7 +129,7 @@ class TrainingWindows:
         lengths = self.windows.ends - self.windows.starts
         order = np.argsort(lengths * rng.uniform(1.0, 1.05, len(lengths)), kind="stable")
         batches = [order[part] for part in _under_budget(lengths[order], tokens)]
-        rng.shuffle(batches)  # type: ignore[arg-type]
+        rng.shuffle(batches)
         return batches
 
     def supervise(self, chosen: NDArray[np.int64]) -> Supervised:

@@ -45,7 +45,7 @@ def evaluate(
     exclude_seen: bool,
     withheld: bool = False,
 ) -> Ranks:
-    """The ranks that a recommender gives to the targets of some questions, in the whole catalogue."""
+    """The ranks a recommender gives to the targets of some questions, in the whole catalogue."""
     blocks = score(recommender, dataset, questions, max_history=max_history, withheld=withheld)
     return rank(blocks, dataset, questions, exclude_seen=exclude_seen)
 

@@ -170,7 +170,7 @@ def batch_loss(
     device: torch.device,
 ) -> Tensor:
     """The loss of one batch, some of its query times withheld."""
-    supervised = Supervised(*(part.to(device) for part in supervised))  # type: ignore[attr-defined]
+    supervised = supervised.to(device)
     batch = supervised.batch
     if config.query_time_dropout:
         batch = batch.withhold(

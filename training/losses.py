@@ -21,7 +21,7 @@ class CatalogueLogSumExp(torch.autograd.Function):
     def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
         """The log-normaliser of every user."""
         size = max(CHUNK_ELEMENTS // len(vectors), 1)
-        parts = [(chunk @ vectors.T).logsumexp(-1) for chunk in users.split(size)]
+        parts = [(chunk @ vectors.T).logsumexp(-1) for chunk in torch.split(users, size)]
         normaliser = torch.cat(parts) if parts else users.new_empty(0)
         ctx.save_for_backward(users, vectors, normaliser)
         ctx.size = size

@@ -84,7 +84,8 @@ def _can_share(
     )
     fits = (windows.starts == starts) & (windows.ends > starts) & is_next
     asked = np.bincount(questions.users[fits], minlength=len(dataset.user_ids))
-    return fits & (asked[questions.users] > 1)
+    several: NDArray[np.bool_] = fits & (asked[questions.users] > 1)
+    return several
 
 
 def _by_length(

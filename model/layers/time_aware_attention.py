@@ -137,7 +137,7 @@ class TimeAwareAttention(nn.Module):
                 queries, memory.keys, memory.values, attn_mask=mask, is_causal=is_causal, scale=1.0
             )
         of_basis = on_basis(self.time_value, read_out, self.heads)
-        content, of_events = answer.split(of_basis.shape[1:], dim=-1)
+        content, of_events = torch.split(answer, list(of_basis.shape[1:]), dim=-1)
         of_time = rotate(of_events, asked.unsqueeze(1)) @ of_basis.transpose(-1, -2)
         joined = (content + of_time).transpose(1, 2).flatten(2)
         return Attended(self.output(joined), weights)

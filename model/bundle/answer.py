@@ -1,0 +1,80 @@
+"""What a bundle is asked beside the query itself, and what it answers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from model.history import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Which items may be answered, and how many.
+
+    Attributes:
+        n: items wanted.
+        exclude_seen: leave out what the history holds.
+        exclude: leave these out as well.
+        include: if given, only these may be answered.
+        strict: rather answer fewer items than fill up from popularity.
+    """
+
+    n: int = 10
+    exclude_seen: bool = True
+    exclude: frozenset[str] = frozenset()
+    include: frozenset[str] | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredItem:
+    """One recommended item.
+
+    Attributes:
+        score: larger is better; comparable within one answer and one reason only.
+        reason: "model", or "popular" where popularity filled in.
+    """
+
+    item_id: str
+    title: str | None
+    categories: tuple[str, ...]
+    score: float
+    reason: Literal["model", "popular"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionOverHistory:
+    """What the model weighted: the last block's weights from the query position, before dropout.
+
+    Attributes:
+        events: the events the model read, oldest first.
+        weights: mean over heads, one per event.
+        heads: per head, one weight per event.
+        normalised: whether the weights of a head sum to one.
+    """
+
+    events: tuple[Event, ...]
+    weights: tuple[float, ...]
+    heads: tuple[tuple[float, ...], ...]
+    normalised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The items for one query, and how they came about.
+
+    Attributes:
+        items: best first.
+        history_used: events the model read.
+        unknown_item_ids: items of the history the catalogue lacks; they were skipped.
+        fallback: "no_history" where nothing of the history could be used, "popular" where
+            popularity filled up what the constraints had left; None where the model answered.
+        attention: None where it was not asked for, or where there is none to give.
+        warnings: stable codes, "beyond_training_window" or "history_truncated".
+    """
+
+    items: tuple[ScoredItem, ...]
+    history_used: int
+    unknown_item_ids: tuple[str, ...]
+    fallback: Literal["popular", "no_history"] | None
+    attention: AttentionOverHistory | None
+    warnings: tuple[str, ...]

@@ -1,0 +1,50 @@
+"""The catalogue as a Parquet file."""
+
+from pathlib import Path
+
+import polars as pl
+
+from model.catalog import Catalog
+from model.errors import BundleError
+
+
+def write_catalog(catalog: Catalog, file: Path) -> None:
+    """Write one line per item; line number = catalogue row, counting from 1."""
+    pl.DataFrame(
+        {
+            "item_id": catalog.item_ids,
+            "title": catalog.titles,
+            "categories": [list(names) for names in catalog.categories],
+            "popularity": catalog.popularity,
+            "recent_popularity": catalog.recent_popularity,
+        },
+        schema={
+            "item_id": pl.String,
+            "title": pl.String,
+            "categories": pl.List(pl.String),
+            "popularity": pl.Int64,
+            "recent_popularity": pl.Int64,
+        },
+    ).write_parquet(file)
+
+
+def read_catalog(file: Path) -> Catalog:
+    """Read a catalogue written by `write_catalog`.
+
+    Raises:
+        BundleError: if the file does not hold one.
+    """
+    try:
+        table = pl.read_parquet(file)
+        return Catalog(
+            item_ids=tuple(table["item_id"].to_list()),
+            titles=tuple(table["title"].to_list()),
+            categories=tuple(tuple(names) for names in table["categories"].to_list()),
+            popularity=table["popularity"].to_numpy(),
+            recent_popularity=table["recent_popularity"].to_numpy(),
+        )
+    except (pl.exceptions.PolarsError, ValueError) as error:
+        raise BundleError(
+            f"a catalogue file must hold distinct items with titles and counts, but {file.name} "
+            f"does not ({error}); publish again"
+        ) from error

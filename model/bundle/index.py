@@ -1,0 +1,92 @@
+"""Nearest-item search: the only place that knows FAISS."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal, final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import BundleError
+
+Similarity = Literal["dot", "l2"]
+
+_METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
+
+
+@final
+class ItemIndex:
+    """Item vectors, searchable by similarity with a user vector. Row 0, padding, is not in it.
+
+    Scores are larger for better items whatever the similarity: a distance is negated.
+    """
+
+    def __init__(self, index: faiss.Index) -> None:
+        self._index = index
+        self._sign = 1.0 if index.metric_type == faiss.METRIC_INNER_PRODUCT else -1.0
+
+    @classmethod
+    def build(cls, vectors: NDArray[np.float32], similarity: Similarity) -> "ItemIndex":
+        """Index `vectors`, one per catalogue row from 1 on."""
+        index = faiss.IndexFlat(vectors.shape[1], _METRIC[similarity])
+        index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+        return cls(index)
+
+    @classmethod
+    def load(cls, file: Path) -> "ItemIndex":
+        """Read an index written by `save`.
+
+        Raises:
+            BundleError: if FAISS cannot read it.
+        """
+        try:
+            return cls(faiss.read_index(str(file)))
+        except RuntimeError as error:
+            raise BundleError(
+                f"an index must be readable by FAISS, but {file.name} is not; publish again"
+            ) from error
+
+    def save(self, file: Path) -> None:
+        """Write the index."""
+        faiss.write_index(self._index, str(file))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def width(self) -> int:
+        """Width of the vectors."""
+        return int(self._index.d)
+
+    def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some catalogue rows."""
+        found: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
+        return found
+
+    def score(self, user: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The scores of some catalogue rows, as `search` would give them."""
+        vectors = self.vectors(rows)
+        scores: NDArray[np.float32] = (
+            vectors @ user if self._sign > 0 else -((vectors - user) ** 2).sum(-1)
+        )
+        return scores
+
+    def search(
+        self, user: NDArray[np.float32], n: int, *, exclude: Collection[int] = ()
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The `n` best rows outside `exclude`, best first, with their scores.
+
+        Fewer come back only where the catalogue holds no more.
+        """
+        # Ask for the excluded ones too and drop them here: FAISS ignores a selector silently on
+        # some kinds of index, and the extra neighbours cost less than filtering inside.
+        wanted = min(n + len(exclude), len(self))
+        if wanted == 0:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        scores, places = self._index.search(user[None], wanted)
+        rows = places[0] + 1
+        keep = rows > 0
+        if exclude:
+            keep &= ~np.isin(rows, np.fromiter(exclude, dtype=np.int64))
+        return rows[keep][:n], (scores[0] * self._sign)[keep][:n]

@@ -1,0 +1,126 @@
+"""The table of contents of a bundle, and how its integrity is proved."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AwareDatetime, Field, JsonValue, NonNegativeInt, PositiveInt, ValidationError
+
+from model.config import Config
+from model.errors import BundleError
+from model.recommender import RecommenderConfig
+
+MANIFEST = "manifest.json"
+FORMAT_VERSION = 1
+DIGEST_CHARACTERS = 12
+"""Hexadecimal characters of the manifest's SHA-256 at the end of a version."""
+
+
+class DataWindow(Config):
+    """The span of the events a model was trained on, epoch microseconds, both ends included."""
+
+    first_at: int
+    last_at: int
+
+    @property
+    def length(self) -> int:
+        """Microseconds from the first event to the last."""
+        return self.last_at - self.first_at
+
+
+class Counts(Config):
+    """How much a model was trained on."""
+
+    events: NonNegativeInt
+    users: NonNegativeInt
+    items: PositiveInt
+
+
+class Manifest(Config):
+    """What a bundle holds.
+
+    A bundle's version ends in the digest of its manifest, and the manifest holds the digest of
+    every other file, so the version alone vouches for every byte.
+    """
+
+    format_version: PositiveInt = FORMAT_VERSION
+    created_at: AwareDatetime
+    recommender: RecommenderConfig
+    similarity: Literal["dot", "l2"]
+    width: PositiveInt
+    """Width of user and item vectors in the index."""
+    max_history: PositiveInt
+    data_window: DataWindow
+    counts: Counts
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """Test metrics, by the name tables use; withheld ones end in `_withheld`."""
+    provenance: dict[str, JsonValue] = Field(default_factory=dict)
+    """How it came about: recipe, seed, duration, software."""
+    files: dict[str, str]
+    """SHA-256 of every other file of the bundle."""
+
+    def write(self, directory: Path) -> str:
+        """Write the manifest and return the version its bundle is to carry."""
+        content = self.model_dump_json(indent=2).encode()
+        (directory / MANIFEST).write_bytes(content)
+        stamp = self.created_at.strftime("%Y%m%dT%H%M%SZ")
+        return f"{stamp}-{hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]}"
+
+    @classmethod
+    def read(cls, directory: Path) -> "Manifest":
+        """Read and verify the manifest of a bundle against the version in its directory's name.
+
+        Raises:
+            BundleError: if it is missing, altered, or of a newer format.
+        """
+        try:
+            content = (directory / MANIFEST).read_bytes()
+        except OSError as error:
+            raise BundleError(
+                f"a bundle needs a readable {MANIFEST}, but {directory.name} has none ({error}); "
+                "publish it again"
+            ) from error
+        digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
+        if not directory.name.endswith(digest):
+            raise BundleError(
+                f"a version must end in its manifest's digest, but {directory.name} holds a "
+                f"manifest of digest {digest}; it was altered or renamed, publish it again"
+            )
+        try:
+            manifest = cls.model_validate_json(content)
+        except ValidationError as error:
+            raise BundleError(
+                f"a manifest must be of format {FORMAT_VERSION} or older, but that of "
+                f"{directory.name} does not read as one ({error.error_count()} problems, first: "
+                f"{error.errors()[0]['msg']}); open it with the Kairos that wrote it"
+            ) from error
+        if manifest.format_version > FORMAT_VERSION:
+            raise BundleError(
+                f"a bundle must be of format {FORMAT_VERSION} or older, but {directory.name} is of "
+                f"format {manifest.format_version}; upgrade Kairos"
+            )
+        return manifest
+
+    def verify_files(self, directory: Path) -> None:
+        """Compare every file with its digest, and refuse files the manifest does not name.
+
+        Raises:
+            BundleError: naming the first file that is missing, altered or foreign.
+        """
+        present = {path.name for path in directory.iterdir()} - {MANIFEST}
+        for name in sorted(present | self.files.keys()):
+            expected = self.files.get(name)
+            found = digest_of(directory / name) if name in present else None
+            if found != expected:
+                state = "missing" if found is None else "altered"
+                raise BundleError(
+                    f"every file of a bundle must be as its manifest says, but {name} of "
+                    f"{directory.name} is {'foreign' if expected is None else state}; "
+                    "publish it again"
+                )
+
+
+def digest_of(file: Path) -> str:
+    """SHA-256 of a file's content."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,152 @@
+"""Where bundles live: a directory of versions, and a pointer to the current one."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import final
+
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import MANIFEST, Manifest
+from model.errors import BundleError, NoCurrentBundleError
+
+CURRENT = "CURRENT"
+_INCOMING = ".incoming-"
+
+
+@final
+class BundleStore:
+    """Versions side by side in one directory, and a file `CURRENT` that names one of them.
+
+    Publishing writes to a hidden directory, flushes it to disk, renames it, and only then moves the
+    pointer, each step atomic: a reader sees the old version or the new one, whole, whenever the
+    writer is killed.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    def current(self) -> str | None:
+        """The current version, or None before the first activation. One small read."""
+        try:
+            return (self.root / CURRENT).read_text("utf-8").strip() or None
+        except FileNotFoundError:
+            return None
+
+    def versions(self) -> list[str]:
+        """All published versions, newest first."""
+        if not self.root.is_dir():
+            return []
+        return sorted(
+            (path.name for path in self.root.iterdir() if self._is_version(path)), reverse=True
+        )
+
+    def manifest(self, version: str) -> Manifest:
+        """The verified manifest of a version.
+
+        Raises:
+            BundleError: if there is no such version, or its manifest was altered.
+        """
+        return Manifest.read(self._directory(version))
+
+    def open(self, version: str | None = None) -> Bundle:
+        """Open a version, by default the current one.
+
+        Raises:
+            NoCurrentBundleError: if nothing has been activated yet.
+            BundleError: if the version is unknown or unsound.
+        """
+        version = version or self.current()
+        if version is None:
+            raise NoCurrentBundleError(
+                f"a bundle must be published before it can be opened, but {self.root} has no "
+                f"{CURRENT}; run kairos train and kairos publish"
+            )
+        return Bundle.open(self._directory(version))
+
+    def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
+        """Take in a bundle, and make it the current one unless told otherwise.
+
+        Args:
+            write: fills an empty directory and returns the version, as `Bundle.write` does.
+            activate: whether to move the pointer.
+
+        Raises:
+            BundleError: if what was written cannot be opened; the store is then unchanged.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+        incoming.mkdir()
+        try:
+            version = write(incoming)
+            final_place = self.root / version
+            for file in incoming.iterdir():
+                _flush(file)
+            _flush(incoming)
+            incoming.rename(final_place)
+            _flush(self.root)
+        except BaseException:
+            shutil.rmtree(incoming, ignore_errors=True)
+            raise
+        try:
+            Bundle.open(final_place)
+        except BundleError:
+            shutil.rmtree(final_place, ignore_errors=True)
+            raise
+        if activate:
+            self.activate(version)
+        return version
+
+    def take_in(self, directory: Path, *, activate: bool = True) -> str:
+        """Publish a bundle that lies elsewhere, as a copy.
+
+        Raises:
+            BundleError: if it cannot be opened there.
+        """
+        Bundle.open(directory)
+        if self._is_version(self.root / directory.name):
+            if activate:
+                self.activate(directory.name)
+            return directory.name
+
+        def copy(into: Path) -> str:
+            for file in directory.iterdir():
+                shutil.copyfile(file, into / file.name)
+            return directory.name
+
+        return self.publish(copy, activate=activate)
+
+    def activate(self, version: str) -> None:
+        """Point `CURRENT` at a published version.
+
+        Raises:
+            BundleError: if there is no such version or its manifest was altered.
+        """
+        self.manifest(version)
+        pointer = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+        pointer.write_text(version + "\n", "utf-8")
+        _flush(pointer)
+        pointer.replace(self.root / CURRENT)
+        _flush(self.root)
+
+    def _directory(self, version: str) -> Path:
+        # A version comes from outside: it must name a directory of the store and nothing else.
+        if version not in self.versions():
+            raise BundleError(
+                f"a version must be one of those published, but {version!r} is not among the "
+                f"{len(self.versions())} in the store; list them with kairos models"
+            )
+        return self.root / version
+
+    def _is_version(self, path: Path) -> bool:
+        return not path.name.startswith(".") and (path / MANIFEST).is_file()
+
+
+def _flush(path: Path) -> None:
+    """Make a file, or a directory's entries, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
