@@ -17,7 +17,7 @@ class Metrics:
     """The metrics of one application, in a registry of their own."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self.requests = Counter(
             "http_requests_total",
             "Requests answered, by route template and status.",
@@ -111,4 +111,4 @@ class Metrics:
 
     def page(self) -> bytes:
         """What Prometheus scrapes, in its text format."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)

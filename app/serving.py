@@ -10,7 +10,6 @@ from app.errors import NoModelError
 from app.metrics import Metrics
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
-from model.errors import BundleError
 
 _log = structlog.get_logger()
 
@@ -50,7 +49,22 @@ class Serving:
         return self._bundle
 
     async def refresh(self) -> None:
-        """Look at CURRENT once, and swap to the bundle it names if that is another one."""
+        """Look at CURRENT once, and swap to the bundle it names if that is another one.
+
+        A store that cannot be read is logged, and read again the next time.
+        """
+        try:
+            await self._refresh()
+        except OSError as error:
+            _log.warning("bundle_store_unreadable", error=str(error))
+
+    async def follow(self, poll_interval_seconds: float) -> None:
+        """Refresh for ever."""
+        while True:
+            await asyncio.sleep(poll_interval_seconds)
+            await self.refresh()
+
+    async def _refresh(self) -> None:
         version = await asyncio.to_thread(self._store.current)
         served = self._bundle.version if self._bundle else None
         if version == self._refused:
@@ -60,7 +74,10 @@ class Serving:
             return
         try:
             bundle = await asyncio.to_thread(self._store.open, version)
-        except BundleError as error:
+        except OSError:
+            raise
+        except Exception as error:
+            # Whatever is wrong with a bundle, it must not take down the one that serves.
             self._refused = version
             self._metrics.model_swaps.labels("refused").inc()
             _log.error("bundle_refused", version=version, serving=served, error=str(error))
@@ -72,12 +89,3 @@ class Serving:
         self._metrics.model_loaded.set(time.time())
         self._metrics.index_items.set(len(bundle.catalog))
         _log.info("bundle_activated", version=bundle.version, previous=served)
-
-    async def follow(self, poll_interval_seconds: float) -> None:
-        """Refresh for ever. A store that cannot be read is logged, and read again next time."""
-        while True:
-            await asyncio.sleep(poll_interval_seconds)
-            try:
-                await self.refresh()
-            except Exception:
-                _log.exception("bundle_store_unreadable")

@@ -1,7 +1,7 @@
 """What the service knows of users."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
@@ -41,6 +41,7 @@ class UserEvent:
     timestamp: Rfc3339
     value: float | None
     recommendation_id: str | None
+    properties: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class UserService:
                     timestamp=rfc_3339(event.at),
                     value=event.value,
                     recommendation_id=event.recommendation_id,
+                    properties=event.properties,
                 )
                 for event in events
             ),

@@ -10,6 +10,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from app.settings import Settings
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
@@ -44,3 +48,37 @@ def sqlite_url(tmp_path: Path) -> str:
 def database_url(request: pytest.FixtureRequest) -> str:
     """Either database in turn."""
     return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one bundle, built once; tests copy it."""
+    root = tmp_path_factory.mktemp("published")
+    tiny_bundle.publish(root, seed=1)
+    return root
+
+
+@pytest.fixture
+def bundle_store(published: Path, tmp_path: Path) -> Path:
+    """A store with one bundle, and that one current."""
+    return Path(shutil.copytree(published, tmp_path / "bundles"))
+
+
+@pytest.fixture
+def settings(sqlite_url: str, bundle_store: Path) -> Settings:
+    """A service on SQLite that looks for new bundles often."""
+    return Settings(database_url=sqlite_url, bundle_store=bundle_store, poll_interval_seconds=0.02)
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Client]:
+    """A running service on SQLite."""
+    with running(settings) as client:
+        yield client
+
+
+@pytest.fixture
+def client_on_either(settings: Settings, database_url: str) -> Iterator[Client]:
+    """A running service, on either database in turn."""
+    with running(settings.model_copy(update={"database_url": database_url})) as client:
+        yield client

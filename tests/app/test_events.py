@@ -1,0 +1,189 @@
+"""POST /v1/events, on both databases."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from app.events.schemas import IncomingEvent
+from app.events.service import event_key
+from app.wire import rfc_3339
+from model.clock import now
+from tests.app.client import Client
+
+EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": "2026-01-01T00:00:00Z"}
+
+
+def ingest(client: Client, *events: object) -> dict[str, Any]:
+    response = client.post("/v1/events", {"events": list(events)})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def history(client: Client) -> list[dict[str, Any]]:
+    """The stored events of the one user, newest first."""
+    events: list[dict[str, Any]] = client.get("/v1/users/u").json()["events"]
+    return events
+
+
+def test_an_event_is_kept_as_it_was_sent(client_on_either: Client) -> None:
+    event = {
+        **EVENT,
+        "event_id": "e1",
+        "value": 4.5,
+        "recommendation_id": "r1",
+        "properties": {"deep": [{"ü": None}], "big": 2**60, "x": 1e300},
+    }
+    assert ingest(client_on_either, event) == {"accepted": 1, "duplicates": 0, "rejected": []}
+    (kept,) = history(client_on_either)
+    assert {"user_id": "u", **kept} == event
+
+
+def test_an_event_sent_again_is_a_duplicate_and_changes_nothing(client_on_either: Client) -> None:
+    first = {**EVENT, "value": 1.0}
+    assert ingest(client_on_either, first)["accepted"] == 1
+    again = ingest(client_on_either, {**EVENT, "value": 2.0}, {**EVENT, "timestamp": 1767225600})
+    assert again == {"accepted": 0, "duplicates": 2, "rejected": []}
+    assert [event["value"] for event in history(client_on_either)] == [1.0]
+
+
+def test_of_equal_events_in_one_request_the_first_wins(client_on_either: Client) -> None:
+    one, two = ({**EVENT, "event_id": "e", "item_id": item_id} for item_id in ("i1", "i2"))
+    assert ingest(client_on_either, one, two) == {"accepted": 1, "duplicates": 1, "rejected": []}
+    assert [event["item_id"] for event in history(client_on_either)] == ["i1"]
+
+
+def test_the_callers_key_outweighs_the_events_content(client_on_either: Client) -> None:
+    events = [{**EVENT, "event_id": event_id} for event_id in ("a", "b")]
+    assert ingest(client_on_either, *events)["accepted"] == 2
+
+
+def test_repeated_interactions_with_an_item_are_kept(client_on_either: Client) -> None:
+    events = [{**EVENT, "timestamp": 1767225600 + second} for second in range(3)]
+    assert ingest(client_on_either, *events, {**EVENT, "action": "buy"})["accepted"] == 4
+    assert len(history(client_on_either)) == 4
+
+
+def test_late_events_take_their_place_in_time(client_on_either: Client) -> None:
+    ingest(client_on_either, {**EVENT, "item_id": "later", "timestamp": 2000})
+    ingest(client_on_either, {**EVENT, "item_id": "earlier", "timestamp": 1000})
+    assert [event["item_id"] for event in history(client_on_either)] == ["later", "earlier"]
+
+
+def test_events_of_one_instant_keep_the_order_of_their_arrival(client_on_either: Client) -> None:
+    items = [f"i{number}" for number in (7, 3, 9, 1)]
+    ingest(client_on_either, *({**EVENT, "item_id": item_id} for item_id in items))
+    assert [event["item_id"] for event in history(client_on_either)] == items[::-1]
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "words"),
+    [
+        ({**EVENT, "timestamp": "2026-01-01T00:00:00"}, "instant_naive", "#/timestamp"),
+        ({**EVENT, "timestamp": None}, "instant_type", "#/timestamp"),
+        ({**EVENT, "user_id": "a\0b"}, "string_pattern_mismatch", "#/user_id"),
+        ({**EVENT, "item_id": ""}, "string_too_short", "#/item_id"),
+        ({**EVENT, "item_id": "x" * 300}, "string_too_long", "300 characters"),
+        ({**EVENT, "event_id": 7}, "string_type", "#/event_id"),
+        ({**EVENT, "value": "4"}, "float_type", "#/value"),
+        ({**EVENT, "surprise": 1}, "extra_forbidden", "#/surprise"),
+        ({"user_id": "u"}, "missing", "#/item_id"),
+        ("not an event", "model_type", "'not an event'"),
+        (None, "model_type", "null"),
+        ({**EVENT, "properties": {"a": "\0"}}, "properties_unstorable", "#/properties"),
+        ({**EVENT, "properties": {"a": "x" * 20000}}, "properties_too_large", "#/properties"),
+        ({**EVENT, "properties": []}, "dict_type", "#/properties"),
+    ],
+)
+def test_a_bad_event_is_rejected_alone(
+    client_on_either: Client, event: object, code: str, words: str
+) -> None:
+    answer = ingest(client_on_either, EVENT, event, {**EVENT, "item_id": "i2"})
+    assert answer["accepted"] == 2
+    (rejected,) = answer["rejected"]
+    assert (rejected["index"], rejected["code"]) == (1, code)
+    assert words in rejected["message"]
+    assert len(rejected["message"]) < 250
+
+
+def test_deeply_nested_properties_are_rejected(client: Client) -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(300):
+        nested = {"a": nested}
+    answer = ingest(client, {**EVENT, "properties": nested})
+    assert answer["rejected"][0]["code"] == "properties_unstorable"
+
+
+def test_an_event_may_be_a_little_ahead_of_the_clock_and_no_more(client: Client) -> None:
+    ahead = [now() + seconds * 1_000_000 for seconds in (290, 310)]
+    answer = ingest(client, *({**EVENT, "timestamp": rfc_3339(at)} for at in ahead))
+    assert answer["accepted"] == 1
+    assert [(event["index"], event["code"]) for event in answer["rejected"]] == [
+        (1, "in_the_future")
+    ]
+
+
+def test_a_thousand_events_are_kept_at_once_and_one_more_is_refused(
+    client_on_either: Client,
+) -> None:
+    events = [{**EVENT, "timestamp": number} for number in range(1001)]
+    assert client_on_either.post("/v1/events", {"events": events}).status_code == 422
+    assert ingest(client_on_either, *events[:1000])["accepted"] == 1000
+    assert ingest(client_on_either, *events[1:])["accepted"] == 1
+
+
+def test_an_empty_batch_is_no_mistake(client: Client) -> None:
+    assert ingest(client) == {"accepted": 0, "duplicates": 0, "rejected": []}
+
+
+def test_overlapping_batches_at_once_keep_every_event_once(client_on_either: Client) -> None:
+    events = [{**EVENT, "event_id": f"e{number}", "timestamp": number} for number in range(400)]
+    # Opposite orders of the same keys are what makes two transactions wait for each other.
+    batches = [events, events[::-1], events[200:] + events[:200], events[::2] + events[1::2]]
+    with ThreadPoolExecutor(len(batches)) as threads:
+        answers = list(threads.map(lambda batch: ingest(client_on_either, *batch), batches))
+    assert sum(answer["accepted"] for answer in answers) == 400
+    assert sum(answer["duplicates"] for answer in answers) == 1200
+    assert len(client_on_either.get("/v1/users/u?limit=1000").json()["events"]) == 400
+
+
+def test_what_became_of_events_is_counted(client: Client) -> None:
+    ingest(client, EVENT, EVENT, {})
+    for result in ("accepted", "duplicate", "rejected"):
+        assert client.metric("kairos_events_ingested_total", result=result) == 1
+    assert client.metric("kairos_event_lag_seconds_count") == 1
+
+
+names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=40)
+
+
+@given(user_id=names, item_id=names, action=names)
+def test_different_events_have_different_keys(user_id: str, item_id: str, action: str) -> None:
+    def key(**fields: Any) -> str:
+        event = {"user_id": user_id, "item_id": item_id, "action": action, "timestamp": 0} | fields
+        return event_key(IncomingEvent.model_validate(event))
+
+    assert key() == key(value=1.0)
+    others = [
+        {"user_id": user_id + "x"},
+        {"item_id": item_id + "x"},
+        {"action": action + "x"},
+        {"timestamp": 0.000001},
+        {"user_id": user_id + item_id[0], "item_id": item_id[1:] or "x"},
+    ]
+    assert key() not in {key(**other) for other in others}
+
+
+@given(user_id=names, item_id=names, seconds=st.integers(-60_000_000_000, 1_700_000_000))
+@hypothesis_settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_id_survives_the_database(
+    client_on_either: Client, user_id: str, item_id: str, seconds: int
+) -> None:
+    event = {**EVENT, "user_id": user_id, "item_id": item_id, "timestamp": seconds}
+    ingest(client_on_either, event)
+    answer = client_on_either.post("/v1/recommendations", {"user_id": user_id}).json()
+    assert item_id in answer["unknown_item_ids"] or answer["history_used"] > 0

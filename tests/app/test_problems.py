@@ -1,0 +1,150 @@
+"""Whatever goes wrong is told as a problem document."""
+
+import gzip
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.problems import Problem
+from tests.app.client import Client
+
+JSON = {"Content-Type": "application/json"}
+PATH = "/v1/recommendations"
+
+
+def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The problem document of a response, checked for its form."""
+    assert response.status_code == status, response.text
+    assert response.headers["Content-Type"] == "application/problem+json"
+    document: dict[str, Any] = response.json()
+    Problem.model_validate_json(response.content)
+    assert document["code"] == code
+    assert document["type"] == f"urn:kairos:problem:{code}"
+    assert document["status"] == status
+    assert document["request_id"] == response.headers["X-Request-ID"]
+    assert not document["detail"].endswith(".")
+    return document
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/nothing", "/%00", "/v1/recommendations/", "/%ff"]
+)
+def test_a_path_without_a_resource(client: Client, path: str) -> None:
+    problem(client.get(path), 404, "not_found")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH", "BREW"])
+def test_a_method_the_path_does_not_answer(client: Client, method: str) -> None:
+    response = client.request(method, PATH)
+    assert "POST" in problem(response, 405, "method_not_allowed")["detail"]
+    assert response.headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b'{"n": NaN}',
+        b'{"n": Infinity}',
+        b'{"n": -Infinity}',
+        b'{"n": 1e400}',
+        b'{"user_id": "\\ud800"}',
+        b'{"user_id": "\xed\xa0\x80"}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"{'n': 1}",
+        b"{} {}",
+        b"\xef\xbb\xbf{}",
+        b"9" * 5000,
+    ],
+)
+def test_a_body_that_is_not_json(client: Client, body: bytes) -> None:
+    problem(client.post(PATH, content=body, headers=JSON), 400, "malformed_json")
+
+
+@pytest.mark.parametrize("body", [b"[" * 500 + b"]" * 500, b'{"a":' * 500 + b"1" + b"}" * 500])
+def test_a_deep_body_that_is_json(client: Client, body: bytes) -> None:
+    problem(client.post(PATH, content=body, headers=JSON), 422, "validation_failed")
+
+
+@pytest.mark.parametrize(
+    "declared", ["", "text/plain", "application/x-www-form-urlencoded", "json", "nonsense; ;"]
+)
+def test_a_body_that_is_not_declared_as_json(client: Client, declared: str) -> None:
+    response = client.post(PATH, content=b"{}", headers={"Content-Type": declared})
+    problem(response, 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("declared", ["application/json; charset=utf-8", "application/ld+json"])
+def test_any_declaration_of_json_is_accepted(client: Client, declared: str) -> None:
+    response = client.post(PATH, content=b"{}", headers={"Content-Type": declared})
+    assert response.status_code == 200
+
+
+def test_a_compressed_body_is_refused_unread(client: Client) -> None:
+    bomb = gzip.compress(b" " * 10_000_000)
+    response = client.post(PATH, content=bomb, headers={**JSON, "Content-Encoding": "gzip"})
+    problem(response, 415, "unsupported_media_type")
+
+
+def test_a_body_that_declares_too_much(client: Client) -> None:
+    response = client.post(PATH, content=b" " * (1024 * 1024 + 1), headers=JSON)
+    assert "1048576" in problem(response, 413, "body_too_large")["detail"]
+
+
+def test_a_body_that_grows_too_large_is_read_no_further(client: Client) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 1024:
+            sent += 1
+            yield b" " * 65536
+
+    problem(client.post(PATH, content=endless(), headers=JSON), 413, "body_too_large")
+    assert sent == 17
+
+
+def test_a_body_of_just_the_cap_is_read(client: Client) -> None:
+    body = b"{}" + b" " * (1024 * 1024 - 2)
+    assert client.post(PATH, content=body, headers=JSON).status_code == 200
+
+
+def test_a_defect_of_ours(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "the user's secret"
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError(secret)
+
+    monkeypatch.setattr("app.users.service.UserService.list", fail)
+    response = client.get("/v1/users")
+    assert secret not in str(problem(response, 500, "internal_error"))
+    route = {"method": "GET", "route": "/v1/users", "status": "500"}
+    assert client.metric("http_requests_total", **route) == 1
+
+
+def test_a_broken_rule_never_repeats_the_whole_value(client: Client) -> None:
+    response = client.post(PATH, {"user_id": "x" * 1_000_000})
+    detail = problem(response, 422, "validation_failed")["detail"]
+    assert "(1000000 characters)" in detail
+    assert len(response.content) < 1000
+
+
+def test_many_broken_rules_are_told_up_to_a_bound(client: Client) -> None:
+    document = problem(
+        client.post(PATH, {f"x{n}": 1 for n in range(100)}), 422, "validation_failed"
+    )
+    assert len(document["errors"]) == 20
+
+
+def test_a_request_id_is_taken_over_if_it_is_harmless(client: Client) -> None:
+    def answered(offered: str) -> str:
+        return client.get("/health/live", headers={"X-Request-ID": offered}).headers["X-Request-ID"]
+
+    assert answered("trace-1.A_b") == "trace-1.A_b"
+    assert answered("x" * 65) != "x" * 65
+    assert answered("a b\tc") != "a b\tc"

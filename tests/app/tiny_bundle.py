@@ -1,0 +1,64 @@
+"""A world of twenty items, and real bundles of it that are built and opened in milliseconds."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.bundle.bundle import WEIGHTS, Bundle
+from model.bundle.manifest import Counts, DataWindow
+from model.bundle.store import BundleStore
+from model.catalog import Catalog
+
+from model.encoders.self_attention import SelfAttentionConfig
+from model.recommender import RecommenderConfig
+
+ITEM_IDS = tuple(f"i{number}" for number in range(20))
+FIRST_AT = 1_767_225_600_000_000
+"""Midnight, the first of January 2026, UTC."""
+HOUR = 3_600_000_000
+LAST_AT = FIRST_AT + 100 * 24 * HOUR
+HEADS = 2
+MAX_HISTORY = 50
+
+
+def publish(root: Path, seed: int, *, activate: bool = True) -> str:
+    """Publish a bundle with weights drawn from `seed`; answers its version."""
+    popularity = np.arange(len(ITEM_IDS), 0, -1, dtype=np.int64)
+    catalog = Catalog(
+        item_ids=ITEM_IDS,
+        titles=tuple(f"Item {number}" for number in range(len(ITEM_IDS))),
+        categories=(("even",), ("odd",)) * (len(ITEM_IDS) // 2),
+        popularity=popularity,
+        recent_popularity=popularity,
+    )
+    config = RecommenderConfig(
+        items=len(ITEM_IDS),
+        encoder=SelfAttentionConfig(
+            dim=8, heads=HEADS, layers=1, feed_forward=8, max_history=MAX_HISTORY
+        ),
+    )
+    torch.manual_seed(seed)
+    recommender = config.build()
+
+    def write(directory: Path) -> str:
+        return Bundle.write(
+            directory,
+            recommender=recommender,
+            config=config,
+            catalog=catalog,
+            data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
+            counts=Counts(events=1000, users=30, items=len(ITEM_IDS)),
+            metrics={"ndcg@10": 0.25},
+            provenance={"seed": seed},
+        )
+
+    return BundleStore(root).publish(write, activate=activate)
+
+
+def damage(root: Path, version: str) -> None:
+    """Flip one bit of a published bundle's weights."""
+    weights = root / version / WEIGHTS
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
