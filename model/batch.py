@@ -1,6 +1,6 @@
 """Histories as tensors: the one shape that training and serving share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,13 +67,20 @@ class KnownHistory(NamedTuple):
 
 
 def look_up(
-    query: Query, catalog: Catalog, action_rows: dict[str, int], *, max_history: int
+    query: Query,
+    catalog: Catalog,
+    action_rows: dict[str, int],
+    *,
+    ignored_actions: Collection[str] = (),
+    max_history: int,
 ) -> KnownHistory:
     """Keep the most recent `max_history` events whose items the catalogue holds."""
     known: list[Event] = []
     rows: list[int] = []
     unknown: dict[str, None] = {}
     for event in query.history:
+        if event.action in ignored_actions:
+            continue
         row = catalog.find(event.item_id)
         if row is None:
             unknown[event.item_id] = None

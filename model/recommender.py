@@ -22,6 +22,8 @@ class RecommenderConfig(Config):
     """Catalogue size, without the padding row."""
     actions: tuple[str, ...] = ()
     """Known actions; action `p` of the tuple is row `p + 1` of the action table."""
+    ignored_actions: tuple[str, ...] = ()
+    """Actions whose events are left out of every history, as they were left out of training."""
     item_bias: bool = True
     """Give every item a score of its own beside its similarity with the user vector."""
     encoder: EncoderConfig = SelfAttentionConfig()

@@ -4,12 +4,22 @@ import tomllib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
 
 from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.errors import TrainingError
 from training.split import ByTimeConfig, Predict, SplitConfig
+
+RECIPES = Path(__file__).parent / "recipes"
 
 
 class DataConfig(Config):
@@ -18,6 +28,10 @@ class DataConfig(Config):
     min_item_events: PositiveInt = 1
     min_user_events: PositiveInt = 1
     predict: Predict = "next_event"
+    ignored_actions: tuple[str, ...] = ()
+    """Actions whose events are neither learned from nor read, such as cancellations."""
+    read_actions: bool = False
+    """Whether the model reads what was done with an item, beside which item it was."""
     exclude_seen: bool = False
     """Whether evaluation leaves out what the user has already met."""
 
@@ -50,6 +64,8 @@ class FitConfig(Config):
     """Catalogue size above which the softmax is sampled."""
     negatives: PositiveInt = 4_096
     """Shared negatives per batch where the softmax is sampled."""
+    refit: bool = False
+    """Once measured, train again on all events, for as many epochs as were best."""
     seed: int = 0
 
 
@@ -63,10 +79,24 @@ class RunConfig(Config):
     fit: FitConfig = FitConfig()
 
     @classmethod
-    def read(cls, path: Path) -> "RunConfig":
-        """Read a recipe.
+    def read(cls, recipe: str | Path) -> "RunConfig":
+        """Read a recipe: a TOML file, or the name of one that ships with Kairos.
 
         Raises:
-            pydantic.ValidationError: naming every field that is unknown or out of bounds.
+            TrainingError: if there is no such recipe, or it names unknown or unfit settings.
         """
-        return cls.model_validate(tomllib.loads(path.read_text("utf-8")))
+        path = RECIPES / f"{recipe}.toml" if str(recipe) in shipped_recipes() else Path(recipe)
+        try:
+            return cls.model_validate(tomllib.loads(path.read_text("utf-8")))
+        except FileNotFoundError as error:
+            raise TrainingError(
+                f"a recipe must be a TOML file or one of {shipped_recipes()}, but got {recipe!s}; "
+                "check the path"
+            ) from error
+        except (tomllib.TOMLDecodeError, ValidationError) as error:
+            raise TrainingError(f"recipe {path.name} does not read as a run: {error}") from error
+
+
+def shipped_recipes() -> list[str]:
+    """The names of the recipes that ship with Kairos."""
+    return sorted(path.stem for path in RECIPES.glob("*.toml"))

@@ -43,14 +43,18 @@ class Dataset:
         *,
         min_item_events: int = 1,
         min_user_events: int = 1,
+        ignored_actions: tuple[str, ...] = (),
     ) -> "Dataset":
         """Lay out the events of `training.sources.read_events` (and titles of `read_items`).
 
-        Items, then users, with fewer events than asked are left out, each in one pass.
+        Events of ignored actions are left out first; then items, then users, with fewer events
+        than asked, each in one pass.
 
         Raises:
             TrainingError: if no event is left.
         """
+        if ignored_actions:
+            events = events.filter(~pl.col("action").is_in(ignored_actions))
         if min_item_events > 1:
             events = events.filter(pl.len().over("item_id") >= min_item_events)
         if min_user_events > 1:
@@ -131,6 +135,19 @@ class Dataset:
             recent_popularity=recent,
         )
         return replace(self, catalog=catalog, rows=rows)
+
+    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> Self:
+        """The same events under the rows of another catalogue and its actions."""
+        rows = np.array([0, *(catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)])
+        known = {action: row for row, action in enumerate(actions, start=1)}
+        action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
+        return replace(
+            self,
+            catalog=catalog,
+            actions=actions,
+            rows=rows[self.rows].astype(np.int32),
+            action_rows=action_rows[self.action_rows].astype(np.int16),
+        )
 
 
 def _counts(

@@ -50,7 +50,8 @@ def fit(
     windows: TrainingWindows,
     config: FitConfig,
     *,
-    evaluate: Evaluate,
+    evaluate: Evaluate | None,
+    stop_after: int | None = None,
     state: FitState | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     on_step: OnStep | None = None,
@@ -62,6 +63,8 @@ def fit(
 
     Args:
         evaluate: metrics on the validation questions; `config.monitor` picks the one that counts.
+            None to keep the last epoch's weights, whatever they are worth.
+        stop_after: epochs to run of the schedule of `config.epochs`; all of it by default.
         on_step: called with (batches done, batches in this epoch, smoothed loss).
         on_epoch: called after every epoch, for checkpoints and progress.
 
@@ -73,7 +76,8 @@ def fit(
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
     device = recommender.items.weight.device
-    while state.epoch < config.epochs and not _out_of_patience(state, config):
+    last_epoch = min(stop_after or config.epochs, config.epochs)
+    while state.epoch < last_epoch and not _out_of_patience(state, config):
         began = time.monotonic()
         rng = np.random.default_rng([config.seed, state.epoch])
         torch.manual_seed(int(rng.integers(2**62)))
@@ -101,7 +105,8 @@ def fit(
         state.epoch += 1
         seconds = time.monotonic() - began
         validation: dict[str, float] = {}
-        if state.epoch % config.evaluate_every == 0 or state.epoch == config.epochs:
+        due = state.epoch % config.evaluate_every == 0 or state.epoch == last_epoch
+        if evaluate is not None and due:
             validation = evaluate(recommender)
             if validation[config.monitor] > state.best_value:
                 state.best_value, state.best_epoch = validation[config.monitor], state.epoch

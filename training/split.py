@@ -60,12 +60,15 @@ class Split:
     Attributes:
         dataset: the events, with a catalogue of the items met in training.
         train_ends: per user, the absolute index of the first event that is not for training.
+        test_starts: per user, the absolute index of the first event that only the test may see;
+            what stands before it is known when the test is asked.
         validation: what early stopping may look at.
         test: what is reported.
     """
 
     dataset: Dataset
     train_ends: NDArray[np.int64]
+    test_starts: NDArray[np.int64]
     validation: Questions
     test: Questions
 
@@ -73,6 +76,11 @@ class Split:
     def is_training(self) -> NDArray[np.bool_]:
         """Whether each event may be learned from."""
         return is_before(self.dataset, self.train_ends)
+
+    @property
+    def is_known_before_test(self) -> NDArray[np.bool_]:
+        """Whether each event may be counted by what is fitted just before the test."""
+        return is_before(self.dataset, self.test_starts)
 
 
 class LeaveOneOutConfig(Config):
@@ -86,30 +94,46 @@ class LeaveOneOutConfig(Config):
         users = np.flatnonzero(ends - starts >= 3)
         train_ends = ends.copy()
         train_ends[users] -= 2
-        return _assemble(dataset, train_ends, ends[users] - 2, ends[users] - 1, predict)
+        test_starts = ends.copy()
+        test_starts[users] -= 1
+        return _assemble(
+            dataset, (train_ends, test_starts), ends[users] - 2, ends[users] - 1, predict
+        )
 
 
 class ByTimeConfig(Config):
-    """The last share of the time span is the test: each user's first event or basket in it."""
+    """What comes after an instant is the test: each user's first event or basket after it."""
 
     kind: Literal["by_time"] = "by_time"
     test: float = Field(default=0.1, gt=0, lt=0.5)
     validation: float = Field(default=0.1, gt=0, lt=0.5)
-    """Shares of the time span, the test's last and the validation's just before it."""
+    """The test's share is the latest, the validation's just before it."""
+    of: Literal["events", "span"] = "events"
+    """Whether shares are of the events, in order of time, or of the span from first to last."""
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
         """Cut the data set at two instants."""
-        first, last = int(dataset.times.min()), int(dataset.times.max())
-        test_cut = first + round((last - first) * (1 - self.test))
-        validation_cut = first + round((last - first) * (1 - self.test - self.validation))
-        before_test = _first_at_or_after(dataset, test_cut)
-        before_validation = _first_at_or_after(dataset, validation_cut)
+        before_test = _first_at_or_after(dataset, self._cut(dataset, self.test))
+        before_validation = _first_at_or_after(
+            dataset, self._cut(dataset, self.test + self.validation)
+        )
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
         validated = (before_validation > starts) & (before_validation < before_test)
         tested = (before_test > starts) & (before_test < ends)
         return _assemble(
-            dataset, before_validation, before_validation[validated], before_test[tested], predict
+            dataset,
+            (before_validation, before_test),
+            before_validation[validated],
+            before_test[tested],
+            predict,
         )
+
+    def _cut(self, dataset: Dataset, latest: float) -> int:
+        """The instant from which on the latest share lies."""
+        if self.of == "events":
+            return int(np.quantile(dataset.times, 1 - latest))
+        first, last = int(dataset.times.min()), int(dataset.times.max())
+        return first + round((last - first) * (1 - latest))
 
 
 class ByUserConfig(Config):
@@ -128,11 +152,13 @@ class ByUserConfig(Config):
         tested = shuffled[: round(users * self.test)]
         validated = shuffled[len(tested) : len(tested) + round(users * self.validation)]
         train_ends = dataset.offsets[1:].copy()
-        for held_out in (tested, validated):
-            train_ends[held_out] = dataset.offsets[held_out]
+        test_starts = dataset.offsets[1:].copy()
+        test_starts[tested] = dataset.offsets[tested]
+        train_ends = test_starts.copy()
+        train_ends[validated] = dataset.offsets[validated]
         return _assemble(
             dataset,
-            train_ends,
+            (train_ends, test_starts),
             _later_events(dataset, np.sort(validated)),
             _later_events(dataset, np.sort(tested)),
             predict,
@@ -177,15 +203,17 @@ def _later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int6
 
 def _assemble(
     dataset: Dataset,
-    train_ends: NDArray[np.int64],
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]],
     validated: NDArray[np.int64],
     tested: NDArray[np.int64],
     predict: Predict,
 ) -> Split:
+    train_ends, test_starts = ends
     limited = dataset.limited_to(is_before(dataset, train_ends))
     return Split(
         dataset=limited,
         train_ends=train_ends,
+        test_starts=test_starts,
         validation=_ask(limited, validated, predict),
         test=_ask(limited, tested, predict),
     )

@@ -155,7 +155,11 @@ class Bundle:
     def look_up(self, query: Query) -> KnownHistory:
         """The part of a query's history that this bundle can read."""
         return look_up(
-            query, self.catalog, self._action_rows, max_history=self.manifest.max_history
+            query,
+            self.catalog,
+            self._action_rows,
+            ignored_actions=self.manifest.recommender.ignored_actions,
+            max_history=self.manifest.max_history,
         )
 
     @torch.inference_mode()

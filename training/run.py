@@ -1,0 +1,218 @@
+"""A whole run: events in, a measured and written bundle out."""
+
+import hashlib
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+import torch
+
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import Counts, DataWindow
+from model.recommender import Recommender, RecommenderConfig
+from training.batches import TrainingWindows
+from training.checkpoint import load_checkpoint, save_checkpoint
+from training.config import RunConfig
+from training.dataset import Dataset
+from training.evaluate import evaluate
+from training.fit import EpochReport, FitState, fit, make_optimizer
+from training.report import Report, measure
+from training.split import Split
+
+
+class Progress(Protocol):
+    """Whoever wants to know how far a run has come."""
+
+    def phase(self, name: str, epochs: int) -> None:
+        """A phase begins: "fit" or "refit", of at most so many epochs."""
+
+    def step(self, done: int, of: int, loss: float) -> None:
+        """A batch is done."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is done."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves behind.
+
+    Attributes:
+        bundle: the directory of the bundle, named by its version.
+        report: what was measured on the test questions.
+        best_epoch: the epoch whose weights were kept.
+        seconds: wall time of the run.
+    """
+
+    bundle: Path
+    report: Report
+    best_epoch: int
+    seconds: float
+
+
+def lay_out(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
+    """The events as the recipe wants them."""
+    return Dataset.of(
+        events,
+        items,
+        min_item_events=config.data.min_item_events,
+        min_user_events=config.data.min_user_events,
+        ignored_actions=config.data.ignored_actions,
+    )
+
+
+def train(
+    config: RunConfig,
+    events: pl.DataFrame,
+    items: pl.DataFrame | None,
+    output: Path,
+    *,
+    progress: Progress,
+    device: torch.device | None = None,
+) -> Outcome:
+    """Fit, measure on the test questions, refit where asked, and write a bundle.
+
+    A checkpoint in `output` from the same recipe and events is gone on with.
+
+    Raises:
+        TrainingError: if the run cannot start or go on.
+    """
+    began = time.monotonic()
+    output.mkdir(parents=True, exist_ok=True)
+    split = config.split.split(lay_out(config, events, items), config.data.predict)
+    described, recommender = build_recommender(config, split.dataset)
+    device = device or torch.device("cpu")
+    recommender.to(device)
+    state = _fit(config, split, recommender, output, progress)
+    recommender.to("cpu")
+    report = measure(recommender, split, config.data, max_history=config.encoder.max_history)
+    report.write(output / "report.json")
+    dataset, learned = split.dataset, split.is_training
+    if config.fit.refit:
+        dataset = lay_out(config, events, items)
+        learned = np.ones(len(dataset), dtype=np.bool_)
+        described, recommender = build_recommender(config, dataset)
+        recommender.to(device)
+        progress.phase("refit", state.best_epoch)
+        fit(
+            recommender,
+            _windows(config, dataset, dataset.offsets[1:]),
+            config.fit,
+            evaluate=None,
+            stop_after=state.best_epoch,
+            on_step=progress.step,
+            on_epoch=lambda now, *_: progress.epoch(now.reports[-1]),
+        )
+        recommender.to("cpu")
+    seconds = time.monotonic() - began
+    bundle = _write(
+        config, described, recommender, dataset, learned, state, report, output, seconds
+    )
+    return Outcome(bundle, report, state.best_epoch, seconds)
+
+
+def build_recommender(config: RunConfig, dataset: Dataset) -> tuple[RecommenderConfig, Recommender]:
+    """A fresh recommender for a catalogue, its weights decided by the seed."""
+    actions = dataset.actions if config.data.read_actions else ()
+    described = RecommenderConfig(
+        items=len(dataset.catalog),
+        actions=actions,
+        ignored_actions=config.data.ignored_actions,
+        item_bias=config.item_bias,
+        encoder=config.encoder.model_copy(update={"actions": len(actions)}),
+    )
+    torch.manual_seed(config.fit.seed)
+    return described, described.build()
+
+
+def _fit(
+    config: RunConfig, split: Split, recommender: Recommender, output: Path, progress: Progress
+) -> FitState:
+    fingerprint = _fingerprint(config, split.dataset)
+    optimizer = make_optimizer(recommender, config.fit)
+    state = load_checkpoint(output, fingerprint, recommender, optimizer)
+
+    def validate(current: Recommender) -> dict[str, float]:
+        return evaluate(
+            current,
+            split.dataset,
+            split.validation,
+            max_history=config.encoder.max_history,
+            exclude_seen=config.data.exclude_seen,
+        ).summarise()
+
+    def keep(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
+        save_checkpoint(output, fingerprint, now, current, moments)
+        progress.epoch(now.reports[-1])
+
+    progress.phase("fit", config.fit.epochs)
+    return fit(
+        recommender,
+        _windows(config, split.dataset, split.train_ends),
+        config.fit,
+        evaluate=validate,
+        state=state,
+        optimizer=optimizer,
+        on_step=progress.step,
+        on_epoch=keep,
+    )
+
+
+def _windows(config: RunConfig, dataset: Dataset, ends: np.ndarray) -> TrainingWindows:
+    return TrainingWindows(
+        dataset, ends, predict=config.data.predict, max_history=config.encoder.max_history
+    )
+
+
+def _fingerprint(config: RunConfig, dataset: Dataset) -> str:
+    """Identifies a recipe and the events it is run on."""
+    digest = hashlib.sha256(config.model_dump_json().encode())
+    for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
+        digest.update(column.tobytes())
+    digest.update("\0".join(dataset.catalog.item_ids).encode())
+    return digest.hexdigest()
+
+
+def _write(
+    config: RunConfig,
+    described: RecommenderConfig,
+    recommender: Recommender,
+    dataset: Dataset,
+    learned: np.ndarray,
+    state: FitState,
+    report: Report,
+    output: Path,
+    seconds: float,
+) -> Path:
+    unnamed = output / ".bundle"
+    unnamed.mkdir(exist_ok=True)
+    times = dataset.times[learned]
+    version = Bundle.write(
+        unnamed,
+        recommender=recommender,
+        config=described,
+        catalog=dataset.catalog,
+        data_window=DataWindow(first_at=int(times.min()), last_at=int(times.max())),
+        counts=Counts(
+            events=int(learned.sum()),
+            users=len(np.unique(dataset.user_of[learned])),
+            items=len(dataset.catalog),
+        ),
+        metrics=report.metrics,
+        provenance={
+            "recipe": config.model_dump(mode="json"),
+            "fingerprint": _fingerprint(config, dataset),
+            "best_epoch": state.best_epoch,
+            "refitted_after_measuring": config.fit.refit,
+            "seconds": round(seconds, 1),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    )
+    named = output / version
+    unnamed.rename(named)
+    return named
