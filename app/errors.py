@@ -52,6 +52,14 @@ class ModelNotFoundError(NotFoundError):
     title = "no such model version"
 
 
+class ModelRefusedError(ServiceError):
+    """A bundle is published, but damaged or of a format this version does not know."""
+
+    code = "bundle_refused"
+    status = 409
+    title = "the model cannot be used"
+
+
 class BodyTooLargeError(ServiceError):
     """A body exceeds the cap."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 
 import structlog
@@ -26,11 +26,10 @@ from app.serving import Serving
 from app.settings import Settings
 from app.users.router import router as users
 from app.work import BoundedPool
-from migrations.run import upgrade
+from migrations.run import NewerSchemaError, upgrade
 from model.bundle.store import BundleStore
 
-_SCHEMA_PATIENCE_SECONDS = 10.0
-_SCHEMA_RETRY_SECONDS = 2.0
+_MIGRATION_RETRY_SECONDS = 2.0
 
 _log = structlog.get_logger()
 
@@ -78,38 +77,46 @@ def create_app(settings: Settings) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
-    async with _background(_keep_schema(parts.settings)) as schema:
-        # Usually done in no time. A database that is down must not keep the service down, though:
-        # requests with an inline history need none.
-        await asyncio.wait({schema}, timeout=_SCHEMA_PATIENCE_SECONDS)
+    settings = parts.settings
+    async with AsyncExitStack() as stack:
+        stack.callback(parts.database.close)
+        stack.callback(parts.inference.close)
+        # A database that is down does not keep the service down: requests with an inline history
+        # need none.
+        if settings.migrate_on_start and not await _migrate(settings.database_url):
+            await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
         await parts.serving.refresh()
-        async with _background(parts.serving.follow(parts.settings.poll_interval_seconds)):
-            yield
-    parts.inference.close()
-    parts.database.close()
+        await stack.enter_async_context(
+            _background(parts.serving.follow(settings.poll_interval_seconds))
+        )
+        yield
 
 
 @asynccontextmanager
-async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[asyncio.Task[None]]:
+async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Run `work` beside the block, and cancel what is left of it at the end."""
     task = asyncio.create_task(work)
     try:
-        yield task
+        yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
-async def _keep_schema(settings: Settings) -> None:
-    """Bring the schema up to date, trying until the database answers."""
-    if not settings.migrate_on_start:
-        return
-    while True:
-        try:
-            await asyncio.to_thread(upgrade, settings.database_url)
-        except OperationalError as error:
-            _log.warning("database_unavailable", doing="migrate", error=str(error.orig))
-            await asyncio.sleep(_SCHEMA_RETRY_SECONDS)
-        else:
-            return
+async def _keep_migrating(database_url: str) -> None:
+    while not await _migrate(database_url):
+        await asyncio.sleep(_MIGRATION_RETRY_SECONDS)
+
+
+async def _migrate(database_url: str) -> bool:
+    """Bring the schema up to date; answers whether the database did."""
+    try:
+        await asyncio.to_thread(upgrade, database_url)
+    except NewerSchemaError as error:
+        # During a rolling update the next version has migrated already, and keeps this one working.
+        _log.warning("database_schema_newer", error=str(error))
+    except OperationalError as error:
+        _log.warning("database_unavailable", doing="migrate", error=str(error.orig))
+        return False
+    return True

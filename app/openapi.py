@@ -6,7 +6,7 @@
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 from fastapi import FastAPI
@@ -45,14 +45,15 @@ def snapshot(app: FastAPI) -> bytes:
     return orjson.dumps(app.openapi(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _print_snapshot() -> None:
+def print_snapshot(stream: BinaryIO) -> None:
+    """Write the snapshot of an application with default settings."""
     from app.main import create_app  # noqa: PLC0415 - the application imports this module
     from app.settings import Settings  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as directory:
         database_url = f"sqlite:///{Path(directory) / 'unused.db'}"
-        sys.stdout.buffer.write(snapshot(create_app(Settings(database_url=database_url))))
+        stream.write(snapshot(create_app(Settings(database_url=database_url))))
 
 
 if __name__ == "__main__":
-    _print_snapshot()
+    print_snapshot(sys.stdout.buffer)

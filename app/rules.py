@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _SHOWN = 60
+_IN_OUR_WORDS = {"model_attributes_type": "input should be an object"}
 
 
 def place(steps: tuple[int | str, ...]) -> str:
@@ -13,7 +14,7 @@ def place(steps: tuple[int | str, ...]) -> str:
 
 def rule(error: Mapping[str, Any]) -> str:
     """The rule that one of pydantic's errors stands for, as a clause."""
-    message = str(error["msg"])
+    message = _IN_OUR_WORDS.get(error["type"]) or str(error["msg"])
     return message[:1].lower() + message[1:]
 
 

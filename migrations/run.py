@@ -4,11 +4,33 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script.revision import ResolutionError
+from alembic.util import CommandError
+
+from model.errors import KairosError
+
+
+class NewerSchemaError(KairosError):
+    """The database was migrated by a later version of Kairos."""
+
+    code = "newer_schema"
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Bring the schema up to `revision`; does nothing where it is there already."""
-    command.upgrade(_config(database_url), revision)
+    """Bring the schema up to `revision`; does nothing where it is there already.
+
+    Raises:
+        NewerSchemaError: if the schema is at a revision this version does not know.
+    """
+    try:
+        command.upgrade(_config(database_url), revision)
+    except CommandError as error:
+        if not isinstance(error.__cause__, ResolutionError):
+            raise
+        raise NewerSchemaError(
+            f"a schema can be brought up to a revision this version knows, but this one is already "
+            f"beyond ({error}); run the version of Kairos that migrated it"
+        ) from error
 
 
 def downgrade(database_url: str, revision: str) -> None:

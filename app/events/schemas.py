@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+)
+from pydantic_core import core_schema
 
 from app import rules
 from app.properties import Properties
@@ -43,16 +49,30 @@ class Refusal:
     message: str
 
 
-def _refuse_alone(value: Any, _: ValidatorFunctionWrapHandler) -> IncomingEvent | Refusal:
-    # One bad event must not cost the caller the other 999.
+def _refuse_alone(value: Any, validate: ValidatorFunctionWrapHandler) -> IncomingEvent | Refusal:
     try:
-        return IncomingEvent.model_validate(value)
+        event: IncomingEvent = validate(value)
     except ValidationError as failure:
         error = failure.errors(include_url=False)[0]
         return Refusal(
             code=error["type"],
             message=f"#{rules.place(error['loc'])}: {rules.rule(error)}, but got "
             f"{rules.shown(error['input'])}",
+        )
+    return event
+
+
+class _JudgedAlone:
+    """Makes a list of events one of events and refusals: a bad one must not cost the other 999.
+
+    The API's description keeps to what should be sent.
+    """
+
+    def __get_pydantic_core_schema__(
+        self, _: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            _refuse_alone, handler.generate_schema(IncomingEvent)
         )
 
 
@@ -77,10 +97,7 @@ class EventBatch(RequestModel):
         }
     )
 
-    events: Annotated[
-        list[Annotated[IncomingEvent | SkipJsonSchema[Refusal], WrapValidator(_refuse_alone)]],
-        Field(max_length=MAX_EVENTS),
-    ]
+    events: list[Annotated[IncomingEvent | Refusal, _JudgedAlone()]] = Field(max_length=MAX_EVENTS)
     """In any order. An event that breaks a rule is refused alone; the others are kept."""
 
 

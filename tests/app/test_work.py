@@ -1,0 +1,96 @@
+"""Bounded pools of threads."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from app.errors import OverloadedError
+from app.work import BoundedPool
+
+
+class Gate:
+    """Work that waits to be let through."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Semaphore(0)
+        self.open = threading.Event()
+
+    def pass_through(self) -> str:
+        self.entered.release()
+        assert self.open.wait(10)
+        return threading.current_thread().name
+
+
+def test_work_runs_on_a_named_thread_and_answers() -> None:
+    async def story() -> str:
+        pool = BoundedPool("inference", threads=1, queue=0)
+        name = await pool.run(lambda: threading.current_thread().name)
+        pool.close()
+        return name
+
+    assert asyncio.run(story()).startswith("kairos-inference")
+
+
+def test_a_failure_reaches_the_caller_and_frees_its_place() -> None:
+    async def story() -> int:
+        pool = BoundedPool("inference", threads=1, queue=0)
+        for _ in range(5):
+            with pytest.raises(ZeroDivisionError):
+                await pool.run(lambda: 1 // 0)
+        return await pool.run(lambda: 7)
+
+    assert asyncio.run(story()) == 7
+
+
+def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
+    async def story() -> None:
+        gate = Gate()
+        pool = BoundedPool("inference", threads=2, queue=3)
+        waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(5)]
+        await asyncio.sleep(0)
+        began = time.perf_counter()
+        with pytest.raises(OverloadedError, match="at most 3 calls may wait for the inference"):
+            await pool.run(gate.pass_through)
+        assert time.perf_counter() - began < 0.5
+        gate.open.set()
+        assert len(set(await asyncio.gather(*waiting))) == 2
+        assert await pool.run(gate.pass_through)
+        pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_caller_who_leaves_the_queue_frees_a_place() -> None:
+    async def story() -> None:
+        gate = Gate()
+        pool = BoundedPool("inference", threads=1, queue=1)
+        busy = asyncio.create_task(pool.run(gate.pass_through))
+        queued = asyncio.create_task(pool.run(gate.pass_through))
+        await asyncio.to_thread(gate.entered.acquire, timeout=10)
+        queued.cancel()
+        await asyncio.sleep(0)
+        replacement = asyncio.create_task(pool.run(gate.pass_through))
+        await asyncio.sleep(0)
+        gate.open.set()
+        assert await busy == await replacement
+        pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_caller_who_leaves_running_work_does_not_free_the_thread() -> None:
+    async def story() -> None:
+        gate = Gate()
+        pool = BoundedPool("inference", threads=1, queue=0)
+        busy = asyncio.create_task(pool.run(gate.pass_through))
+        await asyncio.to_thread(gate.entered.acquire, timeout=10)
+        busy.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await pool.run(gate.pass_through)
+        gate.open.set()
+        pool.close()
+
+    asyncio.run(story())
