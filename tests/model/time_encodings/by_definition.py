@@ -1,0 +1,58 @@
+"""The features of one interval, written out from the papers' formulas, one number at a time."""
+
+import math
+
+from model.interfaces import TimeEncoding
+from model.time_encodings.bochner_nonparametric import BochnerNonparametric
+from model.time_encodings.mercer import MercerConcat, MercerSum
+from model.time_encodings.positional import Positional
+
+
+def features_by_definition(encoding: TimeEncoding, interval: float) -> list[float]:
+    """phi(interval) in double precision."""
+    if isinstance(encoding, MercerConcat):
+        return _mercer_concat(encoding, interval)
+    if isinstance(encoding, MercerSum):
+        return _mercer_sum(encoding, interval)
+    assert isinstance(encoding, BochnerNonparametric | Positional)
+    return _bochner(encoding, interval)
+
+
+def _bochner(encoding: BochnerNonparametric | Positional, interval: float) -> list[float]:
+    """sqrt(1/d) [cos w_1 x, sin w_1 x, ...]: Xu et al. 2019, eq. 4."""
+    periods = [math.exp(value) for value in encoding.periods.log_periods.tolist()]
+    features = []
+    for period in periods:
+        angle = 2 * math.pi / period * interval
+        features += [math.cos(angle), math.sin(angle)]
+    return [feature / math.sqrt(len(periods)) for feature in features]
+
+
+def _mercer_concat(encoding: MercerConcat, interval: float) -> list[float]:
+    """[sqrt(c_0), sqrt(c_j) cos(j pi x / p), sqrt(c_j) sin(j pi x / p)] per period: eq. 6-7.
+
+    The constants of all periods come first.
+    """
+    constants, waves = [], []
+    logs = encoding.base_periods.log_periods.tolist()
+    for log_period, raw in zip(logs, encoding.raw_coefficients.tolist(), strict=True):
+        roots = [math.sqrt(math.log1p(math.exp(value))) for value in raw]
+        constants.append(roots[0])
+        for order, root in enumerate(roots[1:], start=1):
+            angle = order * math.pi * interval / math.exp(log_period)
+            waves += [root * math.cos(angle), root * math.sin(angle)]
+    return constants + waves
+
+
+def _mercer_sum(encoding: MercerSum, interval: float) -> list[float]:
+    """b_i + sum_j C_ij cos(j pi x / p_i) + S_ij sin(j pi x / p_i): the authors' code."""
+    features = encoding.bias.tolist()
+    logs = encoding.base_periods.log_periods.tolist()
+    for number, (log_period, row) in enumerate(
+        zip(logs, encoding.coefficients.tolist(), strict=True)
+    ):
+        for order in range(1, encoding.degree + 1):
+            angle = order * math.pi * interval / math.exp(log_period)
+            of_cosine, of_sine = row[2 * order - 2 : 2 * order]
+            features[number] += of_cosine * math.cos(angle) + of_sine * math.sin(angle)
+    return [float(feature) for feature in features]
