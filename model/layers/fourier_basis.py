@@ -61,7 +61,7 @@ def rotate(
     `R(T)` is symmetric, so the same rotation turns a basis at event times into the basis at
     intervals, and read-out coefficients for intervals into coefficients for event times.
     """
-    pairs = coefficients.reshape(*coefficients.shape[:-1], -1, 2)
+    pairs = coefficients.reshape(*coefficients.shape[:-1], at.shape[-1], 2)
     return torch.view_as_real(torch.view_as_complex(pairs).conj() * at).flatten(-2)
 
 
