@@ -1,0 +1,231 @@
+"""What every sequence encoder promises. Inherit, name a config, add what is peculiar to it."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+from torch import Tensor, nn
+
+from model.batch import SequenceBatch
+from model.clock import days_between
+from model.encoders import EncoderConfig
+from model.history import Event, Query
+from model.interfaces import Encoded, EveryPosition, QuerySweep, SequenceEncoder
+from tests.contracts.histories import (
+    ITEMS,
+    START,
+    YEAR,
+    asked_at,
+    draw_queries,
+    laid_out,
+    later,
+    prefix,
+)
+
+CLOSE = 2e-5
+"""The same sum taken in another order: single precision, user vectors of length about five."""
+
+
+class SequenceEncoderContract:
+    config: ClassVar[EncoderConfig]
+    reads_time: ClassVar[bool]
+
+    @pytest.fixture
+    def encoder(self) -> SequenceEncoder:
+        """The encoder with all its parameters moved off their initial values."""
+        torch.manual_seed(1)
+        encoder = self.config.build().eval()
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+        return encoder
+
+    def test_the_answer_has_the_width_of_the_items(self, encoder: SequenceEncoder) -> None:
+        assert encode(encoder, *draw_queries(3, 5)).user.shape == (2, encoder.dim)
+
+    def test_neighbours_in_a_batch_do_not_change_the_answer(self, encoder: SequenceEncoder) -> None:
+        queries = draw_queries(1, 9, 4, 12)
+        together = encode(encoder, *queries)
+        for number, query in enumerate(queries):
+            alone = encode(encoder, query)
+            assert_same(together.user[number], alone.user[0])
+            length = len(query.history)
+            for found, expected in [
+                (together.attention, alone.attention),
+                (together.repeats, alone.repeats),
+            ]:
+                if found is not None and expected is not None:
+                    assert_same(found[number, ..., :length], expected[0])
+
+    def test_whatever_stands_on_padding_does_not_change_the_answer(
+        self, encoder: SequenceEncoder
+    ) -> None:
+        batch = laid_out(*draw_queries(5, 2))
+        items = vectors(encoder, batch)
+        clean = encoder(batch, items)
+        is_padding = torch.arange(5) >= batch.lengths[:, None]
+        dirty = encoder(
+            batch._replace(
+                actions=batch.actions.masked_fill(is_padding, 1),
+                times=batch.times.masked_fill(is_padding, 77.7),
+                query_times=batch.query_times.masked_fill(is_padding, 1e5),
+                query_given=batch.query_given & ~is_padding,
+            ),
+            items.masked_fill(is_padding.unsqueeze(-1), 9.0),
+        )
+        assert torch.equal(dirty.user, clean.user)
+
+    def test_encoding_the_prefix_equals_reading_its_position(
+        self, encoder: SequenceEncoder
+    ) -> None:
+        able = every_position(encoder)
+        query = draw_queries(12)[0]
+        batch = laid_out(query)
+        states = able.states(batch, vectors(encoder, batch))
+        for count in range(1, 13):
+            alone = encode(encoder, prefix(query, count))
+            assert_same(states.users[0, count - 1], alone.user[0])
+            if states.repeats is not None and alone.repeats is not None:
+                assert_same(states.repeats[0, count - 1, :count], alone.repeats[0])
+
+    def test_the_last_position_is_the_answer(self, encoder: SequenceEncoder) -> None:
+        able = every_position(encoder)
+        batch = laid_out(*draw_queries(7, 3, 1))
+        states = able.states(batch, vectors(encoder, batch))
+        last = states.users[torch.arange(3), batch.lengths - 1]
+        assert_same(last, encoder(batch, vectors(encoder, batch)).user)
+
+    def test_what_follows_a_position_never_reaches_it(self, encoder: SequenceEncoder) -> None:
+        able = every_position(encoder)
+        batch = laid_out(draw_queries(8)[0])
+        items = vectors(encoder, batch).requires_grad_()
+        batch = batch._replace(
+            times=batch.times.clone().requires_grad_(),
+            query_times=batch.query_times.clone().requires_grad_(),
+        )
+        users = able.states(batch, items).users
+        inputs = (items, batch.times, batch.query_times)
+        for place in range(8):
+            for gradient in torch.autograd.grad(
+                users[0, place].square().sum(), inputs, retain_graph=True, allow_unused=True
+            ):
+                if gradient is not None:
+                    assert (gradient[0, place + 1 :] == 0).all()
+
+    def test_a_sweep_asks_the_same_question_at_every_instant(
+        self, encoder: SequenceEncoder
+    ) -> None:
+        if not isinstance(encoder, QuerySweep):
+            pytest.skip("this encoder offers no sweep")
+        for query in draw_queries(6, 1):
+            times = [query.history[-1].at + wait for wait in (0, 10**6, 10**11, YEAR, 9 * YEAR)]
+            batch = laid_out(query)
+            origin = query.history[0].at
+            days = torch.from_numpy(days_between(origin, np.array(times)))
+            swept = encoder.sweep(batch, vectors(encoder, batch), days)
+            single = encode(encoder, *(asked_at(query, time) for time in times))
+            for found, expected in zip(swept, single, strict=True):
+                assert (found is None) == (expected is None)
+                if found is not None and expected is not None:
+                    assert_same(found, expected)
+
+    def test_attention_is_a_distribution_over_the_events(self, encoder: SequenceEncoder) -> None:
+        batch = laid_out(*draw_queries(1, 9, 4))
+        attention = encoder(batch, vectors(encoder, batch)).attention
+        if attention is None:
+            pytest.skip("this encoder does not attend")
+        is_padding = (torch.arange(9) >= batch.lengths[:, None]).unsqueeze(1).expand_as(attention)
+        assert (attention[is_padding] == 0).all()
+        if encoder.is_normalised:
+            assert (attention >= 0).all()
+            assert_same(attention.sum(-1), torch.ones(attention.shape[:2]))
+
+    def test_only_the_time_between_instants_matters(self, encoder: SequenceEncoder) -> None:
+        query = draw_queries(9)[0]
+        for by in (1, 3_600_000_000, 20 * YEAR + 7, -40 * YEAR - 1):
+            here, there = laid_out(query), laid_out(later(query, by))
+            assert all(torch.equal(*pair) for pair in zip(here, there, strict=True))
+            assert torch.equal(encode(encoder, query).user, encode(encoder, later(query, by)).user)
+
+    def test_another_query_time_changes_the_answer_if_and_only_if_time_is_read(
+        self, encoder: SequenceEncoder
+    ) -> None:
+        query = draw_queries(6)[0]
+        now = encode(encoder, query)
+        soon = encode(encoder, asked_at(query, query.query_time + YEAR // 3))
+        assert bool((now.user - soon.user).abs().max() > 1e-3) == self.reads_time
+        assert torch.equal(now.user, soon.user) == (not self.reads_time)
+
+    def test_a_withheld_query_time_cannot_be_told_from_the_answer(
+        self, encoder: SequenceEncoder
+    ) -> None:
+        query = draw_queries(6)[0]
+        last = query.history[-1].at
+        answers = [
+            encode(encoder, asked_at(query, last + wait, withheld=True)).user
+            for wait in (0, 10**9, YEAR)
+        ]
+        assert torch.equal(answers[0], answers[1])
+        assert torch.equal(answers[0], answers[2])
+
+    @pytest.mark.parametrize("wait", [0, 1, YEAR, 50 * YEAR])
+    def test_answers_are_finite_whatever_the_intervals(
+        self, encoder: SequenceEncoder, wait: int
+    ) -> None:
+        single = Query((Event("i1", START),), START + wait)
+        at_once = Query(tuple(Event(f"i{n}", START) for n in range(5)), START + wait)
+        decades = Query((Event("i1", START - 30 * YEAR), Event("i2", START)), START + wait)
+        for query in (single, at_once, decades):
+            for part in encode(encoder, query):
+                assert part is None or part.isfinite().all()
+
+    def test_a_gradient_reaches_every_parameter(self, encoder: SequenceEncoder) -> None:
+        batch = laid_out(*draw_queries(9, 6))
+        batch = batch.withhold(torch.arange(9).expand(2, -1) % 3 == 0)
+        if isinstance(encoder, EveryPosition):
+            answer, repeats = encoder.states(batch, vectors(encoder, batch))
+        else:
+            answer, _, repeats = encoder(batch, vectors(encoder, batch))
+        loss = (answer * torch.randn_like(answer)).sum()
+        if repeats is not None:
+            loss = loss + (repeats * torch.randn_like(repeats)).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for name, parameter in encoder.named_parameters():
+            assert parameter.grad is not None, name
+            assert parameter.grad.isfinite().all(), name
+            assert parameter.grad.any(), name
+
+    def test_weights_survive_a_round_trip(self, encoder: SequenceEncoder) -> None:
+        copy = self.config.build().eval()
+        copy.load_state_dict(encoder.state_dict())
+        query = draw_queries(6)[0]
+        assert torch.equal(encode(copy, query).user, encode(encoder, query).user)
+
+    def test_the_config_survives_a_round_trip_through_json(self) -> None:
+        adapter: TypeAdapter[EncoderConfig] = TypeAdapter(EncoderConfig)
+        assert adapter.validate_json(self.config.model_dump_json()) == self.config
+
+
+def vectors(encoder: SequenceEncoder, batch: SequenceBatch) -> Tensor:
+    """The item vectors of a batch, from a table that is the same in every test."""
+    generator = torch.Generator().manual_seed(2)
+    table = torch.randn(ITEMS + 1, encoder.dim, generator=generator)
+    table[0] = 0
+    return nn.functional.embedding(batch.rows, table)
+
+
+def encode(encoder: SequenceEncoder, *queries: Query) -> Encoded:
+    batch = laid_out(*queries)
+    return encoder(batch, vectors(encoder, batch))
+
+
+def every_position(encoder: SequenceEncoder) -> EveryPosition:
+    if not isinstance(encoder, EveryPosition):
+        pytest.skip("this encoder answers at the last position only")
+    return encoder
+
+
+def assert_same(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=CLOSE)
