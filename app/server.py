@@ -1,6 +1,9 @@
 """Running the service as a process: `kairos serve`, or `python -m app.server`."""
 
 import os
+import signal
+import sys
+from types import FrameType
 
 from app.settings import Settings
 
@@ -20,6 +23,9 @@ def run(settings: Settings) -> None:
     from app.logs import configure_logs  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
+    # Uvicorn raises the signal that stopped it again once everything is answered; to have been
+    # told to stop is no failure.
+    signal.signal(signal.SIGTERM, _leave)
     torch.set_num_threads(1)
     configure_logs(settings.log_format, settings.log_level)
     uvicorn.run(
@@ -31,6 +37,10 @@ def run(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=10,
     )
+
+
+def _leave(_: int, __: FrameType | None) -> None:
+    sys.exit(0)
 
 
 if __name__ == "__main__":

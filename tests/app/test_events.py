@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from app.events.schemas import IncomingEvent
 from app.events.service import event_key
+from app.settings import Settings
 from app.wire import rfc_3339
 from model.clock import now
-from tests.app.client import Client
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
 
 EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": "2026-01-01T00:00:00Z"}
 
@@ -149,6 +152,30 @@ def test_overlapping_batches_at_once_keep_every_event_once(client_on_either: Cli
     assert sum(answer["accepted"] for answer in answers) == 400
     assert sum(answer["duplicates"] for answer in answers) == 1200
     assert len(client_on_either.get("/v1/users/u?limit=1000").json()["events"]) == 400
+
+
+def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
+    settings: Settings, postgresql_url: str
+) -> None:
+    """Another transaction adds our two events in the opposite order, in step with ours."""
+    insert = (
+        "INSERT INTO events (event_id, user_id, item_id, action, at, received_at) "
+        "VALUES (%s, 'u', 'i1', 'view', 0, 0)"
+    )
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    first, second = ({**EVENT, "event_id": event_id} for event_id in ("a", "b"))
+    with (
+        running(settings.model_copy(update={"database_url": postgresql_url})) as client,
+        psycopg.connect(postgresql_url) as other,
+        psycopg.connect(postgresql_url, autocommit=True) as observer,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        other.execute(insert, ["b"])
+        ours = thread.submit(ingest, client, first, second)
+        eventually(lambda: observer.execute(waits).fetchone() == (1,))
+        other.execute(insert, ["a"])
+        other.commit()
+        assert ours.result(10) == {"accepted": 0, "duplicates": 2, "rejected": []}
 
 
 def test_what_became_of_events_is_counted(client: Client) -> None:

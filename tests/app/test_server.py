@@ -1,0 +1,241 @@
+"""The service as a process of its own: real sockets, real signals."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.app.test_serving import eventually
+
+SECRET_USER = "user-nobody-may-read-in-a-log"
+ROOT = Path(__file__).parents[2]
+
+
+class Server:
+    """A running process, and a client that talks to it."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        self.process = process
+        self.port = port
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+
+    def is_ready(self) -> bool:
+        assert self.process.poll() is None, "the server died"
+        try:
+            return self.http.get("/health/ready").status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+Start = Callable[[], Server]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def start(sqlite_url: str, bundle_store: Path, log: Path) -> Iterator[Start]:
+    """Starts the service on the same database each time; whatever runs at the end is killed."""
+    servers: list[Server] = []
+
+    def start() -> Server:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        settings = {
+            "KAIROS_DATABASE_URL": sqlite_url,
+            "KAIROS_BUNDLE_STORE": str(bundle_store),
+            "KAIROS_PORT": str(port),
+            "KAIROS_LOG_FORMAT": "json",
+        }
+        with log.open("ab") as stream:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "app.server"],
+                env={**os.environ, **settings},
+                cwd=ROOT,
+                stdout=stream,
+                stderr=stream,
+            )
+        server = Server(process, port)
+        servers.append(server)
+        eventually(server.is_ready)
+        return server
+
+    yield start
+    for server in servers:
+        server.http.close()
+        server.process.kill()
+        server.process.wait(10)
+
+
+def event(number: int) -> dict[str, object]:
+    return {
+        "user_id": SECRET_USER,
+        "item_id": f"i{number % 20}",
+        "action": "view",
+        "timestamp": 1_767_225_600 + number,
+    }
+
+
+def test_a_process_answers_logs_and_stops_when_told_to(start: Start, log: Path) -> None:
+    server = start()
+    assert server.http.post("/v1/events", json={"events": [event(1)]}).json()["accepted"] == 1
+    asked = {"user_id": SECRET_USER, "explain": "attention"}
+    answer = server.http.post("/v1/recommendations", json=asked)
+    assert answer.json()["history_used"] == 1
+    assert server.http.get(f"/v1/users/{SECRET_USER}").status_code == 200
+    assert server.http.post("/v1/recommendations", content=b"{").status_code == 415
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(10) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"bundle_activated", "request"} <= {line["event"] for line in lines}
+    assert all(line["level"] and line["timestamp"].endswith("Z") for line in lines)
+    assert answer.headers["X-Request-ID"] in [line.get("request_id") for line in lines]
+    assert SECRET_USER not in log.read_text()
+
+
+def test_threads_do_not_grow_with_use(start: Start) -> None:
+    server = start()
+    history = [{"item_id": "i1", "timestamp": number} for number in range(50)]
+
+    def ask() -> int:
+        answer = server.http.post("/v1/recommendations", json={"history": history})
+        assert answer.status_code == 200
+        return psutil.Process(server.process.pid).num_threads()
+
+    before = ask()
+    assert {ask() for _ in range(100)} == {before}
+
+
+def test_the_numeric_libraries_keep_to_one_thread(tmp_path: Path) -> None:
+    script = """
+import uvicorn
+uvicorn.run = lambda *_, **__: None
+from app import server, settings
+server.run(settings.Settings())
+import faiss, torch
+print(torch.get_num_threads(), faiss.omp_get_max_threads())
+"""
+    environment = {key: value for key, value in os.environ.items() if "_NUM_THREADS" not in key}
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+    assert run.stdout.split() == [b"1", b"1"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_what_was_acknowledged_survives_kill_9(start: Start, rounds: int) -> None:
+    sent = acknowledged = 0
+    for _ in range(rounds):
+        server = start()
+        killer = threading.Timer(0.25, server.process.kill)
+        killer.start()
+        try:
+            while True:
+                batch = [event(number) for number in range(sent, sent + 20)]
+                answer = server.http.post("/v1/events", json={"events": batch}).json()
+                assert answer["accepted"] + answer["duplicates"] == 20
+                sent += 20
+                acknowledged = sent
+        except httpx.TransportError:
+            pass
+        killer.join()
+        server.process.wait(10)
+    server = start()
+    replayed = [event(number) for number in range(acknowledged)]
+    for place in range(0, acknowledged, 1000):
+        answer = server.http.post("/v1/events", json={"events": replayed[place : place + 1000]})
+        assert answer.json()["accepted"] == 0
+    assert acknowledged > 20
+
+
+def test_requests_in_flight_are_answered_before_the_process_goes(start: Start) -> None:
+    server = start()
+    asked = {"history": [{"item_id": "i1", "timestamp": 0}]}
+    statuses: list[int] = []
+    refused = threading.Event()
+
+    def ask_on() -> None:
+        with httpx.Client(base_url=server.http.base_url, timeout=10) as http:
+            while not refused.is_set():
+                try:
+                    statuses.append(http.post("/v1/recommendations", json=asked).status_code)
+                except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError):
+                    # A connection that was idle when it was closed carried no request yet.
+                    refused.set()
+
+    with ThreadPoolExecutor(4) as threads:
+        asking = [threads.submit(ask_on) for _ in range(4)]
+        eventually(lambda: len(statuses) > 20)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+        for each in asking:
+            each.result(10)
+    assert set(statuses) == {200}
+
+
+@contextmanager
+def upload(server: Server, *headers: str) -> Iterator[socket.socket]:
+    """A raw connection that has sent the head of a POST."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        head = ["POST /v1/events HTTP/1.1", "Host: kairos", "Content-Type: application/json"]
+        connection.sendall("\r\n".join([*head, *headers, "", ""]).encode())
+        yield connection
+
+
+def test_an_endless_body_costs_no_memory(start: Start) -> None:
+    server = start()
+    process = psutil.Process(server.process.pid)
+    before = process.memory_info().rss
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    sent = 0
+    with upload(server, "Transfer-Encoding: chunked") as connection:
+        try:
+            while sent < 256 * 2**20:
+                connection.sendall(chunk)
+                sent += 0x10000
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        try:
+            answer = connection.recv(65536)
+        except ConnectionResetError:
+            answer = b""
+    assert not answer or answer.startswith(b"HTTP/1.1 413")
+    assert process.memory_info().rss - before < 50 * 2**20
+    assert server.is_ready()
+
+
+def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(start: Start) -> None:
+    server = start()
+    with upload(server, f"Content-Length: {2**30}") as connection:
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"application/problem+json" in answer
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_client_that_goes_away_in_mid_body_is_no_defect_of_ours(start: Start, log: Path) -> None:
+    server = start()
+    with upload(server, "Content-Length: 1000") as connection:
+        connection.sendall(b'{"events": [')
+    eventually(lambda: '"status": 400' in log.read_text())
+    assert server.is_ready()
+    assert "request_failed" not in log.read_text()
