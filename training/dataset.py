@@ -138,16 +138,20 @@ class Dataset:
 
     def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> Self:
         """The same events under the rows of another catalogue and its actions."""
-        rows = np.array([0, *(catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)])
         known = {action: row for row, action in enumerate(actions, start=1)}
         action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
         return replace(
             self,
             catalog=catalog,
             actions=actions,
-            rows=rows[self.rows].astype(np.int32),
+            rows=self.rows_in(catalog)[self.rows],
             action_rows=action_rows[self.action_rows].astype(np.int16),
         )
+
+    def rows_in(self, catalog: Catalog) -> NDArray[np.int32]:
+        """For every row of this catalogue, padding included, its row in another, or 0."""
+        rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
+        return np.array([0, *rows], dtype=np.int32)
 
 
 def _counts(

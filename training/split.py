@@ -1,12 +1,13 @@
 """Which events a model may learn from, and what it is then asked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from model.catalog import Catalog
 from model.config import Config
 from training.dataset import Dataset
 
@@ -81,6 +82,18 @@ class Split:
     def is_known_before_test(self) -> NDArray[np.bool_]:
         """Whether each event may be counted by what is fitted just before the test."""
         return is_before(self.dataset, self.test_starts)
+
+    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
+        """The same split under the rows of another catalogue, such as a published one."""
+        dataset = self.dataset.in_terms_of(catalog, actions)
+        rows = self.dataset.rows_in(catalog)
+        return Split(
+            dataset=dataset,
+            train_ends=self.train_ends,
+            test_starts=self.test_starts,
+            validation=replace(self.validation, target_rows=rows[self.validation.target_rows]),
+            test=replace(self.test, target_rows=rows[self.test.target_rows]),
+        )
 
 
 class LeaveOneOutConfig(Config):

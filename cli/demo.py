@@ -1,0 +1,68 @@
+"""One command from nothing to a served model, on the data that ships with Kairos."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.console import console, counting, print_report, reporting_errors
+
+DEMO = Path(__file__).parent.parent / "demo"
+
+
+def demo_command(
+    directory: Annotated[Path, typer.Option(help="Where database, run and bundles go.")] = Path(
+        "var"
+    ),
+    events: Annotated[Path, typer.Option(help="The demo's events.")] = DEMO / "events.parquet",
+    items: Annotated[Path, typer.Option(help="The demo's titles.")] = DEMO / "items.parquet",
+    port: Annotated[int, typer.Option(help="Where to serve.")] = 8000,
+    serve: Annotated[bool, typer.Option(help="Serve once everything is there.")] = True,
+) -> None:
+    """Load the demo events, train, publish, and serve with the dashboard.
+
+    Each step is skipped where its result is there already.
+    """
+    from cli.offline import newest_bundle, run_training  # noqa: PLC0415 - torch loads slowly
+    from model.bundle.store import BundleStore  # noqa: PLC0415
+    from training.config import RunConfig  # noqa: PLC0415
+
+    with reporting_errors():
+        database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
+        store = BundleStore(directory / "bundles")
+        _fill(database_url, events, items)
+        if store.current() is None:
+            console.print("[bold]train[/] recipe demo on two threads", highlight=False)
+            outcome = run_training(
+                RunConfig.read("demo"),
+                str(events),
+                str(items),
+                directory / "run",
+                threads=min(os.cpu_count() or 1, 2),
+            )
+            print_report(outcome.report)
+            store.take_in(newest_bundle(directory / "run"))
+        console.print(f"[bold]current bundle[/] {store.current()}", highlight=False)
+    if serve:
+        from app import server  # noqa: PLC0415
+        from app.settings import Settings  # noqa: PLC0415
+
+        console.print(f"[bold]dashboard[/] http://127.0.0.1:{port}/dashboard", highlight=False)
+        server.run(
+            Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port)
+        )
+
+
+def _fill(database_url: str, events: Path, items: Path) -> None:
+    from app.imports import count_events, import_events, import_items  # noqa: PLC0415
+    from migrations.run import upgrade  # noqa: PLC0415
+    from training.sources import read_events, read_items  # noqa: PLC0415
+
+    upgrade(database_url)
+    table = read_events(events)
+    if count_events(database_url) >= len(table):
+        return
+    import_items(database_url, read_items(items))
+    with counting("import events", len(table)) as count:
+        import_events(database_url, table, on_chunk=count)

@@ -1,0 +1,30 @@
+"""The command `kairos`: the one place that sees both the trainer and the service."""
+
+import typer
+
+from cli.demo import demo_command
+from cli.offline import evaluate_command, publish_command, recommend_command, train_command
+from cli.online import (
+    import_events_command,
+    import_items_command,
+    migrate_command,
+    openapi_command,
+    serve_command,
+)
+
+app = typer.Typer(
+    name="kairos",
+    help="A time-aware sequential recommender: train it, serve it, see what it attends to.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.command("demo")(demo_command)
+app.command("import-events")(import_events_command)
+app.command("import-items")(import_items_command)
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("publish")(publish_command)
+app.command("recommend")(recommend_command)
+app.command("serve")(serve_command)
+app.command("migrate")(migrate_command)
+app.command("openapi")(openapi_command)

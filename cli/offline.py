@@ -1,0 +1,193 @@
+"""Commands that learn: train, evaluate, publish, recommend."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import torch
+import typer
+
+from cli.console import TrainingProgress, console, counting, print_report, reporting_errors
+from model.bundle.answer import Constraints
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import MANIFEST
+from model.bundle.store import BundleStore
+from model.clock import from_datetime, now
+from model.errors import BundleError, KairosError
+from model.history import Event, Query
+from training.config import RunConfig, shipped_recipes
+from training.dataset import Dataset
+from training.report import measure
+from training.run import Outcome, lay_out, train
+from training.sources import read_events, read_items
+
+Events = Annotated[
+    str,
+    typer.Option(help="Events: a Parquet, CSV, TSV or JSONL file, or the service's database URL."),
+]
+Items = Annotated[
+    str | None, typer.Option(help="Titles and categories: a file or the database URL.")
+]
+Recipe = Annotated[
+    str, typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(shipped_recipes())}.")
+]
+Threads = Annotated[int, typer.Option(help="Threads for tensor arithmetic.", min=1)]
+Store = Annotated[
+    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
+]
+
+
+def train_command(
+    events: Events,
+    recipe: Recipe,
+    output: Annotated[Path, typer.Option(help="Where checkpoint, report and bundle go.")],
+    items: Items = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the recipe's seed.")] = None,
+    threads: Threads = 2,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+) -> None:
+    """Fit a recipe on events, measure it, and write a bundle. Run again to resume."""
+    with reporting_errors():
+        config = RunConfig.read(recipe)
+        if seed is not None:
+            config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
+        outcome = run_training(
+            config, events, items, output, threads=threads, device=torch.device(device)
+        )
+        print_report(outcome.report)
+        console.print(f"best epoch {outcome.best_epoch}, {outcome.seconds:.0f} s")
+        typer.echo(outcome.bundle)
+
+
+def run_training(
+    config: RunConfig,
+    events: str,
+    items: str | None,
+    output: Path,
+    *,
+    threads: int,
+    device: torch.device | None = None,
+) -> Outcome:
+    """Train with a progress bar."""
+    torch.set_num_threads(threads)
+    table = read_events(events)
+    titles = None if items is None else read_items(items)
+    with TrainingProgress(config.fit.monitor) as progress:
+        return train(config, table, titles, output, progress=progress, device=device)
+
+
+def evaluate_command(
+    events: Events,
+    recipe: Recipe,
+    bundle: Annotated[Path, typer.Option(help="A bundle's directory.")],
+    threads: Threads = 2,
+) -> None:
+    """Measure a bundle on a recipe's test questions, beside the references."""
+    with reporting_errors():
+        torch.set_num_threads(threads)
+        config = RunConfig.read(recipe)
+        opened = Bundle.open(bundle)
+        if opened.manifest.provenance.get("refitted_after_measuring"):
+            console.print(
+                "[yellow]this bundle was refitted on all events, the test's among them; "
+                "its honest figures are those in its manifest[/]"
+            )
+        described = opened.manifest.recommender
+        split = config.split.split(lay_out(config, read_events(events), None), config.data.predict)
+        report = measure(
+            opened.recommender,
+            split.in_terms_of(opened.catalog, described.actions),
+            config.data,
+            max_history=opened.manifest.max_history,
+        )
+        print_report(report)
+
+
+def publish_command(
+    bundle: Annotated[Path, typer.Argument(help="A bundle, or the output directory of train.")],
+    store: Store = Path("var/bundles"),
+    activate: Annotated[bool, typer.Option(help="Make it the current version.")] = True,
+) -> None:
+    """Take a bundle into the store, where a running service picks it up."""
+    with reporting_errors():
+        typer.echo(BundleStore(store).take_in(newest_bundle(bundle), activate=activate))
+
+
+def newest_bundle(place: Path) -> Path:
+    """A bundle's own directory, or the newest bundle in the output directory of a run.
+
+    Raises:
+        BundleError: if there is none.
+    """
+    if (place / MANIFEST).is_file():
+        return place
+    bundles = sorted(path.parent for path in place.glob(f"*/{MANIFEST}"))
+    if not bundles:
+        raise BundleError(
+            f"publishing needs a bundle, but {place} neither is one nor holds one; "
+            "run kairos train first"
+        )
+    return bundles[-1]
+
+
+def recommend_command(
+    events: Events,
+    output: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    store: Store = Path("var/bundles"),
+    n: Annotated[int, typer.Option(help="Items per user.", min=1, max=500)] = 10,
+    query_time: Annotated[
+        str | None, typer.Option(help="RFC 3339 instant with an offset; now by default.")
+    ] = None,
+    exclude_seen: Annotated[bool, typer.Option(help="Leave out what the user has met.")] = True,
+) -> None:
+    """Recommend to every user of an event log at one instant, into a Parquet file."""
+    with reporting_errors():
+        torch.set_num_threads(1)
+        instant = now() if query_time is None else _instant(query_time)
+        opened = BundleStore(store).open()
+        dataset = Dataset.of(read_events(events))
+        constraints = Constraints(n=n, exclude_seen=exclude_seen)
+        rows: list[tuple[str, int, str, str | None, float, str]] = []
+        with counting("recommend", len(dataset.user_ids)) as count:
+            for user, user_id in enumerate(dataset.user_ids):
+                query = Query.as_of(_history(dataset, user), instant, user_id=user_id)
+                answer = opened.answer(query, constraints)
+                rows += [
+                    (user_id, rank, item.item_id, item.title, item.score, item.reason)
+                    for rank, item in enumerate(answer.items, start=1)
+                ]
+                count(1)
+        table = pl.DataFrame(
+            rows, schema=["user_id", "rank", "item_id", "title", "score", "reason"], orient="row"
+        )
+        table.with_columns(
+            model_version=pl.lit(opened.version),
+            query_time=pl.lit(instant).cast(pl.Datetime("us", "UTC")),
+        ).write_parquet(output)
+        console.print(f"{len(dataset.user_ids)} users, {len(rows)} rows")
+        typer.echo(output)
+
+
+def _history(dataset: Dataset, user: int) -> list[Event]:
+    span = slice(dataset.offsets[user], dataset.offsets[user + 1])
+    return [
+        Event(
+            dataset.catalog.item_id(int(row)),
+            int(at),
+            dataset.actions[action - 1] if action else None,
+        )
+        for row, at, action in zip(
+            dataset.rows[span], dataset.times[span], dataset.action_rows[span], strict=True
+        )
+    ]
+
+
+def _instant(text: str) -> int:
+    try:
+        return from_datetime(datetime.fromisoformat(text))
+    except ValueError as error:
+        raise KairosError(
+            f"a query time is an RFC 3339 instant with an offset, but got {text!r}; "
+            "write it like 2011-11-01T09:00:00Z"
+        ) from error
