@@ -7,11 +7,11 @@ from importlib.metadata import version
 
 import structlog
 from fastapi import FastAPI
-from sqlalchemy.exc import OperationalError
 from starlette.middleware import Middleware
 
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
+from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
 from app.health.router import router as health
 from app.items.router import router as items
@@ -116,7 +116,7 @@ async def _migrate(database_url: str) -> bool:
     except NewerSchemaError as error:
         # During a rolling update the next version has migrated already, and keeps this one working.
         _log.warning("database_schema_newer", error=str(error))
-    except OperationalError as error:
-        _log.warning("database_unavailable", doing="migrate", error=str(error.orig))
+    except DatabaseUnavailableError as error:
+        _log.warning("database_unavailable", error=str(error))
         return False
     return True

@@ -132,13 +132,13 @@ class BodyCap:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "")
+        declared = _declared_length(scope)
         received = 0
 
         async def receive_up_to_the_cap() -> Message:
             nonlocal received
-            if declared.isdecimal() and int(declared) > self._max_bytes:
-                raise self._refusal(declared)
+            if declared > self._max_bytes:
+                raise self._refusal(str(declared))
             message = await receive()
             received += len(message.get("body", b""))
             if received > self._max_bytes:
@@ -149,6 +149,14 @@ class BodyCap:
 
     def _refusal(self, size: str) -> BodyTooLargeError:
         return BodyTooLargeError(
-            f"a body holds at most {self._max_bytes} bytes, but this one has {size[:30]}; "
+            f"a body holds at most {self._max_bytes} bytes, but this one has {size}; "
             "send it in parts"
         )
+
+
+def _declared_length(scope: Scope) -> int:
+    """What a request says of its body's length; 0 where it says nothing that makes sense."""
+    try:
+        return int(Headers(scope=scope).get("content-length", "0"))
+    except ValueError:
+        return 0

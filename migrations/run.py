@@ -6,7 +6,9 @@ from alembic import command
 from alembic.config import Config
 from alembic.script.revision import ResolutionError
 from alembic.util import CommandError
+from sqlalchemy.exc import OperationalError
 
+from app.errors import DatabaseUnavailableError
 from model.errors import KairosError
 
 
@@ -21,9 +23,15 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
     Raises:
         NewerSchemaError: if the schema is at a revision this version does not know.
+        DatabaseUnavailableError: if the database does not answer.
     """
     try:
         command.upgrade(_config(database_url), revision)
+    except OperationalError as error:
+        raise DatabaseUnavailableError(
+            f"a database must answer before it can be migrated, but this one said: {error.orig}; "
+            "start it, or correct KAIROS_DATABASE_URL"
+        ) from error
     except CommandError as error:
         if not isinstance(error.__cause__, ResolutionError):
             raise

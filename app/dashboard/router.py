@@ -2,15 +2,21 @@
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
-from starlette.responses import FileResponse, RedirectResponse
+from fastapi import APIRouter, Depends, Request, Response
+from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-router = APIRouter(prefix="/dashboard", include_in_schema=False)
+from app.answers import JsonAnswer
+from app.bodies import JsonRoute
+from app.dashboard.schemas import Titles, TitlesWanted
+from app.parts import Parts, parts_of
+
+router = APIRouter(prefix="/dashboard", include_in_schema=False, route_class=JsonRoute)
 
 _PAGES = StaticFiles(directory=Path(__file__).parent / "static", html=True)
-_PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
+_PLOTLY = StaticFiles(directory=str(files("plotly")) + "/package_data")
 
 # Item titles are untrusted: even one that escaped the page's own care must not run.
 _GUARD = {
@@ -29,14 +35,29 @@ async def to_the_pages() -> RedirectResponse:
 
 
 @router.get("/plotly.min.js")
-async def plotly() -> FileResponse:
+async def plotly(request: Request) -> Response:
     """The plotting library, from the installed package: no network is needed."""
-    return FileResponse(_PLOTLY, media_type="text/javascript", headers=_GUARD)
+    return await _guarded(_PLOTLY, "plotly.min.js", request)
+
+
+@router.post("/titles")
+async def titles(wanted: TitlesWanted, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """The titles of many items at once: answers name the events of a history by id alone."""
+    catalog = parts.serving.require().catalog
+    rows = ((item_id, catalog.find(item_id)) for item_id in wanted.item_ids)
+    return JsonAnswer(
+        Titles({item_id: catalog.title(row) for item_id, row in rows if row is not None})
+    )
 
 
 @router.get("/{path:path}")
 async def page(path: str, request: Request) -> Response:
     """A file of the dashboard, with headers that let it load and run nothing but our own files."""
-    response = await _PAGES.get_response(path or ".", request.scope)
+    return await _guarded(_PAGES, path or ".", request)
+
+
+async def _guarded(folder: StaticFiles, path: str, request: Request) -> Response:
+    # The folder answers 304 to a browser that has the file already: plotly.js is 5 MB.
+    response = await folder.get_response(path, request.scope)
     response.headers.update(_GUARD)
     return response

@@ -44,25 +44,28 @@ def open_engine(
         if poolclass is None
         else {"poolclass": poolclass}
     )
+    common: dict[str, Any] = {
+        "json_serializer": _to_json,
+        "json_deserializer": orjson.loads,
+        # Parameters are users and their events: they have no place in messages.
+        "hide_parameters": True,
+        **pooling,
+    }
     if url.get_backend_name() == "sqlite":
         Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(
-            url, json_serializer=_to_json, json_deserializer=orjson.loads, **pooling
-        )
+        engine = create_engine(url, **common)
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     return create_engine(
         url,
-        json_serializer=_to_json,
-        json_deserializer=orjson.loads,
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": 3,
             "tcp_user_timeout": 10_000,
             "application_name": "kairos",
         },
-        **pooling,
+        **common,
     )
 
 

@@ -1,0 +1,198 @@
+/** The page: one state, what it asks of the service, and what it shows of the answer. */
+
+import { showAccount } from "./account.js";
+import { Problem, readHistory, readTitles, recommend } from "./api.js";
+import { AttentionPlot } from "./attention_plot.js";
+import { byId, element } from "./dom.js";
+import { HistoryTable, percent } from "./history_table.js";
+import { asText } from "./instants.js";
+import { Latest } from "./latest.js";
+import { QueryTime, spanOf } from "./query_time.js";
+import { COUNTS, readState, writeState } from "./state.js";
+import { showTopItems } from "./top_items.js";
+import { UserPicker } from "./user_picker.js";
+import { weightedHistory } from "./weighted_history.js";
+
+const LONGEST_HISTORY = 1000;
+
+let state = readState(location.hash);
+/** The shown user's events, their titles, and the instants the slider covers. */
+let history = { events: [], titles: new Map(), span: spanOf([]) };
+/** The answer on display, and the instant it is for. */
+let answered = null;
+let loadingUser = new AbortController();
+
+const plot = new AttentionPlot();
+const table = new HistoryTable((event) => plot.point(event));
+const queryTime = new QueryTime((at) => change({ at }));
+const picker = new UserPicker({ choose: (user) => openUser(user, { at: null }), fail: showProblem });
+const answers = new Latest({
+  ask: recommend,
+  show: (answer, { at }) => {
+    hideProblem();
+    answered = { answer, at };
+    showAnswer();
+  },
+  fail: showProblem,
+});
+
+/** Take over what the reader changed, and ask again. */
+function change(update) {
+  state = { ...state, ...update };
+  window.history.replaceState(null, "", writeState(state));
+  answers.want(state);
+}
+
+/** Take over a change of the display alone. */
+function redisplay(update) {
+  state = { ...state, ...update };
+  window.history.replaceState(null, "", writeState(state));
+  if (answered) showAnswer();
+}
+
+/** Show a user's history, and ask for the answer at the state's instant. */
+async function openUser(user, update = {}) {
+  loadingUser.abort();
+  loadingUser = new AbortController();
+  const { signal } = loadingUser;
+  answers.drop();
+  const isMove = state.user !== null && state.user !== user;
+  state = { ...state, ...update, user };
+  picker.mark(user);
+  byId("user-name").textContent = user;
+  try {
+    const events = (await readHistory(user, LONGEST_HISTORY, signal)).map((event) => ({
+      itemId: event.item_id,
+      action: event.action,
+      at: Date.parse(event.timestamp),
+    }));
+    history = { events, titles: new Map(), span: spanOf(events) };
+    queryTime.cover(history.span);
+    state.at ??= history.span.start;
+    queryTime.show(state.at);
+    window.history[isMove ? "pushState" : "replaceState"](null, "", writeState(state));
+    answers.want(state);
+    history.titles = await readTitles([...new Set(events.map((event) => event.itemId))], signal);
+    if (answered) showAnswer();
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+function showAnswer() {
+  const { answer, at } = answered;
+  for (const item of answer.items) history.titles.set(item.item_id, item.title);
+  offerHeads(answer.attention?.heads?.length ?? 0);
+  const events = weightedHistory(history.events, answer, at, state.head);
+  showAccount(answer, history.events.filter((event) => event.at <= at).length);
+  showTopItems(answer.items);
+  table.show(events, history.titles);
+  byId("plot-summary").textContent = summary(events, answer);
+  plot.show({
+    events,
+    titles: history.titles,
+    queryTime: at,
+    span: history.span,
+    scale: state.scale,
+  }).catch(showProblem);
+  announce(`${answer.items.length} items for ${state.user} at ${asText(at)} UTC`);
+}
+
+/** Which weights these are, and the heaviest event. */
+function summary(events, answer) {
+  const read = events.filter((event) => event.part === "read");
+  if (read.length === 0) return "No event was read at this instant, so there are no weights.";
+  const heaviest = read.reduce((one, other) => (other.weight > one.weight ? other : one));
+  const title = history.titles.get(heaviest.itemId) || heaviest.itemId;
+  const which = state.head === null ? "averaged over heads" : `of head ${state.head + 1}`;
+  const sum = answer.attention.normalised ? ", summing to 100 %" : "";
+  return (
+    `Weights of the last block at the query position, ${which}, over the ${read.length} events ` +
+    `read${sum}. Most weighted: ${title}, ${percent(heaviest.weight)}.`
+  );
+}
+
+function offerHeads(count) {
+  const select = byId("head");
+  if (state.head !== null && state.head >= count) state.head = null;
+  if (select.options.length !== count + 1) {
+    const heads = Array.from({ length: count }, (_, head) =>
+      element("option", { value: String(head) }, `head ${head + 1}`),
+    );
+    select.replaceChildren(element("option", { value: "" }, "mean of all"), ...heads);
+  }
+  select.value = state.head ?? "";
+}
+
+/** Let the controls say what the state says. */
+function showControls() {
+  const select = byId("n");
+  const counts = [...new Set([...COUNTS, state.n])].sort((one, other) => one - other);
+  select.replaceChildren(...counts.map((n) => element("option", { value: String(n) }, String(n))));
+  select.value = state.n;
+  byId("exclude-seen").checked = state.excludeSeen;
+  byId("withheld").checked = state.withheld;
+  document.querySelector(`input[name="scale"][value="${state.scale}"]`).checked = true;
+  offerHeads(state.head === null ? 0 : state.head + 1);
+}
+
+function listen() {
+  byId("n").addEventListener("change", (event) => change({ n: Number(event.target.value) }));
+  byId("exclude-seen").addEventListener("change", (event) =>
+    change({ excludeSeen: event.target.checked }),
+  );
+  byId("withheld").addEventListener("change", (event) =>
+    change({ withheld: event.target.checked }),
+  );
+  byId("head").addEventListener("change", ({ target }) =>
+    redisplay({ head: target.value === "" ? null : Number(target.value) }),
+  );
+  for (const radio of document.querySelectorAll('input[name="scale"]')) {
+    radio.addEventListener("change", () => redisplay({ scale: radio.value }));
+  }
+  // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
+  window.addEventListener("popstate", () => {
+    state = readState(location.hash);
+    showControls();
+    if (state.user !== null) openUser(state.user);
+  });
+}
+
+function showProblem(error) {
+  if (error.name === "AbortError") return;
+  if (!(error instanceof Problem)) console.error(error);
+  const place = byId("problem");
+  place.textContent = error.message;
+  place.hidden = false;
+}
+
+function hideProblem() {
+  byId("problem").hidden = true;
+}
+
+let announcing = null;
+
+/** Tell screen readers, once things have settled. */
+function announce(text) {
+  clearTimeout(announcing);
+  announcing = setTimeout(() => {
+    byId("status").textContent = text;
+  }, 600);
+}
+
+async function start() {
+  showControls();
+  listen();
+  const asked = state.user;
+  const opening = asked === null ? null : openUser(asked);
+  try {
+    const users = await picker.open();
+    if (opening) return;
+    if (users.length > 0) openUser(users[0].user_id);
+    else byId("user-list-note").textContent = "No user has events yet; send some to /v1/events.";
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+start();

@@ -1,0 +1,110 @@
+"""Whatever is sent, the answer is a documented one."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.app.client import Client
+
+THOROUGH = hypothesis_settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+BODIES = [("POST", "/v1/recommendations"), ("POST", "/v1/events"), ("PUT", "/v1/items")]
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(
+    ["", "u", "i1", "\0", "x" * 300, "2026-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "🦊"]
+)
+numbers = st.integers(-(2**66), 2**66) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | numbers | texts
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
+
+_fields: dict[str, list[str]] = {
+    "/v1/recommendations": [
+        "user_id",
+        "history",
+        "merge",
+        "query_time",
+        "query_time_withheld",
+        "n",
+        "exclude_seen",
+        "exclude_item_ids",
+        "include_item_ids",
+        "strict",
+        "explain",
+    ],
+    "/v1/events": ["events"],
+    "/v1/items": ["items"],
+}
+_inner_fields = [
+    "action",
+    "available_from",
+    "categories",
+    "event_id",
+    "item_id",
+    "properties",
+    "recommendation_id",
+    "timestamp",
+    "title",
+    "user_id",
+    "value",
+]
+_inner = st.dictionaries(st.sampled_from(_inner_fields), values)
+
+
+def bodies(path: str) -> st.SearchStrategy[Any]:
+    """Anything at all, and objects that nearly are requests."""
+    nearly = st.dictionaries(
+        st.sampled_from(_fields[path]), values | st.lists(_inner | values, max_size=3)
+    )
+    return values | nearly
+
+
+def documented(app: FastAPI, method: str, path: str) -> set[int]:
+    return {int(status) for status in app.openapi()["paths"][path][method.lower()]["responses"]}
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+@given(data=st.data())
+@THOROUGH
+def test_any_body_gets_a_documented_answer(
+    client_on_either: Client, method: str, path: str, data: st.DataObject
+) -> None:
+    response = client_on_either.request(method, path, json=data.draw(bodies(path)))
+    assert response.status_code in documented(client_on_either.app, method, path) - {503}
+
+
+@pytest.mark.parametrize(("method", "path"), BODIES)
+@given(body=st.binary(max_size=200))
+@THOROUGH
+def test_any_bytes_get_a_documented_answer(
+    client: Client, method: str, path: str, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    response = client.request(method, path, content=body, headers=headers)
+    assert response.status_code in documented(client.app, method, path) - {503}
+
+
+@pytest.mark.parametrize("path", ["/v1/items", "/v1/users"])
+@given(query=st.dictionaries(st.sampled_from(["q", "cursor", "limit", "prefix", "?"]), texts))
+@THOROUGH
+def test_any_query_gets_a_documented_answer(
+    client_on_either: Client, path: str, query: dict[str, str]
+) -> None:
+    response = client_on_either.get(path, params=query)
+    assert response.status_code in documented(client_on_either.app, "GET", path) - {503}
+
+
+@given(name=texts, resource=st.sampled_from(["items", "users", "models", "dashboard", ""]))
+@THOROUGH
+def test_any_path_gets_an_answer(client_on_either: Client, name: str, resource: str) -> None:
+    url = f"/v1/{resource}/{name}" if resource != "dashboard" else f"/dashboard/{name}"
+    status = client_on_either.get(quote(url)).status_code
+    assert status in {200, 404, 422}

@@ -1,0 +1,70 @@
+"""What the log says, and what it keeps to itself."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+import structlog
+
+from app.logs import configure_logs
+from app.settings import Settings
+from tests.app.client import running
+
+SECRET = "nobody-may-read-this"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # the client's own log names paths
+    yield
+    logging.getLogger("httpx").setLevel(logging.NOTSET)
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_a_defect_is_logged_without_the_users_data(
+    settings: Settings,
+    log_format: Literal["console", "json"],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(_: object, user_id: str, **__: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("app.users.service.UserService.history", fail)
+    configure_logs(log_format, "info")
+    with running(settings) as client:
+        assert client.get(f"/v1/users/{SECRET}").status_code == 500
+    said = capsys.readouterr().err
+    assert "request_failed" in said
+    assert "RuntimeError: a defect" in said
+    assert SECRET not in said
+
+
+def test_a_failing_statement_is_logged_without_its_parameters(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("json", "info")
+    unmigrated = settings.model_copy(update={"migrate_on_start": False})
+    with running(unmigrated) as client:
+        assert client.get(f"/v1/users/{SECRET}").status_code == 503
+    said = capsys.readouterr().err
+    assert "no such table" in said
+    assert SECRET not in said
+
+
+def test_json_logs_are_an_object_per_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logs("json", "info")
+    structlog.get_logger("ours").info("one", number=1)
+    logging.getLogger("theirs").warning("two %s\nlines", "or more")
+    structlog.get_logger("ours").debug("not severe enough")
+    ours, theirs = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (ours["event"], ours["number"], ours["level"]) == ("one", 1, "info")
+    assert (theirs["event"], theirs["logger"]) == ("two or more\nlines", "theirs")
