@@ -1,0 +1,84 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.layers.fourier_basis import basis, phasors, rotate, scaled_basis
+
+TWENTY_YEARS = 7305.0
+days = st.floats(-TWENTY_YEARS, TWENTY_YEARS)
+angular = st.floats(1e-4, 500.0)
+coefficient = st.floats(-2, 2, width=32)
+
+
+def double(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@given(at=days, frequency=angular)
+def test_the_basis_is_the_cosine_and_sine_of_the_phase(at: float, frequency: float) -> None:
+    found = basis(phasors(double(at), double(frequency)))[0]
+    assert found.tolist() == pytest.approx(
+        [math.cos(frequency * at), math.sin(frequency * at)], abs=1e-6
+    )
+
+
+@given(event=days, asked=days, frequencies=st.lists(angular, min_size=1, max_size=4))
+def test_rotating_the_basis_at_an_event_gives_the_basis_at_the_interval(
+    event: float, asked: float, frequencies: list[float]
+) -> None:
+    w = double(*frequencies)
+    rotated = rotate(basis(phasors(double(event), w)), phasors(double(asked), w))
+    direct = basis(phasors(double(asked - event), w))
+    torch.testing.assert_close(rotated, direct, rtol=0, atol=2e-6)
+
+
+@given(event=days, asked=days, frequency=angular, a=coefficient, b=coefficient)
+def test_rotating_coefficients_equals_rotating_the_basis(
+    event: float, asked: float, frequency: float, a: float, b: float
+) -> None:
+    w = double(frequency)
+    coefficients = torch.tensor([[a, b]])
+    at_event, at_query = phasors(double(event), w), phasors(double(asked), w)
+    moved_query = (rotate(coefficients, at_query) * basis(at_event)).sum()
+    moved_basis = (coefficients * rotate(basis(at_event), at_query)).sum()
+    assert moved_query.item() == pytest.approx(moved_basis.item(), abs=1e-5)
+
+
+@given(at=days, frequency=angular)
+def test_rotating_twice_by_one_instant_changes_nothing(at: float, frequency: float) -> None:
+    instant = phasors(double(at), double(frequency))
+    once = torch.tensor([[0.6, -0.8]])
+    torch.testing.assert_close(rotate(rotate(once, instant), instant), once, rtol=0, atol=1e-6)
+
+
+def test_phases_of_decades_keep_their_seconds() -> None:
+    # In float32 thirty years are known to 4 seconds only; here a second must still turn a phase.
+    w = double(2 * math.pi * 1440)
+    second = 1 / 86_400
+    later = basis(phasors(double(10_957.0, 10_957.0 + second), w))
+    assert later[1].tolist() == pytest.approx(
+        [math.cos(math.pi / 30), math.sin(math.pi / 30)], abs=1e-6
+    )
+
+
+def test_the_gradient_of_a_frequency_is_the_interval_times_the_slope() -> None:
+    frequency = double(3.0).requires_grad_()
+    cosine = basis(phasors(double(2.0), frequency))[0, 0]
+    cosine.backward()  # type: ignore[no-untyped-call]
+    assert frequency.grad is not None
+    assert frequency.grad.item() == pytest.approx(-2.0 * math.sin(6.0), abs=1e-5)
+
+
+def test_nothing_rotates_to_nothing() -> None:
+    empty = torch.zeros(1, 0, 4)
+    assert rotate(empty, phasors(torch.zeros(1, 0).double(), double(1.0, 2.0))).shape == (1, 0, 4)
+
+
+def test_the_scaled_basis_has_a_kernel_of_one() -> None:
+    w = double(0.1, 2.0, 30.0)
+    weight, offset = scaled_basis(w)
+    features = basis(phasors(double(0.0, 5.0, 777.7), w)) @ weight.T + offset
+    torch.testing.assert_close(features.square().sum(-1), torch.ones(3))

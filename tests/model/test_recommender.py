@@ -1,0 +1,87 @@
+import math
+
+import pytest
+import torch
+
+from model.encoders.self_attention import SelfAttentionConfig
+from model.recommender import Recommender, RecommenderConfig, with_repeats
+from model.time_encodings.mercer import MercerConfig
+from tests.contracts.histories import ITEMS, draw_queries, laid_out
+
+ENCODER = SelfAttentionConfig(
+    dim=8, heads=2, layers=1, feed_forward=8, max_history=20, time_encoding=MercerConfig(periods=2)
+)
+
+
+def build(*, item_bias: bool = True) -> Recommender:
+    recommender = RecommenderConfig(items=ITEMS, item_bias=item_bias, encoder=ENCODER).build()
+    if recommender.item_bias is not None:
+        torch.nn.init.normal_(recommender.item_bias)
+    return recommender.eval()
+
+
+def test_a_bias_is_one_more_coordinate_that_ranks_as_a_bias() -> None:
+    recommender = build()
+    assert recommender.item_bias is not None
+    users = torch.randn(3, 8)
+    scores = recommender.user_vectors(users) @ recommender.item_vectors().T
+    expected = users @ recommender.items.weight.T + recommender.item_bias
+    torch.testing.assert_close(scores, expected)
+
+
+def test_without_a_bias_vectors_keep_their_width() -> None:
+    recommender = build(item_bias=False)
+    assert recommender.item_vectors().shape == (ITEMS + 1, 8)
+    assert recommender.user_vectors(torch.zeros(2, 8)).shape == (2, 8)
+
+
+def test_the_padding_row_starts_at_zero_and_learns_nothing() -> None:
+    recommender = build()
+    batch = laid_out(*draw_queries(2, 6))
+    recommender.states(batch).users.sum().backward()  # type: ignore[no-untyped-call]
+    assert (recommender.items.weight[0] == 0).all()
+    assert recommender.items.weight.grad is not None
+    assert (recommender.items.weight.grad[0] == 0).all()
+
+
+def test_the_answer_is_the_last_position_with_the_bias_coordinate() -> None:
+    recommender = build()
+    batch = laid_out(draw_queries(6)[0])
+    last = recommender.user_vectors(recommender.states(batch).users[:, -1])
+    torch.testing.assert_close(recommender(batch).user, last, rtol=0, atol=1e-5)
+    swept = recommender.sweep(batch, batch.query_times[0, -1:])
+    torch.testing.assert_close(swept.user, last, rtol=0, atol=1e-5)
+
+
+def test_the_config_alone_rebuilds_the_shape() -> None:
+    described = RecommenderConfig(items=ITEMS, actions=("buy",), encoder=ENCODER)
+    again = RecommenderConfig.model_validate_json(described.model_dump_json())
+    assert again == described
+    again.build().load_state_dict(described.build().state_dict())
+
+
+def test_repeats_add_the_mass_of_every_event_to_its_item() -> None:
+    scores, repeats = torch.randn(4, ITEMS + 1) * 3, torch.randn(4, 7) * 3
+    rows = torch.randint(0, ITEMS + 1, (4, 7))
+    repeats[0, 2:] = -math.inf
+    repeats[1] = -math.inf
+    found = with_repeats(scores, repeats, rows)
+    for line in range(4):
+        for row in range(ITEMS + 1):
+            mass = math.exp(scores[line, row]) + sum(
+                math.exp(repeats[line, place]) for place in range(7) if rows[line, place] == row
+            )
+            assert found[line, row].item() == pytest.approx(math.log(mass), abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [-500.0, 500.0])
+def test_repeats_survive_scores_that_overflow_an_exponential(size: float) -> None:
+    scores = torch.full((1, 4), size)
+    found = with_repeats(scores, torch.tensor([[size, size]]), torch.tensor([[2, 2]]))
+    assert found[0].tolist() == pytest.approx([size, size, size + math.log(3), size])
+
+
+def test_a_negligible_mass_changes_nothing() -> None:
+    scores = torch.tensor([[0.0, 1.0, 2.0]])
+    found = with_repeats(scores, torch.tensor([[-1000.0]]), torch.tensor([[1]]))
+    assert torch.equal(found, scores)
