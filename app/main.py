@@ -18,9 +18,8 @@ from app.items.router import router as items
 from app.metrics import Metrics
 from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
 from app.models.router import router as models
-from app.openapi import TAGS, describe_problems
 from app.parts import Parts
-from app.problems import install_handlers
+from app.problems import describe_problems, install_handlers
 from app.recommendations.router import router as recommendations
 from app.serving import Serving
 from app.settings import Settings
@@ -30,6 +29,15 @@ from migrations.run import NewerSchemaError, upgrade
 from model.bundle.store import BundleStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
+
+_TAGS = [
+    {"name": "recommendations", "description": "What should this user see at this instant?"},
+    {"name": "events", "description": "What users did, kept exactly once."},
+    {"name": "items", "description": "What is known of items."},
+    {"name": "users", "description": "Users, as their events show them."},
+    {"name": "models", "description": "Published bundles."},
+    {"name": "health", "description": "Probes and metrics."},
+]
 
 _log = structlog.get_logger()
 
@@ -56,7 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
         title="Kairos",
         summary="Time-aware recommendations that say which past events they rest on.",
         version=version("kairos"),
-        openapi_tags=TAGS,
+        openapi_tags=_TAGS,
         lifespan=_lifespan,
         redirect_slashes=False,
         middleware=[

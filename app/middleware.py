@@ -17,6 +17,8 @@ REQUEST_ID = "X-Request-ID"
 UNMATCHED = "unmatched"
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# Asked for every few seconds, and of no interest unless something is being looked for.
+_PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _log = structlog.get_logger()
@@ -77,9 +79,8 @@ class Measured:
             route = _template(scope)
             self._metrics.requests.labels(method, route, str(status)).inc()
             self._metrics.request_seconds.labels(method, route).observe(seconds)
-            _log.info(
-                "request", method=method, route=route, status=status, seconds=round(seconds, 6)
-            )
+            say = _log.debug if route in _PROBES else _log.info
+            say("request", method=method, route=route, status=status, seconds=round(seconds, 6))
 
 
 def _template(scope: Scope) -> str:

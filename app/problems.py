@@ -243,3 +243,20 @@ def problems(
                 }
             }
     return answers
+
+
+def describe_problems(app: FastAPI) -> None:
+    """Add the schema of problem documents, which no route returns by itself, to the description."""
+    derive = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = derive()
+        schemas = description["components"]["schemas"]
+        if "Problem" not in schemas:
+            problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(problem.pop("$defs"))
+            schemas["Problem"] = problem
+            description["components"]["schemas"] = dict(sorted(schemas.items()))
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]
