@@ -13,7 +13,13 @@ from model.interfaces import Encoded, SequenceEncoder, States, TimeEncoding
 from model.layers.feed_forward import FeedForward
 from model.layers.fourier_basis import ReadOut, basis, phasors, rotate
 from model.layers.repeat_pointer import RepeatPointer
-from model.layers.time_aware_attention import Asked, Events, KeyValues, TimeAwareAttention
+from model.layers.time_aware_attention import (
+    Asked,
+    Events,
+    KeyValues,
+    TimeAwareAttention,
+    TimeProjection,
+)
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.mercer import MercerConfig
 
@@ -137,7 +143,7 @@ class SelfAttention(SequenceEncoder):
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.positions = nn.Embedding(max_history, dim) if position_table else None
-        self.since_last = nn.Linear(time_encoding.dim, dim, bias=False)
+        self.since_last = TimeProjection(time_dim=time_encoding.dim, dim=dim)
         self.withheld = nn.Parameter(torch.zeros(dim))
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
@@ -238,8 +244,9 @@ class SelfAttention(SequenceEncoder):
     def _since_last(self, view: TimeView, given: Tensor) -> Tensor:
         """What a position knows of the interval from its own event to its query time."""
         interval = rotate(basis(view.events), view.asked)
-        weight = self.since_last.weight @ view.read_out.weight
-        told = interval @ weight.T + self.since_last(view.read_out.offset)
+        told = interval @ self.since_last.on_basis(view.read_out).T + self.since_last(
+            view.read_out.offset
+        )
         return torch.where(given.unsqueeze(-1), told, self.withheld)
 
     def _view(self, batch: SequenceBatch) -> TimeView:

@@ -68,5 +68,5 @@ def rotate(
 def scaled_basis(frequencies: Float64[Tensor, " frequencies"]) -> ReadOut:
     """The read-out that keeps the basis as it is, scaled so that kernel(t, t) = 1."""
     count = len(frequencies)
-    weight = torch.eye(2 * count, device=frequencies.device) / count**0.5
+    weight = torch.eye(2 * count, device=frequencies.device) / max(count, 1) ** 0.5
     return ReadOut(weight, weight.new_zeros(2 * count))

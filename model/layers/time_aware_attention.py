@@ -31,6 +31,24 @@ class Attended(NamedTuple):
 
 
 @final
+class TimeProjection(nn.Module):
+    """A linear map of time features, of which an encoding may also have none."""
+
+    def __init__(self, *, time_dim: int, dim: int) -> None:
+        super().__init__()
+        bound = max(time_dim, 1) ** -0.5
+        self.weight = nn.Parameter(torch.empty(dim, time_dim).uniform_(-bound, bound))
+
+    def forward(self, features: Float[Tensor, "*shape time_dim"]) -> Float[Tensor, "*shape dim"]:
+        """Project features."""
+        return F.linear(features, self.weight)
+
+    def on_basis(self, read_out: ReadOut) -> Float[Tensor, "dim 2*frequencies"]:
+        """The same map, read off the Fourier basis instead of the features: `U C`."""
+        return self.weight @ read_out.weight
+
+
+@final
 class TimeAwareMatch(nn.Module):
     """How well an event and its age match what a position looks for.
 
@@ -56,7 +74,7 @@ class TimeAwareMatch(nn.Module):
         self.scale = (dim // heads) ** -0.5
         self.query = nn.Linear(dim, dim)
         self.key = nn.Linear(dim, dim)
-        self.time_key = nn.Linear(time_dim, dim, bias=False)
+        self.time_key = TimeProjection(time_dim=time_dim, dim=dim)
 
     def keys(
         self, states: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
@@ -93,7 +111,7 @@ class TimeAwareAttention(nn.Module):
         self.heads = heads
         self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim)
         self.value = nn.Linear(dim, dim)
-        self.time_value = nn.Linear(time_dim, dim, bias=False)
+        self.time_value = TimeProjection(time_dim=time_dim, dim=dim)
         self.output = nn.Linear(dim, dim)
 
     def remember(
@@ -155,7 +173,7 @@ def beside_basis(content: Tensor, events: Tensor, heads: int) -> Tensor:
     return torch.cat((split_heads(content, heads), shared), dim=-1)
 
 
-def on_basis(projection: nn.Linear, read_out: ReadOut, heads: int) -> Tensor:
-    """`U C`, the projection of features as one of the basis: heads, head_dim, 2 * frequencies."""
-    folded = projection.weight @ read_out.weight
-    return folded.view(heads, -1, folded.shape[-1])
+def on_basis(projection: TimeProjection, read_out: ReadOut, heads: int) -> Tensor:
+    """`U C` per head: heads, head_dim, 2 * frequencies."""
+    folded = projection.on_basis(read_out)
+    return folded.view(heads, len(folded) // heads, folded.shape[-1])

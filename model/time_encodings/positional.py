@@ -4,7 +4,7 @@ import math
 from typing import Literal, final
 
 from jaxtyping import Float64
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat
 from torch import Tensor
 
 from model.config import Config
@@ -17,7 +17,8 @@ class PositionalConfig(Config):
     """How many frequencies, started over which periods (events)."""
 
     kind: Literal["positional"] = "positional"
-    frequencies: PositiveInt = 64
+    frequencies: NonNegativeInt = 64
+    """0 leaves order to the encoder's `position_table`, as SASRec does."""
     shortest_period: PositiveFloat = 2.0
     longest_period: PositiveFloat = 1000.0
     learn_frequencies: bool = True
