@@ -103,7 +103,7 @@ class Bundle:
         try:
             weights = safetensors.torch.load_file(directory / WEIGHTS)
             recommender.load_state_dict(weights)
-        except (SafetensorError, RuntimeError) as error:
+        except (SafetensorError, RuntimeError, OSError) as error:
             raise BundleError(
                 f"weights must fit the manifest's configuration, but those of {directory.name} do "
                 f"not ({str(error).splitlines()[0]}); publish again"

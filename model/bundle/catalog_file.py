@@ -43,7 +43,7 @@ def read_catalog(file: Path) -> Catalog:
             popularity=table["popularity"].to_numpy(),
             recent_popularity=table["recent_popularity"].to_numpy(),
         )
-    except (pl.exceptions.PolarsError, ValueError) as error:
+    except (pl.exceptions.PolarsError, ValueError, OSError) as error:
         raise BundleError(
             f"a catalogue file must hold distinct items with titles and counts, but {file.name} "
             f"does not ({error}); publish again"

@@ -110,8 +110,8 @@ class Manifest(Config):
         present = {path.name for path in directory.iterdir()} - {MANIFEST}
         for name in sorted(present | self.files.keys()):
             expected = self.files.get(name)
-            found = digest_of(directory / name) if name in present else None
-            if found != expected:
+            found = digest_of(directory / name) if (directory / name).is_file() else None
+            if expected is None or found != expected:
                 state = "missing" if found is None else "altered"
                 raise BundleError(
                     f"every file of a bundle must be as its manifest says, but {name} of "
