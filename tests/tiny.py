@@ -1,0 +1,112 @@
+"""Small worlds that many tests share: a catalogue, bundles of it, and events with a planted law."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import Counts, DataWindow
+from model.catalog import Catalog
+from model.clock import MICROSECONDS_PER_DAY
+from model.encoders.self_attention import SelfAttentionConfig
+from model.recommender import Recommender, RecommenderConfig
+from model.time_encodings.mercer import MercerConfig
+
+ITEMS = 24
+DAY = MICROSECONDS_PER_DAY
+FIRST_AT = 1_700_000_000_000_000
+LAST_AT = FIRST_AT + 200 * DAY
+WINDOW = DataWindow(first_at=FIRST_AT, last_at=LAST_AT)
+ITEM_IDS = tuple(f"i{number}" for number in range(ITEMS))
+
+ENCODER = SelfAttentionConfig(
+    dim=8, heads=2, layers=2, feed_forward=8, max_history=6, time_encoding=MercerConfig(periods=3)
+)
+
+
+def catalog() -> Catalog:
+    """Twenty-four items whose popularity falls with their number, except that i23 is in fashion."""
+    popularity = np.arange(ITEMS, 0, -1, dtype=np.int64)
+    recent = np.where(np.arange(ITEMS) == ITEMS - 1, 1, 0).astype(np.int64)
+    return Catalog(
+        item_ids=ITEM_IDS,
+        titles=tuple(None if n == 3 else f"Item {n}" for n in range(ITEMS)),
+        categories=tuple(("even", "all") if n % 2 == 0 else () for n in range(ITEMS)),
+        popularity=popularity,
+        recent_popularity=recent,
+    )
+
+
+def described(encoder: SelfAttentionConfig = ENCODER, **changed: object) -> RecommenderConfig:
+    """What a recommender of this catalogue is made of."""
+    fields: dict[str, object] = {"items": ITEMS, "encoder": encoder}
+    return RecommenderConfig.model_validate(fields | changed)
+
+
+def recommender(config: RecommenderConfig, seed: int = 0) -> Recommender:
+    """The recommender a config describes, its weights large enough that answers differ."""
+    torch.manual_seed(seed)
+    built = config.build().eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        built.items.weight[0].zero_()
+    return built
+
+
+def writer(config: RecommenderConfig, weights: Recommender) -> Callable[[Path], str]:
+    """What `BundleStore.publish` calls to fill a directory."""
+
+    def write(directory: Path) -> str:
+        return Bundle.write(
+            directory,
+            recommender=weights,
+            config=config,
+            catalog=catalog(),
+            data_window=WINDOW,
+            counts=Counts(events=1000, users=30, items=ITEMS),
+            metrics={"ndcg@10": 0.25},
+            provenance={"seed": 0},
+        )
+
+    return write
+
+
+def write_bundle(root: Path, seed: int = 0, config: RecommenderConfig | None = None) -> Path:
+    """A bundle on disk, outside any store."""
+    config = config or described()
+    unnamed = root / "unnamed"
+    unnamed.mkdir(parents=True)
+    version = writer(config, recommender(config, seed))(unnamed)
+    return unnamed.rename(root / version)
+
+
+def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame:
+    """Events whose item tells nothing but how long it has been since the one before.
+
+    After a short gap (about half an hour) comes an item of the first ten, after a long one (about
+    two weeks) one of the last ten; which of the ten, and which gap, is drawn anew every time. Order
+    therefore says nothing of what comes next, and the query time says which half it comes from.
+    """
+    rng = np.random.default_rng(seed)
+    columns: dict[str, list[object]] = {name: [] for name in ("user_id", "item_id", "timestamp")}
+    for user in range(users):
+        is_long = rng.random(length) < 0.5
+        days = np.where(is_long, 14.0, 1 / 48) * rng.uniform(0.7, 1.4, length)
+        at = FIRST_AT + (rng.uniform(0, 100) + np.cumsum(days)) * DAY
+        columns["user_id"] += [f"u{user}"] * length
+        columns["item_id"] += [f"i{n}" for n in rng.integers(10, size=length) + 10 * is_long]
+        columns["timestamp"] += [datetime.fromtimestamp(instant / 1e6, UTC) for instant in at]
+    return pl.DataFrame(
+        columns | {"action": [None] * (users * length)},
+        schema={
+            "user_id": pl.String,
+            "item_id": pl.String,
+            "timestamp": pl.Datetime("us", "UTC"),
+            "action": pl.String,
+        },
+    )
