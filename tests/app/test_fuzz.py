@@ -102,9 +102,11 @@ def test_any_query_gets_a_documented_answer(
     assert response.status_code in documented(client_on_either.app, "GET", path) - {503}
 
 
-@given(name=texts, resource=st.sampled_from(["items", "users", "models", "dashboard", ""]))
+@pytest.mark.parametrize("folder", ["/v1/items", "/v1/users", "/v1/models", "/v1", "/dashboard"])
+@given(name=texts)
 @THOROUGH
-def test_any_path_gets_an_answer(client_on_either: Client, name: str, resource: str) -> None:
-    url = f"/v1/{resource}/{name}" if resource != "dashboard" else f"/dashboard/{name}"
-    status = client_on_either.get(quote(url)).status_code
-    assert status in {200, 404, 422}
+def test_any_path_gets_an_answer(client: Client, folder: str, name: str) -> None:
+    status = client.get(quote(f"{folder}/{name}")).status_code
+    # A folder of pages sends a browser to its address with a slash at the end.
+    redirects = {307} if folder == "/dashboard" else set()
+    assert status in {200, 404, 422} | redirects

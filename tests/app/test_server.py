@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,9 +26,10 @@ ROOT = Path(__file__).parents[2]
 class Server:
     """A running process, and a client that talks to it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
         self.process = process
         self.port = port
+        self.log = log
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
 
     def is_ready(self) -> bool:
@@ -41,14 +43,10 @@ class Server:
 Start = Callable[[], Server]
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def start(sqlite_url: str, bundle_store: Path, log: Path) -> Iterator[Start]:
-    """Starts the service on the same database each time; whatever runs at the end is killed."""
+@contextmanager
+def starting(directory: Path, published: Path) -> Iterator[Start]:
+    """Starts the service on one directory as often as asked; what runs at the end is killed."""
+    bundle_store = shutil.copytree(published, directory / "bundles")
     servers: list[Server] = []
 
     def start() -> Server:
@@ -56,11 +54,12 @@ def start(sqlite_url: str, bundle_store: Path, log: Path) -> Iterator[Start]:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         settings = {
-            "KAIROS_DATABASE_URL": sqlite_url,
+            "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
             "KAIROS_BUNDLE_STORE": str(bundle_store),
             "KAIROS_PORT": str(port),
             "KAIROS_LOG_FORMAT": "json",
         }
+        log = directory / "log"
         with log.open("ab") as stream:
             process = subprocess.Popen(
                 [sys.executable, "-m", "app.server"],
@@ -69,7 +68,7 @@ def start(sqlite_url: str, bundle_store: Path, log: Path) -> Iterator[Start]:
                 stdout=stream,
                 stderr=stream,
             )
-        server = Server(process, port)
+        server = Server(process, port, log)
         servers.append(server)
         eventually(server.is_ready)
         return server
@@ -81,6 +80,20 @@ def start(sqlite_url: str, bundle_store: Path, log: Path) -> Iterator[Start]:
         server.process.wait(10)
 
 
+@pytest.fixture
+def start(tmp_path: Path, published: Path) -> Iterator[Start]:
+    """For tests that stop what they start."""
+    with starting(tmp_path, published) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Server]:
+    """For tests that leave the process as it was."""
+    with starting(tmp_path_factory.mktemp("server"), published) as start:
+        yield start()
+
+
 def event(number: int) -> dict[str, object]:
     return {
         "user_id": SECRET_USER,
@@ -90,7 +103,7 @@ def event(number: int) -> dict[str, object]:
     }
 
 
-def test_a_process_answers_logs_and_stops_when_told_to(start: Start, log: Path) -> None:
+def test_a_process_answers_logs_and_stops_when_told_to(start: Start) -> None:
     server = start()
     assert server.http.post("/v1/events", json={"events": [event(1)]}).json()["accepted"] == 1
     asked = {"user_id": SECRET_USER, "explain": "attention"}
@@ -100,15 +113,14 @@ def test_a_process_answers_logs_and_stops_when_told_to(start: Start, log: Path) 
     assert server.http.post("/v1/recommendations", content=b"{").status_code == 415
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(10) == 0
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     assert {"bundle_activated", "request"} <= {line["event"] for line in lines}
     assert all(line["level"] and line["timestamp"].endswith("Z") for line in lines)
     assert answer.headers["X-Request-ID"] in [line.get("request_id") for line in lines]
-    assert SECRET_USER not in log.read_text()
+    assert SECRET_USER not in server.log.read_text()
 
 
-def test_threads_do_not_grow_with_use(start: Start) -> None:
-    server = start()
+def test_threads_do_not_grow_with_use(server: Server) -> None:
     history = [{"item_id": "i1", "timestamp": number} for number in range(50)]
 
     def ask() -> int:
@@ -201,8 +213,7 @@ def upload(server: Server, *headers: str) -> Iterator[socket.socket]:
         yield connection
 
 
-def test_an_endless_body_costs_no_memory(start: Start) -> None:
-    server = start()
+def test_an_endless_body_costs_no_memory(server: Server) -> None:
     process = psutil.Process(server.process.pid)
     before = process.memory_info().rss
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -223,8 +234,7 @@ def test_an_endless_body_costs_no_memory(start: Start) -> None:
     assert server.is_ready()
 
 
-def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(start: Start) -> None:
-    server = start()
+def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(server: Server) -> None:
     with upload(server, f"Content-Length: {2**30}") as connection:
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 413")
@@ -232,10 +242,9 @@ def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(start: Star
     assert b"connection: close" in answer.lower()
 
 
-def test_a_client_that_goes_away_in_mid_body_is_no_defect_of_ours(start: Start, log: Path) -> None:
-    server = start()
+def test_a_client_that_goes_away_in_mid_body_is_no_defect_of_ours(server: Server) -> None:
     with upload(server, "Content-Length: 1000") as connection:
         connection.sendall(b'{"events": [')
-    eventually(lambda: '"status": 400' in log.read_text())
+    eventually(lambda: '"status": 400' in server.log.read_text())
     assert server.is_ready()
-    assert "request_failed" not in log.read_text()
+    assert "request_failed" not in server.log.read_text()
