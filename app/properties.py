@@ -11,18 +11,24 @@ _MAX_DEPTH = 16
 
 
 def _within_bounds(properties: dict[str, Any]) -> dict[str, Any]:
-    if not _is_storable(properties, _MAX_DEPTH):
-        raise PydanticCustomError(
-            "properties_unstorable",
-            "properties nest at most {depth} deep and hold no NUL characters",
-            {"depth": _MAX_DEPTH},
-        )
-    if len(orjson.dumps(properties)) > _MAX_BYTES:
+    unstorable = PydanticCustomError(
+        "properties_unstorable",
+        "properties nest at most {depth} deep and hold no NUL characters",
+        {"depth": _MAX_DEPTH},
+    )
+    # The size first: it bounds what there is to look through.
+    try:
+        size = len(orjson.dumps(properties))
+    except orjson.JSONEncodeError as error:
+        raise unstorable from error
+    if size > _MAX_BYTES:
         raise PydanticCustomError(
             "properties_too_large",
             "properties take at most {bytes} bytes as JSON",
             {"bytes": _MAX_BYTES},
         )
+    if not _is_storable(properties, _MAX_DEPTH):
+        raise unstorable
     return properties
 
 

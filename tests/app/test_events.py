@@ -214,3 +214,11 @@ def test_any_id_survives_the_database(
     ingest(client_on_either, event)
     answer = client_on_either.post("/v1/recommendations", {"user_id": user_id}).json()
     assert item_id in answer["unknown_item_ids"] or answer["history_used"] > 0
+
+
+@pytest.mark.parametrize(("depth", "accepted"), [(16, 1), (17, 0), (100, 0)])
+def test_properties_nest_to_a_bound(client: Client, depth: int, accepted: int) -> None:
+    properties: Any = "bottom"
+    for _ in range(depth):
+        properties = {"a": properties}
+    assert ingest(client, {**EVENT, "properties": properties})["accepted"] == accepted
