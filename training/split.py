@@ -9,6 +9,7 @@ from pydantic import Field
 
 from model.catalog import Catalog
 from model.config import Config
+from model.errors import TrainingError
 from training.dataset import Dataset
 
 Predict = Literal["next_event", "next_basket"]
@@ -222,7 +223,14 @@ def _assemble(
     predict: Predict,
 ) -> Split:
     train_ends, test_starts = ends
-    limited = dataset.limited_to(is_before(dataset, train_ends))
+    is_training = is_before(dataset, train_ends)
+    if not is_training.any():
+        raise TrainingError(
+            f"a split must leave events to train on, but of {len(dataset)} events of "
+            f"{len(dataset.user_ids)} users it leaves nothing to train on; ask for less or bring "
+            "more events"
+        )
+    limited = dataset.limited_to(is_training)
     return Split(
         dataset=limited,
         train_ends=train_ends,
