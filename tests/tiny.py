@@ -1,7 +1,6 @@
 """Small worlds that many tests share: a catalogue, bundles of it, and events with a planted law."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -93,20 +92,24 @@ def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame
     therefore says nothing of what comes next, and the query time says which half it comes from.
     """
     rng = np.random.default_rng(seed)
-    columns: dict[str, list[object]] = {name: [] for name in ("user_id", "item_id", "timestamp")}
+    happened: list[tuple[str, str, int]] = []
     for user in range(users):
         is_long = rng.random(length) < 0.5
         days = np.where(is_long, 14.0, 1 / 48) * rng.uniform(0.7, 1.4, length)
         at = FIRST_AT + (rng.uniform(0, 100) + np.cumsum(days)) * DAY
-        columns["user_id"] += [f"u{user}"] * length
-        columns["item_id"] += [f"i{n}" for n in rng.integers(10, size=length) + 10 * is_long]
-        columns["timestamp"] += [datetime.fromtimestamp(instant / 1e6, UTC) for instant in at]
+        items = rng.integers(10, size=length) + 10 * is_long
+        happened += [(f"u{user}", f"i{n}", int(t)) for n, t in zip(items, at, strict=True)]
+    return event_log(happened)
+
+
+def event_log(happened: list[tuple[str, str, int]], action: str = "event") -> pl.DataFrame:
+    """Users, items and epoch microseconds as `training.sources.read_events` would give them."""
+    users, items, times = zip(*happened, strict=True) if happened else ((), (), ())
     return pl.DataFrame(
-        columns | {"action": [None] * (users * length)},
-        schema={
-            "user_id": pl.String,
-            "item_id": pl.String,
-            "timestamp": pl.Datetime("us", "UTC"),
-            "action": pl.String,
-        },
+        {"user_id": users, "item_id": items, "timestamp": times},
+        schema={"user_id": pl.String, "item_id": pl.String, "timestamp": pl.Int64},
+    ).with_columns(
+        pl.col("timestamp").cast(pl.Datetime("us", "UTC")),
+        action=pl.lit(action),
+        value=pl.lit(None, pl.Float64),
     )
