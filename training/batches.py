@@ -186,11 +186,12 @@ def _cut(
 
 
 def _under_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:
-    """Split ascending lengths into runs whose padded size stays within `tokens`."""
-    begin = 0
-    for place in range(len(lengths)):
-        if (place + 1 - begin) * lengths[place] > tokens and place > begin:
+    """Split lengths, near ascending, into runs whose padded size stays within `tokens`."""
+    begin, longest = 0, 0
+    for place, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        if (place + 1 - begin) * longest > tokens and place > begin:
             yield slice(begin, place)
-            begin = place
+            begin, longest = place, length
     if len(lengths):
         yield slice(begin, len(lengths))
