@@ -7,7 +7,8 @@ import { plotly } from "./plotly.js";
 import { calendarAxis, elapsedAxis } from "./time_axes.js";
 
 const MARGIN = { l: 52, r: 14, t: 22, b: 46 };
-const BAR_PIXELS = 5;
+/** Bars closer than the least width are piled up; where there is room, they grow to the most. */
+const BAR_PIXELS = { least: 5, most: 14 };
 
 export class AttentionPlot {
   #place = byId("plot");
@@ -38,18 +39,17 @@ export class AttentionPlot {
   }
 
   async #draw() {
+    if (!this.#shown) return;
     const Plotly = await plotly();
-    if (!this.#shown || this.#place.clientWidth === 0) return;
+    if (this.#place.clientWidth === 0) return;
     const { events, queryTime, span, scale } = this.#shown;
     const width = this.#place.clientWidth - MARGIN.l - MARGIN.r;
     const axis =
-      scale === "log" ? elapsedAxis(events, width) : calendarAxis(events, queryTime, span);
-    const barWidth = ((axis.range[1] - axis.range[0]) / width) * BAR_PIXELS;
-    const bars = stacked(
-      events.filter((event) => event.part === "read"),
-      axis.place,
-      barWidth,
-    );
+      scale === "log" ? elapsedAxis(events, width) : calendarAxis(events, width, queryTime, span);
+    const pixel = (axis.range[1] - axis.range[0]) / width;
+    const read = events.filter((event) => event.part === "read");
+    const bars = piledUp(read, axis.place, BAR_PIXELS.least * pixel);
+    const barWidth = roomForBars(bars, pixel);
     const rest = events.filter((event) => event.part !== "read" && axis.shows(event));
     const traces = [this.#barTrace(bars, barWidth), this.#tickTrace(rest, axis.place)];
     const isNew = this.#drawn === null;
@@ -108,8 +108,22 @@ export class AttentionPlot {
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(this.#place).fontFamily, size: 12, color: color("--quiet") },
-      xaxis: { ...grid, ...axis.layout, range: axis.range, showgrid: false, linecolor: color("--line"), showline: true },
-      yaxis: { ...grid, title: { text: "weight" }, tickformat: ".1~%", range: [0, highest * 1.08], nticks: 5 },
+      xaxis: {
+        ...grid,
+        ...axis.layout,
+        range: axis.range,
+        tickangle: 0,
+        showgrid: false,
+        showline: true,
+        linecolor: color("--faint"),
+      },
+      yaxis: {
+        ...grid,
+        title: { text: "weight" },
+        tickformat: ".1~%",
+        range: [0, highest * 1.08],
+        nticks: 5,
+      },
       ...(axis.queryTime === null ? {} : queryTimeMark(axis)),
     };
   }
@@ -149,11 +163,11 @@ export class AttentionPlot {
  * Bars that would cover each other are piled up instead: a basket is many events of one minute.
  * A pile stands where its oldest event does.
  */
-function stacked(events, place, barWidth) {
+function piledUp(events, place, leastGap) {
   let pile = null;
   return events.map((event) => {
     const x = place(event);
-    if (pile === null || x - pile.x >= barWidth) pile = { x, events: 0, weight: 0 };
+    if (pile === null || x - pile.x >= leastGap) pile = { x, events: 0, weight: 0 };
     const bar = { event, x: pile.x, base: pile.weight, pile };
     pile.events += 1;
     pile.weight += event.weight;
@@ -161,11 +175,33 @@ function stacked(events, place, barWidth) {
   });
 }
 
+/** How wide bars may be without touching. */
+function roomForBars(bars, pixel) {
+  let gap = Infinity;
+  for (let place = 1; place < bars.length; place += 1) {
+    const step = bars[place].x - bars[place - 1].x;
+    if (step > 0) gap = Math.min(gap, step);
+  }
+  const { least, most } = BAR_PIXELS;
+  return Math.max(least * pixel, Math.min(most * pixel, gap * 0.8));
+}
+
 function queryTimeMark({ queryTime, range }) {
   const isLate = queryTime > (range[0] + range[1]) / 2;
   const line = { color: color("--query-time"), width: 2 };
   return {
-    shapes: [{ type: "line", x0: queryTime, x1: queryTime, yref: "paper", y0: 0, y1: 1, line }],
+    shapes: [
+      {
+        type: "line",
+        layer: "below",
+        x0: queryTime,
+        x1: queryTime,
+        yref: "paper",
+        y0: 0,
+        y1: 1,
+        line,
+      },
+    ],
     annotations: [
       {
         x: queryTime,

@@ -67,7 +67,7 @@ export class HistoryTable {
         { class: "number weight" },
         ...(event.weight === null
           ? [WITHOUT_WEIGHT[event.part]]
-          : [bar(event.weight / heaviest), element("span", {}, percent(event.weight))]),
+          : [bar(event.weight / heaviest), element("span", { class: "percent" }, percent(event.weight))]),
       ),
     );
   }
@@ -81,14 +81,14 @@ export function percent(weight) {
 }
 
 function bar(share) {
-  return element("meter", { min: 0, max: 1, value: share, "aria-hidden": "true", tabIndex: -1 });
+  return element("meter", { min: 0, max: 1, value: share, "aria-hidden": "true" });
 }
 
 function summary(events) {
   const count = (part) => events.filter((event) => event.part === part).length;
   const [read, later, unread] = ["read", "later", "unread"].map(count);
   const sentences = [`${read} read by the model`];
-  if (unread > 0) sentences.push(`${unread} not read`);
+  if (unread > 0) sentences.push(`${unread} not read (unknown item, unused action, or too old)`);
   if (later > 0) sentences.push(`${later} after the query time`);
   return `${sentences.join(", ")}.`;
 }

@@ -16,14 +16,17 @@ const UNITS = [
 /** A duration in its two leading units, such as "3 d 4 h". */
 export function inWords(duration) {
   const place = UNITS.findIndex(([unit]) => duration >= unit);
-  if (place < 0) return "0 s";
+  if (place < 0) return quantity(0, "s");
   const [unit, name] = UNITS[place];
-  const whole = `${Math.floor(duration / unit)} ${name}`;
+  const whole = quantity(Math.floor(duration / unit), name);
   if (place + 1 === UNITS.length) return whole;
   const [smaller, smallerName] = UNITS[place + 1];
   const rest = Math.floor((duration % unit) / smaller);
-  return rest ? `${whole} ${rest} ${smallerName}` : whole;
+  return rest ? `${whole} ${quantity(rest, smallerName)}` : whole;
 }
+
+// A number and its unit stay on one line.
+const quantity = (number, unit) => `${number}\u00a0${unit}`;
 
 /** An instant as "2011-12-09 12:50:00". */
 export const asText = (at) => asField(at).replace("T", " ");

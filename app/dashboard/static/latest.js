@@ -22,6 +22,11 @@ export class Latest {
     this.#pause = pause;
   }
 
+  /** Whether nothing waits and nothing is under way. */
+  get isIdle() {
+    return this.#wanted === null && this.#underWay === null;
+  }
+
   /** Ask for this next, in place of whatever waits. */
   want(request) {
     this.#wanted = request;

@@ -29,7 +29,8 @@ const picker = new UserPicker({ choose: (user) => openUser(user, { at: null }), 
 const answers = new Latest({
   ask: recommend,
   show: (answer, { at }) => {
-    hideProblem();
+    byId("problem").hidden = true;
+    byId("answer").classList.remove("stale");
     answered = { answer, at };
     showAnswer();
   },
@@ -40,6 +41,7 @@ const answers = new Latest({
 function change(update) {
   state = { ...state, ...update };
   window.history.replaceState(null, "", writeState(state));
+  showBusy(true);
   answers.want(state);
 }
 
@@ -47,6 +49,7 @@ function change(update) {
 function redisplay(update) {
   state = { ...state, ...update };
   window.history.replaceState(null, "", writeState(state));
+  showBusy(true);
   if (answered) showAnswer();
 }
 
@@ -56,6 +59,9 @@ async function openUser(user, update = {}) {
   loadingUser = new AbortController();
   const { signal } = loadingUser;
   answers.drop();
+  answered = null;
+  byId("answer").classList.add("stale");
+  showBusy(true);
   const isMove = state.user !== null && state.user !== user;
   state = { ...state, ...update, user };
   picker.mark(user);
@@ -88,13 +94,15 @@ function showAnswer() {
   showTopItems(answer.items);
   table.show(events, history.titles);
   byId("plot-summary").textContent = summary(events, answer);
-  plot.show({
-    events,
-    titles: history.titles,
-    queryTime: at,
-    span: history.span,
-    scale: state.scale,
-  }).catch(showProblem);
+  plot
+    .show({
+      events,
+      titles: history.titles,
+      queryTime: at,
+      span: history.span,
+      scale: state.scale,
+    })
+    .then(() => showBusy(!answers.isIdle), showProblem);
   announce(`${answer.items.length} items for ${state.user} at ${asText(at)} UTC`);
 }
 
@@ -106,9 +114,11 @@ function summary(events, answer) {
   const title = history.titles.get(heaviest.itemId) || heaviest.itemId;
   const which = state.head === null ? "averaged over heads" : `of head ${state.head + 1}`;
   const sum = answer.attention.normalised ? ", summing to 100 %" : "";
+  const count = read.length === 1 ? "1 event" : `${read.length} events`;
+  const ticks = read.length < events.length ? " Ticks on the axis are events without a weight." : "";
   return (
-    `Weights of the last block at the query position, ${which}, over the ${read.length} events ` +
-    `read${sum}. Most weighted: ${title}, ${percent(heaviest.weight)}.`
+    `Weights of the last block at the query position, ${which}, over the ${count} read${sum}. ` +
+    `Most weighted: ${title}, ${percent(heaviest.weight)}.${ticks}`
   );
 }
 
@@ -164,10 +174,13 @@ function showProblem(error) {
   const place = byId("problem");
   place.textContent = error.message;
   place.hidden = false;
+  byId("answer").classList.add("stale");
+  showBusy(false);
 }
 
-function hideProblem() {
-  byId("problem").hidden = true;
+/** Tell assistive technology whether what is on display is about to change. */
+function showBusy(isBusy) {
+  byId("answer").setAttribute("aria-busy", isBusy);
 }
 
 let announcing = null;

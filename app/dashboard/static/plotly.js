@@ -1,12 +1,32 @@
-/** Loads plotly.js beside everything else: the numbers need not wait for the picture. */
+/** Loads plotly.js when the first picture is due: the numbers need not wait for it. */
 
-const loading = new Promise((resolve, reject) => {
-  const script = document.createElement("script");
-  script.src = new URL("plotly.min.js", import.meta.url);
-  script.addEventListener("load", () => resolve(globalThis.Plotly));
-  script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));
-  document.head.append(script);
-});
+let loading = null;
 
 /** The library, once it is there. */
-export const plotly = () => loading;
+export function plotly() {
+  loading ??= load();
+  return loading;
+}
+
+async function load() {
+  const script = document.createElement("script");
+  script.src = new URL("plotly.min.js", import.meta.url);
+  const loaded = new Promise((resolve, reject) => {
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));
+  });
+  document.head.append(script);
+  withoutStyles();
+  await loaded;
+  delete document.head.appendChild;
+  return globalThis.Plotly;
+}
+
+/**
+ * While plotly.js runs for the first time, drop the style element of the map library inside it: we
+ * draw no maps, and the Content-Security-Policy would refuse it with an error on the console.
+ */
+function withoutStyles() {
+  document.head.appendChild = (node) =>
+    node.nodeName === "STYLE" ? node : Node.prototype.appendChild.call(document.head, node);
+}

@@ -10,18 +10,24 @@ const MARKS = [
   [HOUR, "1 h"],
   [6 * HOUR, "6 h"],
   [DAY, "1 d"],
-  [7 * DAY, "1 w"],
+  [3 * DAY, "3 d"],
+  [7 * DAY, "7 d"],
+  [14 * DAY, "14 d"],
   [30 * DAY, "30 d"],
+  [60 * DAY, "60 d"],
   [90 * DAY, "90 d"],
+  [180 * DAY, "180 d"],
   [365 * DAY, "1 y"],
+  [2 * 365 * DAY, "2 y"],
   [3 * 365 * DAY, "3 y"],
   [10 * 365 * DAY, "10 y"],
   [30 * 365 * DAY, "30 y"],
 ];
 const LEAST_PIXELS_BETWEEN_MARKS = 44;
+const PIXELS_PER_DATE = 100;
 
 /** The calendar: it stands still while the query time moves over it. */
-export function calendarAxis(events, queryTime, span) {
+export function calendarAxis(events, width, queryTime, span) {
   const first = Math.min(events[0]?.at ?? span.first, queryTime);
   const last = Math.max(span.end, queryTime);
   const margin = (last - first) * 0.02;
@@ -30,7 +36,11 @@ export function calendarAxis(events, queryTime, span) {
     shows: () => true,
     queryTime,
     range: [first - margin, last + margin],
-    layout: { type: "date", title: { text: "when (UTC)" }, nticks: 7 },
+    layout: {
+      type: "date",
+      title: { text: "when (UTC)" },
+      nticks: Math.max(3, Math.round(width / PIXELS_PER_DATE)),
+    },
   };
 }
 
@@ -50,7 +60,7 @@ export function elapsedAxis(events, width) {
     range,
     layout: {
       type: "linear",
-      title: { text: "elapsed before the query time (log scale)" },
+      title: { text: "elapsed before query time (log)" },
       tickvals: marks.map(([duration]) => -Math.log10(duration)),
       ticktext: marks.map(([, text]) => text),
     },

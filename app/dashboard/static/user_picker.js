@@ -62,11 +62,11 @@ export class UserPicker {
 
 function userButton(user) {
   const count = `${user.events} ${user.events === 1 ? "event" : "events"}`;
-  const last = `last on ${asDay(Date.parse(user.last_event_at))}`;
+  const last = `to ${asDay(Date.parse(user.last_event_at))}`;
   return element(
     "button",
     { type: "button", value: user.user_id },
     element("span", { class: "id" }, user.user_id),
-    element("span", { class: "note" }, `${count}, ${last}`),
+    element("span", { class: "note" }, `${count} ${last}`),
   );
 }
