@@ -1,5 +1,6 @@
 """Losses, as functions of values: no model is known here."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -7,24 +8,33 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 CHUNK_ELEMENTS = 2_000_000
-"""Logits held at a time: what bounds the memory of a softmax over any catalogue."""
+"""Logits held at a time: what bounds the memory of a softmax over a catalogue."""
+
+LEAST_CHUNK = 64
+"""Users per chunk at the least, however large the catalogue: narrower products are slow."""
 
 
 class CatalogueLogSumExp(torch.autograd.Function):
     """log sum exp over the catalogue of `users @ vectors.T`, without ever holding all logits.
 
-    Chunks of users are worked through one at a time, forward and backward; the backward pass
-    computes each chunk's logits again. Peak memory is one chunk, whatever the catalogue's size.
+    Chunks of users are worked through one at a time, forward and backward, in one buffer; the
+    backward pass computes each chunk's logits again. Peak memory is that buffer, which beyond
+    `CHUNK_ELEMENTS` grows no faster than the item table itself.
     """
 
     @staticmethod
     def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
         """The log-normaliser of every user."""
-        size = max(CHUNK_ELEMENTS // len(vectors), 1)
-        parts = [(chunk @ vectors.T).logsumexp(-1) for chunk in torch.split(users, size)]
-        normaliser = torch.cat(parts) if parts else users.new_empty(0)
+        normaliser = users.new_empty(len(users))
+        # One buffer for all chunks: a fresh allocation each would fault its pages in every time,
+        # and glibc was seen to fragment until all of them together were resident.
+        buffer = _buffer(users, vectors)
+        for part in _parts(len(users), len(buffer)):
+            logits = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            peak = logits.amax(-1, keepdim=True)
+            total = logits.sub_(peak).exp_().sum(-1)
+            normaliser[part] = total.log_() + peak.squeeze(-1)
         ctx.save_for_backward(users, vectors, normaliser)
-        ctx.size = size
         return normaliser
 
     @staticmethod
@@ -33,13 +43,23 @@ class CatalogueLogSumExp(torch.autograd.Function):
         users, vectors, normaliser = ctx.saved_tensors
         of_users = torch.empty_like(users)
         of_vectors = torch.zeros_like(vectors)
-        for begin in range(0, len(users), ctx.size):
-            part = slice(begin, begin + ctx.size)
-            share = users[part] @ vectors.T
+        buffer = _buffer(users, vectors)
+        for part in _parts(len(users), len(buffer)):
+            share = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
             share.sub_(normaliser[part, None]).exp_().mul_(gradients[0][part, None])
             torch.mm(share, vectors, out=of_users[part])
             of_vectors.addmm_(share.T, users[part])
         return of_users, of_vectors
+
+
+def _buffer(users: Tensor, vectors: Tensor) -> Tensor:
+    rows = max(CHUNK_ELEMENTS // len(vectors), LEAST_CHUNK)
+    return users.new_empty(min(rows, max(len(users), 1)), len(vectors))
+
+
+def _parts(count: int, size: int) -> Iterator[slice]:
+    for begin in range(0, count, size):
+        yield slice(begin, min(begin + size, count))
 
 
 class Repeats(NamedTuple):

@@ -1,0 +1,136 @@
+"""What time costs: an epoch of the time-aware model against the positional controls.
+
+    python benchmarks/speed/epoch.py --events .../ml-1m-users-1-2999/events.parquet
+
+The same width, length, batches, softmax and threads, in one process, taking turns; medians of whole
+epochs' worth of the same batches, and their ratio. `positional` reads positions through the same
+rotation; `position_table` is the plain network (SASRec's), whose heads carry no features at all.
+Without the MovieLens file, the shipped demo events are used. Writes results/epoch.json.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from model.encoders.self_attention import SelfAttentionConfig
+from model.recommender import Recommender, RecommenderConfig
+from model.time_encodings import TimeEncodingConfig
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.positional import PositionalConfig
+from training.batches import TrainingWindows
+from training.config import FitConfig
+from training.dataset import Dataset
+from training.fit import batch_loss, make_optimizer
+from training.sources import read_events
+from training.split import LeaveOneOutConfig
+
+RESULTS = Path(__file__).parent / "results" / "epoch.json"
+DIM, MAX_HISTORY = 64, 200
+
+CONTENDERS: dict[str, TimeEncodingConfig] = {
+    "position_table": PositionalConfig(frequencies=0),
+    "positional": PositionalConfig(frequencies=32),
+    "mercer": MercerConfig(periods=8, degree=4),
+    "bochner_nonparametric": BochnerNonparametricConfig(frequencies=32),
+}
+
+
+def main() -> None:
+    """Measure and record."""
+    arguments = _arguments()
+    torch.set_num_threads(arguments.threads)
+    config = FitConfig(tokens=6_400)
+    split = LeaveOneOutConfig().split(
+        Dataset.of(read_events(arguments.events), min_item_events=5), "next_event"
+    )
+    windows = TrainingWindows(
+        split.dataset, split.train_ends, predict="next_event", max_history=MAX_HISTORY
+    )
+    plan = windows.plan(np.random.default_rng(0), tokens=config.tokens)
+    recommenders = {name: _build(encoding, split.dataset) for name, encoding in CONTENDERS.items()}
+    optimizers = {
+        name: make_optimizer(recommender, config) for name, recommender in recommenders.items()
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for turn in range(arguments.turns + 1):
+        for name, recommender in recommenders.items():
+            took = _epoch(recommender, optimizers[name], windows, plan, config, arguments.share)
+            if turn:  # the first is a warm-up
+                seconds[name].append(took)
+    medians = {name: statistics.median(took) for name, took in seconds.items()}
+    record = {
+        "command": "python benchmarks/speed/epoch.py",
+        "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": "/".join(arguments.events.parts[-2:]),
+        "targets": windows.targets,
+        "items": len(split.dataset.catalog),
+        "dim": DIM,
+        "max_history": MAX_HISTORY,
+        "tokens": config.tokens,
+        "cores": os.cpu_count(),
+        "threads": arguments.threads,
+        "share_of_epoch_timed": arguments.share,
+        "seconds_per_epoch": {name: round(value, 2) for name, value in medians.items()},
+        "all_seconds": {
+            name: [round(value, 2) for value in took] for name, took in seconds.items()
+        },
+        "ratio_to_positional": {
+            name: round(value / medians["positional"], 3) for name, value in medians.items()
+        },
+        "ratio_to_position_table": {
+            name: round(value / medians["position_table"], 3) for name, value in medians.items()
+        },
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    print(json.dumps(record, indent=1))
+
+
+def _build(encoding: TimeEncodingConfig, dataset: Dataset) -> Recommender:
+    torch.manual_seed(0)
+    return RecommenderConfig(
+        items=len(dataset.catalog),
+        encoder=SelfAttentionConfig(dim=DIM, max_history=MAX_HISTORY, time_encoding=encoding),
+    ).build()
+
+
+def _epoch(
+    recommender: Recommender,
+    optimizer: torch.optim.Optimizer,
+    windows: TrainingWindows,
+    plan: list[np.ndarray],
+    config: FitConfig,
+    share: float,
+) -> float:
+    """Seconds an epoch takes, from a share of its batches spread over it."""
+    rng = np.random.default_rng(0)
+    recommender.train()
+    chosen = plan[:: max(round(1 / share), 1)]
+    began = time.perf_counter()
+    for batch in chosen:
+        loss = batch_loss(recommender, windows.supervise(batch), config, rng, torch.device("cpu"))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+    return (time.perf_counter() - began) * len(plan) / len(chosen)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=Path, default=Path("demo/events.parquet"))
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

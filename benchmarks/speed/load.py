@@ -1,0 +1,71 @@
+"""Requests against a running service, and how long each took: what the serving benchmark counts."""
+
+import http.client
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import orjson
+
+
+@dataclass
+class Load:
+    """What came back.
+
+    Attributes:
+        seconds: of every request, in the order answered.
+        statuses: how often each HTTP status came.
+        versions: how often each model version answered.
+        wall: from the first request to the last answer.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    versions: Counter[str] = field(default_factory=Counter)
+    wall: float = 0.0
+
+    def quantile(self, share: float) -> float:
+        """Milliseconds within which a share of the requests was answered."""
+        ordered = sorted(self.seconds)
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1e3
+
+
+def send(port: int, bodies: list[bytes], *, requests: int, connections: int) -> Load:
+    """Send `requests` requests over some connections, each waiting for its answer (closed loop)."""
+    load, lock = Load(), threading.Lock()
+    numbers = iter(range(requests))
+    began = time.perf_counter()
+    workers = [
+        threading.Thread(target=_work, args=(port, bodies, numbers, load, lock))
+        for _ in range(connections)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    load.wall = time.perf_counter() - began
+    return load
+
+
+def _work(
+    port: int, bodies: list[bytes], numbers: "object", load: Load, lock: threading.Lock
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"content-type": "application/json"}
+    while True:
+        with lock:
+            number = next(numbers, None)  # type: ignore[call-overload]
+        if number is None:
+            connection.close()
+            return
+        sent = time.perf_counter()
+        connection.request("POST", "/v1/recommendations", bodies[number % len(bodies)], headers)
+        response = connection.getresponse()
+        content = response.read()
+        took = time.perf_counter() - sent
+        version = orjson.loads(content).get("model_version", "none")
+        with lock:
+            load.seconds.append(took)
+            load.statuses[response.status] += 1
+            load.versions[version] += 1

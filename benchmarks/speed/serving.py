@@ -1,0 +1,177 @@
+"""Latency of POST /v1/recommendations with 100 inline events, one worker, a publish in the middle.
+
+    python benchmarks/speed/serving.py            # after `make demo` has trained once
+
+Starts the real service on a copy of the demo's bundle store, sends 10,000 requests over one
+connection and 10,000 over eight, publishes a second version in the middle of each, and writes
+benchmarks/speed/results/serving.json. The client runs on the same machine and takes its share.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import orjson
+from load import Load, send
+
+from model.bundle.bundle import Bundle
+from model.bundle.store import BundleStore
+from model.clock import to_datetime
+from training.dataset import Dataset
+from training.sources import read_events
+
+RESULTS = Path(__file__).parent / "results" / "serving.json"
+EVENTS_PER_REQUEST = 100
+
+
+def main() -> None:
+    """Measure and record."""
+    arguments = _arguments()
+    bodies = _bodies(arguments.events)
+    record: dict[str, object] = {
+        "command": "python benchmarks/speed/serving.py",
+        "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "requests": arguments.requests,
+        "events_per_request": EVENTS_PER_REQUEST,
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        store = BundleStore(Path(directory) / "bundles")
+        shutil.copytree(arguments.store, store.root)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        service = _start(directory, store.root, port)
+        try:
+            send(port, bodies, requests=500, connections=2)
+            for connections in (1, 8):
+                load = _with_publish(store, port, bodies, arguments.requests, connections)
+                record[f"connections_{connections}"] = _figures(load)
+                print(connections, "connections:", json.dumps(_figures(load)))
+        finally:
+            service.terminate()
+            service.wait(20)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+def _with_publish(
+    store: BundleStore, port: int, bodies: list[bytes], requests: int, connections: int
+) -> Load:
+    """The load, with a new version published once about half of it is through."""
+    loads: list[Load] = []
+
+    def work() -> None:
+        loads.append(send(port, bodies, requests=requests, connections=connections))
+
+    opened = store.open()
+    worker = threading.Thread(target=work)
+    worker.start()
+    time.sleep(_half_way(requests, connections))
+    store.publish(lambda into: _again(opened, into))
+    worker.join()
+    return loads[0]
+
+
+def _half_way(requests: int, connections: int) -> float:
+    """Seconds after which roughly half of the requests are through, at a few ms each."""
+    return requests * (0.0015 if connections == 1 else 0.001)
+
+
+def _again(opened: Bundle, into: Path) -> str:
+    """The same model under a new version."""
+    return Bundle.write(
+        into,
+        recommender=opened.recommender,
+        config=opened.manifest.recommender,
+        catalog=opened.catalog,
+        data_window=opened.manifest.data_window,
+        counts=opened.manifest.counts,
+        metrics=opened.manifest.metrics,
+        provenance=opened.manifest.provenance,
+    )
+
+
+def _figures(load: Load) -> dict[str, object]:
+    return {
+        "p50_ms": round(load.quantile(0.5), 2),
+        "p90_ms": round(load.quantile(0.9), 2),
+        "p99_ms": round(load.quantile(0.99), 2),
+        "requests_per_second": round(len(load.seconds) / load.wall),
+        "statuses": {str(status): count for status, count in load.statuses.items()},
+        "answers_by_version": sorted(load.versions.values(), reverse=True),
+    }
+
+
+def _bodies(events: Path) -> list[bytes]:
+    """A hundred real histories of 100 events, as request bodies."""
+    dataset = Dataset.of(read_events(events))
+    users = np.flatnonzero(np.diff(dataset.offsets) >= EVENTS_PER_REQUEST)[:100]
+    bodies = []
+    for start in dataset.offsets[users]:
+        span = slice(start, start + EVENTS_PER_REQUEST)
+        history = [
+            {
+                "item_id": dataset.catalog.item_id(int(row)),
+                "timestamp": to_datetime(int(at)).isoformat(),
+                "action": dataset.actions[action - 1],
+            }
+            for row, at, action in zip(
+                dataset.rows[span], dataset.times[span], dataset.action_rows[span], strict=True
+            )
+        ]
+        asked = int(dataset.times[span][-1]) + 7 * 86_400_000_000
+        bodies.append(
+            orjson.dumps(
+                {
+                    "history": history,
+                    "query_time": to_datetime(asked).isoformat(),
+                    "n": 10,
+                    "exclude_seen": False,
+                    "explain": "attention",
+                }
+            )
+        )
+    return bodies
+
+
+def _start(directory: str, store: Path, port: int) -> subprocess.Popen[bytes]:
+    environment = os.environ | {
+        "KAIROS_BUNDLE_STORE": str(store),
+        "KAIROS_DATABASE_URL": f"sqlite:///{directory}/kairos.db",
+        "KAIROS_PORT": str(port),
+        "KAIROS_LOG_LEVEL": "warning",
+    }
+    service = subprocess.Popen([sys.executable, "-m", "app.server"], env=environment)
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready").read()
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.1)
+        else:
+            return service
+    raise SystemExit("the service did not become ready within 30 s")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, default=Path("var/bundles"))
+    parser.add_argument("--events", type=Path, default=Path("demo/events.parquet"))
+    parser.add_argument("--requests", type=int, default=10_000)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
