@@ -25,7 +25,7 @@ check: .venv/.installed  ## Formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 fmt: .venv/.installed  ## Format, and fix what lint can fix by itself
 	$(BIN)/ruff format
