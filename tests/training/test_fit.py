@@ -1,0 +1,249 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from model.errors import TrainingError
+from model.recommender import Recommender
+from tests import tiny
+from training.batches import TrainingWindows
+from training.config import FitConfig
+from training.dataset import Dataset
+from training.fit import FitState, batch_loss, fit, make_optimizer
+
+FIT = FitConfig(epochs=4, tokens=300, learning_rate=3e-3, warmup_steps=3, seed=5)
+CPU = torch.device("cpu")
+
+
+def dataset() -> Dataset:
+    return Dataset.of(tiny.gap_world(users=30, length=8))
+
+
+def windows(data: Dataset) -> TrainingWindows:
+    return TrainingWindows(
+        data, data.offsets[1:], predict="next_event", max_history=tiny.ENCODER.max_history
+    )
+
+
+def fresh(data: Dataset, *, repeats: bool = False, learned: bool = True) -> Recommender:
+    time_encoding = tiny.ENCODER.time_encoding.model_copy(update={"learn_periods": learned})
+    encoder = tiny.ENCODER.model_copy(update={"repeats": repeats, "time_encoding": time_encoding})
+    torch.manual_seed(0)
+    return tiny.described(encoder, items=len(data.catalog)).build()
+
+
+def run(config: FitConfig = FIT, **how: object) -> tuple[Recommender, FitState]:
+    data = dataset()
+    recommender = fresh(data)
+    return recommender, fit(recommender, windows(data), config, evaluate=None, **how)  # type: ignore[arg-type]
+
+
+def same_weights(one: Recommender, other: Recommender) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+# What a run does
+
+
+def test_the_loss_falls() -> None:
+    _, state = run(FIT.model_copy(update={"epochs": 15, "learning_rate": 1e-2}))
+    losses = [report.loss for report in state.reports]
+    assert len(losses) == state.epoch == 15
+    assert losses[-1] < losses[0] - 0.2
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
+    (one, _), (same, _), (other, _) = (
+        run(FIT.model_copy(update={"seed": seed})) for seed in (5, 5, 6)
+    )
+    assert same_weights(one, same)
+    assert not same_weights(one, other)
+
+
+def test_a_run_that_stops_and_goes_on_ends_where_one_that_never_stopped_does() -> None:
+    data = dataset()
+    whole, _ = run()
+    parted = fresh(data)
+    optimizer = make_optimizer(parted, FIT)
+    state = fit(parted, windows(data), FIT, evaluate=None, stop_after=2, optimizer=optimizer)
+    assert state.epoch == 2
+    torch.manual_seed(99)
+    fit(parted, windows(data), FIT, evaluate=None, state=state, optimizer=optimizer)
+    assert same_weights(whole, parted)
+
+
+def test_a_recommender_is_left_ready_to_answer() -> None:
+    recommender, _ = run()
+    assert not recommender.training
+
+
+def test_progress_counts_every_batch() -> None:
+    steps: list[tuple[int, int]] = []
+    _, state = run(on_step=lambda done, of, _: steps.append((done, of)))
+    per_epoch = steps[-1][1]
+    assert per_epoch > 1
+    assert state.step == len(steps) == 4 * per_epoch
+    assert [done for done, _ in steps[:per_epoch]] == list(range(1, per_epoch + 1))
+
+
+def test_a_loss_that_is_no_number_stops_the_run_with_advice() -> None:
+    data = dataset()
+    recommender = fresh(data)
+    with torch.no_grad():
+        recommender.items.weight[1] = torch.nan
+    with pytest.raises(TrainingError, match="must stay finite, but is nan at step 1"):
+        fit(recommender, windows(data), FIT, evaluate=None)
+
+
+# Early stopping
+
+
+def scripted(values: list[float], seen: list[Recommender]) -> object:
+    """A validation that answers these values in turn, and keeps the weights it was shown."""
+
+    def evaluate(recommender: Recommender) -> dict[str, float]:
+        copy = fresh(dataset())
+        copy.load_state_dict(recommender.state_dict())
+        seen.append(copy)
+        return {"ndcg@10": values[len(seen) - 1]}
+
+    return evaluate
+
+
+def stop_early(
+    values: list[float], **changed: object
+) -> tuple[Recommender, FitState, list[Recommender]]:
+    data = dataset()
+    seen: list[Recommender] = []
+    recommender = fresh(data)
+    config = FIT.model_copy(update={"epochs": 9, "patience": 2} | changed)
+    state = fit(recommender, windows(data), config, evaluate=scripted(values, seen))  # type: ignore[arg-type]
+    return recommender, state, seen
+
+
+def test_early_stopping_waits_its_patience_and_restores_the_best() -> None:
+    recommender, state, seen = stop_early([0.1, 0.5, 0.2, 0.5, 0.9])
+    assert state.epoch == 4
+    assert (state.best_epoch, state.best_value) == (2, 0.5)
+    assert same_weights(recommender, seen[1])
+    assert not same_weights(recommender, seen[3])
+
+
+def test_improvement_renews_patience() -> None:
+    recommender, state, seen = stop_early([0.1, 0.0, 0.2, 0.1, 0.3, 0.3, 0.3, 0.9, 0.9])
+    assert state.epoch == 7
+    assert state.best_epoch == 5
+    assert same_weights(recommender, seen[4])
+
+
+def test_evaluating_every_other_epoch_counts_patience_in_evaluations() -> None:
+    _, state, seen = stop_early([0.5, 0.4, 0.3, 0.2, 0.1], evaluate_every=2)
+    assert len(seen) == 3
+    assert (state.epoch, state.best_epoch) == (6, 2)
+
+
+def test_the_last_epoch_is_always_evaluated() -> None:
+    _, state, seen = stop_early([0.1, 0.2, 0.3], evaluate_every=4, patience=9)
+    assert (state.epoch, len(seen), state.best_epoch) == (9, 3, 9)
+
+
+# The optimizer
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_every_learned_parameter_has_exactly_one_group(learned: bool) -> None:
+    recommender = fresh(dataset(), repeats=True, learned=learned)
+    groups = make_optimizer(recommender, FIT).param_groups
+    found = sorted(id(parameter) for group in groups for parameter in group["params"])
+    wanted = sorted(id(p) for p in recommender.parameters() if p.requires_grad)
+    assert found == wanted
+    assert len(groups) == (3 if learned else 2)
+
+
+def test_frequencies_have_a_rate_and_a_clip_of_their_own_and_do_not_decay() -> None:
+    config = FIT.model_copy(
+        update={"frequency_learning_rate": 7e-5, "frequency_clip": 0.03, "weight_decay": 0.4}
+    )
+    recommender = fresh(dataset())
+    matrices, others, frequencies = make_optimizer(recommender, config).param_groups
+    (periods,) = frequencies["params"]
+    assert (
+        periods
+        is dict(recommender.named_parameters())["encoder.time_encoding.base_periods.log_periods"]
+    )
+    assert (frequencies["rate"], frequencies["clip"]) == (7e-5, 0.03)
+    assert [group["weight_decay"] for group in (matrices, others, frequencies)] == [0.4, 0, 0]
+
+
+def test_the_rate_rises_during_the_warm_up_and_then_falls_to_nothing() -> None:
+    data = dataset()
+    rates: list[float] = []
+    recommender = fresh(data)
+    optimizer = make_optimizer(recommender, FIT)
+    fit(
+        recommender,
+        windows(data),
+        FIT,
+        evaluate=None,
+        optimizer=optimizer,
+        on_step=lambda *_: rates.append(optimizer.param_groups[0]["lr"]),
+    )
+    assert rates[:3] == pytest.approx([FIT.learning_rate * share for share in (0.25, 0.5, 0.75)])
+    assert rates[3] == pytest.approx(FIT.learning_rate)
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert rates[-1] < 0.1 * FIT.learning_rate
+
+
+# The loss of a batch
+
+
+def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
+    data = dataset()
+    recommender = fresh(data).eval()
+    (chosen,) = windows(data).plan(np.random.default_rng(0), tokens=10_000)
+    supervised = windows(data).supervise(chosen)
+    told = FIT.model_copy(update={"query_time_dropout": 0.0})
+    sampled = told.model_copy(update={"sample_above": 1, "negatives": 40_000})
+    full, near = (
+        batch_loss(recommender, supervised, config, np.random.default_rng(1), CPU).item()
+        for config in (told, sampled)
+    )
+    assert near == pytest.approx(full, abs=0.01)
+    assert full == pytest.approx(math.log(len(data.catalog)), abs=1.0)
+
+
+def test_withholding_every_query_time_leaves_nothing_to_read_from_it() -> None:
+    data = dataset()
+    recommender = fresh(data).eval()
+    supervised = windows(data).supervise(np.arange(10))
+    later = supervised.batch._replace(query_times=supervised.batch.query_times + 3.5)
+    config = FIT.model_copy(update={"query_time_dropout": 0.999_999_999})
+    losses = [
+        batch_loss(recommender, one, config, np.random.default_rng(1), CPU).item()
+        for one in (supervised, supervised._replace(batch=later))
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_repeats_are_learned_from_no_event_later_than_the_position() -> None:
+    data = dataset()
+    recommender = fresh(data, repeats=True).eval()
+    supervised = windows(data).supervise(np.arange(10))
+    told = FIT.model_copy(update={"query_time_dropout": 0.0})
+    loss = batch_loss(recommender, supervised, told, np.random.default_rng(1), CPU)
+    states = recommender.states(supervised.batch)
+    assert states.repeats is not None
+    scores = recommender.user_vectors(states.users) @ recommender.item_vectors().T
+    length, losses = supervised.batch.rows.shape[1], []
+    for flat, target in zip(supervised.positions.tolist(), supervised.targets, strict=True):
+        sample, place = divmod(flat, length)
+        mass = scores[sample, place, 1:].exp()
+        for event in range(place + 1):
+            row = int(supervised.batch.rows[sample, event])
+            added = torch.zeros_like(mass)
+            added[row - 1] = 1.0
+            mass = mass + added * states.repeats[sample, place, event].exp()
+        losses.append(-(mass[target - 1] / mass.sum()).log())
+    assert loss.item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-4)
