@@ -1,0 +1,149 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from model.bundle.answer import Constraints
+from model.bundle.bundle import Bundle
+from model.errors import TrainingError
+from model.history import Event, Query
+from tests import tiny
+from training.config import DataConfig, FitConfig, RunConfig
+from training.dataset import Dataset
+from training.fit import EpochReport
+from training.run import Outcome, train
+from training.split import ByTimeConfig
+
+RUN = RunConfig(
+    data=DataConfig(read_actions=True),
+    split=ByTimeConfig(test=0.15, validation=0.15),
+    encoder=tiny.ENCODER,
+    fit=FitConfig(epochs=3, tokens=300, warmup_steps=2),
+)
+REFIT = RUN.model_copy(update={"fit": RUN.fit.model_copy(update={"refit": True})})
+
+
+class Heard:
+    """A progress that remembers."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.steps = 0
+        self.epochs: list[int] = []
+
+    def phase(self, name: str, epochs: int) -> None:
+        self.phases.append(name)
+
+    def step(self, done: int, of: int, loss: float) -> None:
+        self.steps += 1
+
+    def epoch(self, report: EpochReport) -> None:
+        self.epochs.append(report.epoch)
+
+
+@pytest.fixture(scope="module")
+def events() -> pl.DataFrame:
+    return tiny.gap_world(users=30, length=8)
+
+
+@pytest.fixture(scope="module")
+def run(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Heard]:
+    heard = Heard()
+    outcome = train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=heard)
+    return outcome, heard
+
+
+def test_a_run_leaves_a_bundle_that_opens_and_answers(run: tuple[Outcome, Heard]) -> None:
+    bundle = Bundle.open(run[0].bundle)
+    last = bundle.manifest.data_window.last_at
+    answer = bundle.answer(Query((Event("i1", last, "event"),), last), Constraints(n=5))
+    assert len(answer.items) == 5
+    assert answer.fallback is None
+
+
+def test_the_bundle_says_what_was_measured_and_how_it_came_about(
+    run: tuple[Outcome, Heard],
+) -> None:
+    outcome = run[0]
+    manifest = Bundle.open(outcome.bundle).manifest
+    assert manifest.metrics == pytest.approx(outcome.report.metrics)
+    assert {"ndcg@10", "ndcg@10_withheld"} <= manifest.metrics.keys()
+    assert manifest.provenance["recipe"] == RUN.model_dump(mode="json")
+    assert manifest.provenance["best_epoch"] == outcome.best_epoch
+    assert manifest.recommender.actions == ("event",)
+    assert str(outcome.bundle.parent) not in json.dumps(manifest.provenance)
+
+
+def test_progress_is_told_of_every_epoch(run: tuple[Outcome, Heard]) -> None:
+    assert run[1].phases == ["fit"]
+    assert run[1].epochs == [1, 2, 3]
+    assert run[1].steps >= 3
+
+
+def test_the_report_sets_the_model_beside_the_references(run: tuple[Outcome, Heard]) -> None:
+    outcome = run[0]
+    written = json.loads((outcome.bundle.parent / "report.json").read_text())
+    assert written["rows"].keys() == outcome.report.rows.keys()
+    assert {"model", "model_withheld"} < outcome.report.rows.keys()
+    assert outcome.report.ahead.keys() == outcome.report.rows.keys() - {"model"}
+    for row in outcome.report.rows.values():
+        assert row["questions"] == outcome.report.rows["model"]["questions"]
+
+
+def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
+    run: tuple[Outcome, Heard], events: pl.DataFrame
+) -> None:
+    manifest = Bundle.open(run[0].bundle).manifest
+    split = RUN.split.split(Dataset.of(events), "next_event")
+    assert manifest.counts.events == split.is_training.sum()
+    assert manifest.data_window.last_at == split.dataset.times[split.is_training].max()
+
+
+def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
+    heard = Heard()
+    outcome = train(REFIT, events, None, tmp_path, progress=heard)
+    manifest = Bundle.open(outcome.bundle).manifest
+    assert heard.phases == ["fit", "refit"]
+    assert heard.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
+    assert manifest.counts.events == len(events)
+    assert manifest.data_window.last_at == events["timestamp"].to_physical().max()
+
+
+def test_the_same_run_gives_the_same_weights(
+    run: tuple[Outcome, Heard], events: pl.DataFrame, tmp_path: Path
+) -> None:
+    again = train(RUN, events, None, tmp_path, progress=Heard())
+    assert np.array_equal(item_vectors(again), item_vectors(run[0]))
+
+
+def test_a_run_killed_after_an_epoch_goes_on_to_the_same_end(
+    run: tuple[Outcome, Heard], events: pl.DataFrame, tmp_path: Path
+) -> None:
+    class Killed(Heard):
+        def epoch(self, report: EpochReport) -> None:
+            super().epoch(report)
+            if report.epoch == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(RUN, events, None, tmp_path, progress=Killed())
+    heard = Heard()
+    resumed = train(RUN, events, None, tmp_path, progress=heard)
+    assert heard.epochs == [3]
+    assert np.array_equal(item_vectors(resumed), item_vectors(run[0]))
+
+
+def test_another_recipe_in_the_same_directory_is_refused(
+    run: tuple[Outcome, Heard], events: pl.DataFrame
+) -> None:
+    other = RUN.model_copy(update={"item_bias": False})
+    with pytest.raises(TrainingError, match="recipe and events it began with"):
+        train(other, events, None, run[0].bundle.parent, progress=Heard())
+
+
+def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
+    vectors: NDArray[np.float32] = Bundle.open(outcome.bundle).recommender.item_vectors().numpy()
+    return vectors
