@@ -209,17 +209,17 @@ class Bundle:
         The mass only ever raises an item of the history, so the best of this union are the best of
         the whole catalogue.
         """
-        own = np.unique(history.rows)
+        own, item_of = np.unique(history.rows, return_inverse=True)
+        peak = log_mass.max()
+        mass = np.log(np.bincount(item_of, np.exp(log_mass.astype(np.float64) - peak))) + peak
         if constraints.include is not None:
-            own = np.intersect1d(own, found[0])
+            allowed = np.isin(own, found[0])
         else:
-            own = np.array([row for row in own if row not in excluded], dtype=np.int64)
+            allowed = ~np.isin(own, np.fromiter(excluded, dtype=np.int64))
+        own = own[allowed]
         if not len(own):
             return found
-        scores = self.index.score(user, own)
-        for place, row in enumerate(own):
-            mass = np.logaddexp.reduce(log_mass[history.rows == row])
-            scores[place] = np.logaddexp(scores[place], mass)
+        scores = np.logaddexp(self.index.score(user, own), mass[allowed].astype(np.float32))
         others = ~np.isin(found[0], own)
         return np.append(found[0][others], own), np.append(found[1][others], scores)
 

@@ -39,6 +39,7 @@ def test_the_full_softmax_is_cross_entropy_whatever_the_chunks(
     chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(losses, "CHUNK_ELEMENTS", chunk)
+    monkeypatch.setattr(losses, "LEAST_CHUNK", 1)
     users, vectors = drawn(USERS, WIDTH), drawn(ROWS, WIDTH)
     loss = full_softmax(users, vectors, TARGETS, USER_OF, WEIGHTS.double())
     logits = users[USER_OF] @ vectors[1:].T
@@ -85,14 +86,20 @@ class LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return made
 
 
-def test_no_more_than_a_chunk_of_logits_is_ever_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", 20_000)
+@pytest.mark.parametrize(
+    ("chunk", "least", "most"), [(20_000, 1, 20_000), (100_000, 64, 100_000), (1, 64, 64_000)]
+)
+def test_no_more_than_a_chunk_of_logits_is_ever_held(
+    chunk: int, least: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", chunk)
+    monkeypatch.setattr(losses, "LEAST_CHUNK", least)
     users, vectors = torch.randn(500, 4).requires_grad_(), torch.randn(1001, 4).requires_grad_()
     targets = torch.randint(1, 1001, (500,))
     with LargestTensor() as largest:  # type: ignore[no-untyped-call]
         loss = full_softmax(users, vectors, targets, torch.arange(500), torch.ones(500))
         loss.backward()  # type: ignore[no-untyped-call]
-    assert largest.elements <= 20_000
+    assert largest.elements <= most
     with LargestTensor() as largest:  # type: ignore[no-untyped-call]
         F.cross_entropy(users @ vectors[1:].T, targets - 1)
     assert largest.elements == 500_000
