@@ -185,9 +185,6 @@ def batch_loss(
     users = recommender.user_vectors(states.users.flatten(0, 1)[supervised.positions])
     vectors = recommender.item_vectors()
     judged = (users, vectors, supervised.targets, supervised.position_of, supervised.weights)
-    if len(vectors) > config.sample_above:
-        negatives, log_expected = _draw_negatives(supervised.targets, len(vectors), config, rng)
-        return sampled_softmax(*judged, negatives.to(device), log_expected.to(device))
     repeats: Repeats | None = None
     if states.repeats is not None:
         length = batch.rows.shape[1]
@@ -195,6 +192,10 @@ def batch_loss(
         later = torch.arange(length, device=device) > (supervised.positions % length)[:, None]
         log_mass = states.repeats.flatten(0, 1)[supervised.positions]
         repeats = Repeats(log_mass.masked_fill(later, float("-inf")), batch.rows[sample])
+    if len(vectors) > config.sample_above:
+        negatives, log_expected = _draw_negatives(supervised.targets, len(vectors), config, rng)
+        drawn = (negatives.to(device), log_expected.to(device))
+        return sampled_softmax(*judged, *drawn, repeats=repeats)
     return full_softmax(*judged, repeats=repeats)
 
 

@@ -87,18 +87,8 @@ def full_softmax(
     Row 0 of `vectors` is padding and is no candidate.
     """
     normaliser: Tensor = CatalogueLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
-    asked = users[user_of]
-    numerator = (asked * vectors[targets]).sum(-1)
-    if repeats is not None:
-        normaliser = torch.logaddexp(normaliser, repeats.log_mass.logsumexp(-1))
-        is_target = repeats.rows[user_of] == targets[:, None]
-        pointed = repeats.log_mass[user_of].masked_fill(~is_target, float("-inf"))
-        # A user without the target in their history gains nothing; logsumexp of nothing has no
-        # gradient, so leave those rows out rather than hand autograd an infinity.
-        has = (pointed > float("-inf")).any(-1)
-        gained = torch.logaddexp(numerator[has], pointed[has].logsumexp(-1))
-        numerator = numerator.masked_scatter(has, gained)
-    return ((normaliser[user_of] - numerator) * weights).sum() / weights.sum()
+    numerator = (users[user_of] * vectors[targets]).sum(-1)
+    return _mean_loss(numerator, normaliser[user_of], targets, user_of, weights, repeats)
 
 
 def sampled_softmax(
@@ -109,6 +99,7 @@ def sampled_softmax(
     weights: Float[Tensor, " targets"],
     negatives: Int64[Tensor, " negatives"],
     log_expected: Float[Tensor, " negatives"],
+    repeats: Repeats | None = None,
 ) -> Float[Tensor, ""]:
     """Weighted mean of -log p(target) with the normaliser estimated from shared negatives.
 
@@ -116,9 +107,29 @@ def sampled_softmax(
     sum an unbiased estimate of the full one (the log-Q correction). A negative equal to a target
     is left out for that target.
     """
-    asked = users[user_of]
-    positive = (asked * vectors[targets]).sum(-1, keepdim=True)
+    numerator = (users[user_of] * vectors[targets]).sum(-1)
     logits = (users @ vectors[negatives].T - log_expected)[user_of]
     logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
-    losses = torch.cat((positive, logits), dim=-1).logsumexp(-1) - positive.squeeze(-1)
-    return (losses * weights).sum() / weights.sum()
+    normaliser = torch.cat((numerator.unsqueeze(-1), logits), dim=-1).logsumexp(-1)
+    return _mean_loss(numerator, normaliser, targets, user_of, weights, repeats)
+
+
+def _mean_loss(
+    numerator: Tensor,
+    normaliser: Tensor,
+    targets: Tensor,
+    user_of: Tensor,
+    weights: Tensor,
+    repeats: Repeats | None,
+) -> Tensor:
+    """Weighted mean of normaliser - numerator, both per target and with the repeats' mass added."""
+    if repeats is not None:
+        normaliser = torch.logaddexp(normaliser, repeats.log_mass.logsumexp(-1)[user_of])
+        is_target = repeats.rows[user_of] == targets[:, None]
+        pointed = repeats.log_mass[user_of].masked_fill(~is_target, float("-inf"))
+        # A user without the target in their history gains nothing; logsumexp of nothing has no
+        # gradient, so leave those rows out rather than hand autograd an infinity.
+        has = (pointed > float("-inf")).any(-1)
+        gained = torch.logaddexp(numerator[has], pointed[has].logsumexp(-1))
+        numerator = numerator.masked_scatter(has, gained)
+    return ((normaliser - numerator) * weights).sum() / weights.sum()
