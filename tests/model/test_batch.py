@@ -30,6 +30,7 @@ def test_unknown_items_are_left_out_and_reported_once_in_order() -> None:
 def test_only_the_latest_known_events_are_kept_and_it_says_so() -> None:
     found = look_up(history("a", "b", "z", "c", "z"), CATALOG, {}, max_history=2)
     assert found.rows.tolist() == [2, 3]
+    assert [event.item_id for event in found.events] == ["b", "c"]
     assert found.truncated
 
 
