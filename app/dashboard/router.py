@@ -2,18 +2,12 @@
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from app.answers import JsonAnswer
-from app.bodies import JsonRoute
-from app.dashboard.schemas import Titles, TitlesWanted
-from app.parts import Parts, parts_of
-
-router = APIRouter(prefix="/dashboard", include_in_schema=False, route_class=JsonRoute)
+router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
 _PAGES = StaticFiles(directory=Path(__file__).parent / "static", html=True)
 _PLOTLY = StaticFiles(directory=str(files("plotly")) + "/package_data")
@@ -38,16 +32,6 @@ async def to_the_pages() -> RedirectResponse:
 async def plotly(request: Request) -> Response:
     """The plotting library, from the installed package: no network is needed."""
     return await _guarded(_PLOTLY, "plotly.min.js", request)
-
-
-@router.post("/titles")
-async def titles(wanted: TitlesWanted, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
-    """The titles of many items at once: answers name the events of a history by id alone."""
-    catalog = parts.serving.require().catalog
-    rows = ((item_id, catalog.find(item_id)) for item_id in wanted.item_ids)
-    return JsonAnswer(
-        Titles({item_id: catalog.title(row) for item_id, row in rows if row is not None})
-    )
 
 
 @router.get("/{path:path}")

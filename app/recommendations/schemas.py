@@ -91,6 +91,8 @@ class AttendedEvent:
     __pydantic_config__: ClassVar[ConfigDict] = ANSWER
 
     item_id: str
+    title: str | None
+    """As the model's catalogue has it."""
     timestamp: Rfc3339
     age_seconds: float
     """Time from the event to the query time."""

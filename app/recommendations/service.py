@@ -19,6 +19,7 @@ from app.recommendations.schemas import (
 from app.wire import rfc_3339
 from model.bundle.answer import Answer, AttentionOverHistory, Constraints
 from model.bundle.bundle import Bundle
+from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_SECOND, now
 from model.history import Event, Query
 
@@ -136,13 +137,15 @@ def _account(
             )
             for rank, item in enumerate(answer.items, start=1)
         ),
-        attention=_attention(answer.attention, query_time, with_heads=asked.explain == "heads"),
+        attention=_attention(
+            answer.attention, bundle.catalog, query_time, with_heads=asked.explain == "heads"
+        ),
         warnings=warnings,
     )
 
 
 def _attention(
-    attention: AttentionOverHistory | None, query_time: int, *, with_heads: bool
+    attention: AttentionOverHistory | None, catalog: Catalog, query_time: int, *, with_heads: bool
 ) -> Attention | None:
     if attention is None:
         return None
@@ -153,6 +156,7 @@ def _attention(
         events=tuple(
             AttendedEvent(
                 item_id=event.item_id,
+                title=catalog.title(catalog.row(event.item_id)),
                 timestamp=rfc_3339(event.at),
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,

@@ -159,6 +159,7 @@ def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
     assert (attention["layer"], attention["aggregation"]) == ("last", "mean_heads")
     assert attention["normalised"] is True
     assert attended(answer) == ["i1", "i2", "i3"]
+    assert [event["title"] for event in attention["events"]] == ["Item 1", "Item 2", "Item 3"]
     assert [event["age_seconds"] for event in attention["events"]] == [36000.0, 28800.0, 25200.0]
     weights = [event["weight"] for event in attention["events"]]
     assert sum(weights) == pytest.approx(1, abs=1e-5)

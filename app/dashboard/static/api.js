@@ -20,12 +20,6 @@ export async function readHistory(userId, limit, signal) {
   return history.events.reverse();
 }
 
-/** The titles of items as the model's catalogue has them, in a map by item id. */
-export async function readTitles(itemIds, signal) {
-  const answer = await call("dashboard/titles", { body: { item_ids: itemIds }, signal });
-  return new Map(Object.entries(answer.titles));
-}
-
 /** The top-n of a user at an instant (epoch milliseconds), with the weights of every head. */
 export function recommend({ user, at, n, excludeSeen, withheld }, signal) {
   const body = {

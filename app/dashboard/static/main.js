@@ -1,7 +1,7 @@
 /** The page: one state, what it asks of the service, and what it shows of the answer. */
 
 import { showAccount } from "./account.js";
-import { Problem, readHistory, readTitles, recommend } from "./api.js";
+import { Problem, readHistory, recommend } from "./api.js";
 import { AttentionPlot } from "./attention_plot.js";
 import { byId, element } from "./dom.js";
 import { HistoryTable, percent } from "./history_table.js";
@@ -16,7 +16,7 @@ import { weightedHistory } from "./weighted_history.js";
 const LONGEST_HISTORY = 1000;
 
 let state = readState(location.hash);
-/** The shown user's events, their titles, and the instants the slider covers. */
+/** The shown user's events, the titles that answers have told, and the instants the slider covers. */
 let history = { events: [], titles: new Map(), span: spanOf([]) };
 /** The answer on display, and the instant it is for. */
 let answered = null;
@@ -78,8 +78,6 @@ async function openUser(user, update = {}) {
     queryTime.show(state.at);
     window.history[isMove ? "pushState" : "replaceState"](null, "", writeState(state));
     answers.want(state);
-    history.titles = await readTitles([...new Set(events.map((event) => event.itemId))], signal);
-    if (answered) showAnswer();
   } catch (error) {
     showProblem(error);
   }
@@ -87,7 +85,8 @@ async function openUser(user, update = {}) {
 
 function showAnswer() {
   const { answer, at } = answered;
-  for (const item of answer.items) history.titles.set(item.item_id, item.title);
+  const named = [...answer.items, ...(answer.attention?.events ?? [])];
+  for (const { item_id: itemId, title } of named) history.titles.set(itemId, title);
   offerHeads(answer.attention?.heads?.length ?? 0);
   const events = weightedHistory(history.events, answer, at, state.head);
   showAccount(answer, history.events.filter((event) => event.at <= at).length);
