@@ -41,7 +41,7 @@ class TimeEncoding(nn.Module, ABC):
         return basis(phasors(intervals, self.frequencies())) @ weight.T + offset
 
     def kernel(
-        self, times: Float64[Tensor, "*shape"], other: Float64[Tensor, "*shape"]
+        self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
         """K(t, t') = phi(t) . phi(t')."""
         return (self(times) * self(other)).sum(-1)

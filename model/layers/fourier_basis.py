@@ -27,7 +27,7 @@ class ReadOut(NamedTuple):
         offset: the part that does not depend on time.
     """
 
-    weight: Float[Tensor, "time_dim 2*frequencies"]
+    weight: Float[Tensor, "time_dim basis"]
     offset: Float[Tensor, " time_dim"]
 
 
@@ -47,15 +47,15 @@ def phasors(
 
 def basis(
     at: Complex64[Tensor, "*shape frequencies"],
-) -> Float[Tensor, "*shape 2*frequencies"]:
+) -> Float[Tensor, "*shape basis"]:
     """The basis as real numbers: cosine and sine of each frequency side by side."""
     return torch.view_as_real(at).flatten(-2)
 
 
 def rotate(
-    coefficients: Float[Tensor, "*shape 2*frequencies"],
+    coefficients: Float[Tensor, "*shape basis"],
     at: Complex64[Tensor, "*#shape frequencies"],
-) -> Float[Tensor, "*shape 2*frequencies"]:
+) -> Float[Tensor, "*shape basis"]:
     """Apply `R(T)` for the instants of `at`.
 
     `R(T)` is symmetric, so the same rotation turns a basis at event times into the basis at

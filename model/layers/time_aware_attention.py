@@ -43,7 +43,7 @@ class TimeProjection(nn.Module):
         """Project features."""
         return F.linear(features, self.weight)
 
-    def on_basis(self, read_out: ReadOut) -> Float[Tensor, "dim 2*frequencies"]:
+    def on_basis(self, read_out: ReadOut) -> Float[Tensor, "dim basis"]:
         """The same map, read off the Fourier basis instead of the features: `U C`."""
         return self.weight @ read_out.weight
 
