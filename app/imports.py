@@ -1,6 +1,5 @@
 """Whole files of events and items into the database, for a first fill or a move."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +10,19 @@ from sqlalchemy.orm import Session
 from app.db.engine import WRITES, open_engine
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
+from app.events.key import natural_key
 from app.items.repository import ItemRepository
+from app.rules import shown
 from model.clock import now
+from model.errors import EventSourceError
 
 CHUNK = 20_000
 """Rows per transaction."""
+
+_LONGEST = {"user_id": 256, "item_id": 256, "action": 64}
+"""Characters of what has a bound, as in the HTTP contract."""
+
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 
 OnChunk = Callable[[int], None]
 
@@ -25,9 +32,15 @@ def import_events(
 ) -> int:
     """Store the events of a table read by `training.sources.read_events`; answers how many are new.
 
-    An event's key is a hash of what makes it and of its number among its equals, so importing the
-    same table again adds nothing, and an event that really happened twice is kept twice.
+    An event's key is the one it would have had in a request without `event_id`, so importing what
+    was sent already adds nothing, and neither does importing a table again. Of events that equal
+    each other in every part of that key, all but the first get keys with a number: what the table
+    holds twice is kept twice.
+
+    Raises:
+        EventSourceError: naming the row and column of what the service does not store.
     """
+    _refuse_unstorable(events, *_LONGEST)
     repeated = events.with_columns(
         at=pl.col("timestamp").cast(pl.Int64),
         occurrence=pl.int_range(pl.len()).over("user_id", "item_id", "action", "timestamp"),
@@ -43,7 +56,9 @@ def import_events(
                 index_elements=["event_id"]
             )
             # The plain table: nobody needs the new keys back, which is what costs time.
-            result = session.connection().execute(statement, rows)
+            result = session.connection().execute(
+                statement, rows, execution_options={"preserve_rowcount": True}
+            )
             added += result.rowcount
         if on_chunk is not None:
             on_chunk(len(rows))
@@ -52,7 +67,12 @@ def import_events(
 
 
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:
-    """Create or replace the items of a table read by `training.sources.read_items`."""
+    """Create or replace the items of a table read by `training.sources.read_items`.
+
+    Raises:
+        EventSourceError: naming the row and column of what the service does not store.
+    """
+    _refuse_unstorable(items, "item_id")
     updated_at = now()
     engine = open_engine(database_url)
     for chunk in _chunks(items.select("item_id", "title", "categories")):
@@ -86,11 +106,23 @@ def count_events(database_url: str) -> int:
     return counted
 
 
+def _refuse_unstorable(table: pl.DataFrame, *columns: str) -> None:
+    for column in columns:
+        texts, longest = table[column], _LONGEST[column]
+        is_bad = (texts.str.len_chars() > longest) | texts.str.contains(_CONTROL)
+        if is_bad.any():
+            row = is_bad.arg_max()
+            raise EventSourceError(
+                f"row {(row or 0) + 1}, column {column!r}: the service stores at most {longest} "
+                f"characters, none of them a control character, but got {shown(texts[row or 0])}; "
+                "change it, or drop the row"
+            )
+
+
 def _event_row(row: tuple[Any, ...], received_at: int) -> dict[str, Any]:
     user_id, item_id, action, at, value, occurrence = row
-    natural = "\0".join((user_id, item_id, action, str(at), str(occurrence)))
     return {
-        "event_id": f"import:{hashlib.sha256(natural.encode()).hexdigest()}",
+        "event_id": natural_key(user_id, item_id, action, at, occurrence),
         "user_id": user_id,
         "item_id": item_id,
         "action": action,

@@ -1,10 +1,8 @@
 """Keeping events: each exactly once, and answered only when it is on disk."""
 
-import hashlib
 from typing import Any, final
 
-import orjson
-
+from app.events.key import natural_key
 from app.events.repository import EventRepository
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
 from app.parts import Parts
@@ -70,8 +68,7 @@ def event_key(event: IncomingEvent) -> str:
     """The idempotency key: the caller's own, else a hash of what makes the event itself."""
     if event.event_id is not None:
         return event.event_id
-    natural = orjson.dumps([event.user_id, event.item_id, event.action, event.timestamp])
-    return f"sha256:{hashlib.sha256(natural).hexdigest()}"
+    return natural_key(event.user_id, event.item_id, event.action, event.timestamp)
 
 
 def _refuse(event: IncomingEvent, received_at: int) -> Refusal | None:
