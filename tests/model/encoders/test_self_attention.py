@@ -82,6 +82,13 @@ class TestPositional(SelfAttentionContract):
         assert (encode(encoder, order).user - encode(encoder, other).user).abs().max() > 1e-3
 
 
+class TestPositionTableAlone(SelfAttentionContract):
+    """No features of time or order at all: the stack of SASRec."""
+
+    config = small(PositionalConfig(frequencies=0), repeats=True)
+    reads_time = False
+
+
 class TestWithoutPositionTable(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), position_table=False)
     reads_time = True
