@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import polars as pl
@@ -103,7 +102,7 @@ class Dataset:
         return np.concatenate(([0], np.cumsum(self.rows > 0))).astype(np.int64)
 
     @cached_property
-    def known(self) -> Self:
+    def known(self) -> "Dataset":
         """The same histories without the events whose item is unknown."""
         keep = self.rows > 0
         return replace(
@@ -114,7 +113,7 @@ class Dataset:
             action_rows=self.action_rows[keep],
         )
 
-    def limited_to(self, is_training: NDArray[np.bool_]) -> Self:
+    def limited_to(self, is_training: NDArray[np.bool_]) -> "Dataset":
         """The same events with a catalogue of the items met in training, and counts from there.
 
         Items met only later become unknown (row 0): no model can have learned them.
@@ -136,7 +135,7 @@ class Dataset:
         )
         return replace(self, catalog=catalog, rows=rows)
 
-    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> Self:
+    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
         """The same events under the rows of another catalogue and its actions."""
         known = {action: row for row, action in enumerate(actions, start=1)}
         action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
