@@ -1,25 +1,19 @@
 """The time-aware self-attention encoder: the system's own."""
 
-from typing import Literal, NamedTuple, cast, final
+from typing import Literal, cast, final
 
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Float64
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import Encoded, SequenceEncoder, States, TimeEncoding
-from model.layers.feed_forward import FeedForward
-from model.layers.fourier_basis import ReadOut, basis, phasors, rotate
+from model.layers.fourier_basis import basis, phasors, rotate
 from model.layers.repeat_pointer import RepeatPointer
-from model.layers.time_aware_attention import (
-    Asked,
-    Events,
-    KeyValues,
-    TimeAwareAttention,
-    TimeProjection,
-)
+from model.layers.time_aware_attention import KeyValues, TimeProjection
+from model.layers.time_aware_block import TimeAwareBlock, TimeView, at_positions
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.mercer import MercerConfig
 
@@ -50,61 +44,6 @@ class SelfAttentionConfig(Config):
             **self.model_dump(exclude={"kind", "time_encoding"}),
             time_encoding=self.time_encoding.build(),
         )
-
-
-class TimeView(NamedTuple):
-    """The trigonometry of a batch, worked out once and shared by all blocks."""
-
-    events: Events
-    asked: Asked
-    read_out: ReadOut
-
-    def at(self, positions: Int64[Tensor, " batch"]) -> "TimeView":
-        """The same events, asked about at one position of each history."""
-        return self._replace(asked=_at(self.asked, positions))
-
-
-@final
-class Block(nn.Module):
-    """Attention, then a position-wise transform, each normalised before and added after."""
-
-    def __init__(
-        self, *, dim: int, heads: int, feed_forward: int, dropout: float, time_dim: int
-    ) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(dim)
-        self.attention = TimeAwareAttention(dim=dim, heads=heads, time_dim=time_dim)
-        self.feed_forward_norm = nn.LayerNorm(dim)
-        self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)
-        self.dropout = nn.Dropout(dropout)
-
-    def remember(self, states: Tensor, view: TimeView) -> KeyValues:
-        """What later queries of this block will read of these positions."""
-        return self.attention.remember(self.attention_norm(states), view.events, view.read_out)
-
-    def read(
-        self,
-        states: Tensor,
-        memory: KeyValues,
-        view: TimeView,
-        *,
-        is_causal: bool = False,
-        visible: Tensor | None = None,
-        weights_wanted: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """The block's states at the positions of `states`, and its weights where wanted."""
-        attended = self.attention.read(
-            self.attention_norm(states),
-            memory,
-            view.asked,
-            view.read_out,
-            is_causal=is_causal,
-            visible=visible,
-            weights_wanted=weights_wanted,
-        )
-        states = states + self.dropout(attended.states)
-        transformed = self.feed_forward(self.feed_forward_norm(states))
-        return states + self.dropout(transformed), attended.weights
 
 
 @final
@@ -147,7 +86,7 @@ class SelfAttention(SequenceEncoder):
         self.withheld = nn.Parameter(torch.zeros(dim))
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
-            Block(
+            TimeAwareBlock(
                 dim=dim,
                 heads=heads,
                 feed_forward=feed_forward,
@@ -168,7 +107,7 @@ class SelfAttention(SequenceEncoder):
         content = self._content(batch, items)
         states = content + self._since_last(view, batch.query_given)
         for block in self._stack:
-            states = _read_all(block, states, view)
+            states = block.read_all(states, view)
         users: Tensor = self.norm(states)
         return States(users, self._point(users, content, view))
 
@@ -179,12 +118,12 @@ class SelfAttention(SequenceEncoder):
         states = content + self._since_last(view, batch.query_given)
         *earlier, final_block = self._stack
         for block in earlier:
-            states = _read_all(block, states, view)
+            states = block.read_all(states, view)
         memory = final_block.remember(states, view)
         last = batch.lengths - 1
         asked = view.at(last)
         state, weights = final_block.read(
-            _at(states, last), memory, asked, visible=_real(batch), weights_wanted=True
+            at_positions(states, last), memory, asked, visible=_real(batch), weights_wanted=True
         )
         return self._encoded(state, weights, content, asked)
 
@@ -264,8 +203,8 @@ class SelfAttention(SequenceEncoder):
         return self._phasors(query_times.unsqueeze(-1))
 
     @property
-    def _stack(self) -> list[Block]:
-        return [cast("Block", block) for block in self.blocks]
+    def _stack(self) -> list[TimeAwareBlock]:
+        return [cast("TimeAwareBlock", block) for block in self.blocks]
 
     def _phasors(self, times: Tensor) -> Tensor:
         return phasors(times, self.time_encoding.frequencies())
@@ -276,18 +215,6 @@ class SelfAttention(SequenceEncoder):
         keys = self.pointer.remember(content, view.events, view.read_out)
         pointed: Tensor = self.pointer(users, keys, view.asked, view.read_out)
         return pointed
-
-
-def _read_all(block: Block, states: Tensor, view: TimeView) -> Tensor:
-    """One block over every position, each seeing itself and what came before."""
-    memory = block.remember(states, view)
-    read, _ = block.read(states, memory, view, is_causal=True)
-    return read
-
-
-def _at(states: Tensor, positions: Tensor) -> Tensor:
-    """batch, len, dim -> batch, 1, dim: one position of each history."""
-    return states[torch.arange(len(states), device=states.device), positions].unsqueeze(1)
 
 
 def _real(batch: SequenceBatch) -> Tensor | None:

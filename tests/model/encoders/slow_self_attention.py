@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.encoders.self_attention import Block, SelfAttention
+from model.encoders.self_attention import SelfAttention
+from model.layers.time_aware_block import TimeAwareBlock
 from tests.model.time_encodings.by_definition import features_by_definition
 
 Weights = dict[str, Tensor]
@@ -28,7 +29,7 @@ def encode_slowly(encoder: SelfAttention, batch: SequenceBatch, items: Tensor, s
     """What the encoder must say at every position of one history of a batch."""
     weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
     length = int(batch.lengths[sample])
-    heads = cast("Block", encoder.blocks[0]).attention.heads
+    heads = cast("TimeAwareBlock", encoder.blocks[0]).attention.heads
     content = []
     for place in range(length):
         vector = items[sample, place].double()
