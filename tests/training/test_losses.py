@@ -152,6 +152,15 @@ def test_drawing_every_item_once_is_the_full_softmax() -> None:
     assert_same_gradients(loss, expected, users, vectors)
 
 
+def test_drawing_every_item_once_is_the_full_softmax_with_repeats_too() -> None:
+    users, vectors, added = drawn(USERS, WIDTH), drawn(ROWS, WIDTH), repeats()
+    judged = (users, vectors, TARGETS, USER_OF, WEIGHTS.double())
+    loss = sampled_softmax(*judged, torch.arange(1, ROWS), torch.zeros(ROWS - 1), repeats=added)
+    expected = full_softmax(*judged, repeats=added)
+    torch.testing.assert_close(loss, expected)
+    assert_same_gradients(loss, expected, users, vectors, added.log_mass)
+
+
 def test_the_sampled_normaliser_is_unbiased_whatever_the_proposal() -> None:
     rng = np.random.default_rng(0)
     probability = rng.dirichlet(np.ones(ROWS - 1))
