@@ -8,6 +8,7 @@ from typing import final
 import typer
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -35,7 +36,7 @@ def reporting_errors() -> Iterator[None]:
     try:
         yield
     except (KairosError, ValidationError, OSError) as error:
-        console.print(f"[bold red]error[/] {error}", highlight=False, soft_wrap=True)
+        console.print(f"[bold red]error[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(FAILURE) from error
 
 
@@ -119,6 +120,11 @@ def _bar(*texts: str) -> Progress:
     )
 
 
+def print_table(table: Table) -> None:
+    """A table on standard output, wide enough to be read by programs too."""
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 120).print(table)
+
+
 def print_report(report: Report) -> None:
     """The table of a run on standard output."""
     table = Table(title="test questions, whole catalogue ranked")
@@ -131,7 +137,7 @@ def print_report(report: Report) -> None:
         ahead = report.ahead.get(name)
         lead = "" if ahead is None else f"{ahead.mean:+.4f} ({ahead.low:+.4f}, {ahead.high:+.4f})"
         table.add_row(name, *(f"{row[column]:.4f}" for column in columns), lead)
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 120).print(table)
+    print_table(table)
     for name, row in report.after_a_gap.items():
         if name == "model" and row["questions"]:
             console.print(

@@ -17,6 +17,7 @@ def demo_command(
     ),
     events: Annotated[Path, typer.Option(help="The demo's events.")] = DEMO / "events.parquet",
     items: Annotated[Path, typer.Option(help="The demo's titles.")] = DEMO / "items.parquet",
+    recipe: Annotated[str, typer.Option(help="What to train: as in kairos train.")] = "demo",
     port: Annotated[int, typer.Option(help="Where to serve.")] = 8000,
     serve: Annotated[bool, typer.Option(help="Serve once everything is there.")] = True,
 ) -> None:
@@ -24,7 +25,8 @@ def demo_command(
 
     Each step is skipped where its result is there already.
     """
-    from cli.offline import newest_bundle, run_training  # noqa: PLC0415 - torch loads slowly
+    from cli.offline import run_training  # noqa: PLC0415 - torch loads slowly
+    from cli.published import newest_bundle  # noqa: PLC0415
     from model.bundle.store import BundleStore  # noqa: PLC0415
     from training.config import RunConfig  # noqa: PLC0415
 
@@ -33,13 +35,14 @@ def demo_command(
         store = BundleStore(directory / "bundles")
         _fill(database_url, events, items)
         if store.current() is None:
-            console.print("[bold]train[/] recipe demo on two threads", highlight=False)
+            threads = min(os.cpu_count() or 1, 2)
+            console.print(f"[bold]train[/] recipe {recipe}, threads {threads}", highlight=False)
             outcome = run_training(
-                RunConfig.read("demo"),
+                RunConfig.read(recipe),
                 str(events),
                 str(items),
                 directory / "run",
-                threads=min(os.cpu_count() or 1, 2),
+                threads=threads,
             )
             print_report(outcome.report)
             store.take_in(newest_bundle(directory / "run"))

@@ -3,7 +3,7 @@
 import typer
 
 from cli.demo import demo_command
-from cli.offline import evaluate_command, publish_command, recommend_command, train_command
+from cli.offline import evaluate_command, recommend_command, train_command
 from cli.online import (
     import_events_command,
     import_items_command,
@@ -11,6 +11,7 @@ from cli.online import (
     openapi_command,
     serve_command,
 )
+from cli.published import activate_command, models_command, publish_command
 
 app = typer.Typer(
     name="kairos",
@@ -24,6 +25,8 @@ app.command("import-items")(import_items_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("publish")(publish_command)
+app.command("models")(models_command)
+app.command("activate")(activate_command)
 app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
 app.command("migrate")(migrate_command)

@@ -1,4 +1,4 @@
-"""Commands that learn: train, evaluate, publish, recommend."""
+"""Commands that learn, and ask what was learned: train, evaluate, recommend."""
 
 from datetime import datetime
 from pathlib import Path
@@ -9,12 +9,12 @@ import torch
 import typer
 
 from cli.console import TrainingProgress, console, counting, print_report, reporting_errors
+from cli.published import Store, newest_bundle
 from model.bundle.answer import Constraints
 from model.bundle.bundle import Bundle
-from model.bundle.manifest import MANIFEST
 from model.bundle.store import BundleStore
 from model.clock import from_datetime, now
-from model.errors import BundleError, KairosError
+from model.errors import KairosError
 from model.history import Event, Query
 from training.config import RunConfig, shipped_recipes
 from training.dataset import Dataset
@@ -33,9 +33,17 @@ Recipe = Annotated[
     str, typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(shipped_recipes())}.")
 ]
 Threads = Annotated[int, typer.Option(help="Threads for tensor arithmetic.", min=1)]
-Store = Annotated[
-    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
-]
+
+_ANSWERS = pl.Schema(
+    {
+        "user_id": pl.String(),
+        "rank": pl.Int64(),
+        "item_id": pl.String(),
+        "title": pl.String(),
+        "score": pl.Float64(),
+        "reason": pl.String(),
+    }
+)
 
 
 def train_command(
@@ -56,7 +64,11 @@ def train_command(
             config, events, items, output, threads=threads, device=torch.device(device)
         )
         print_report(outcome.report)
-        console.print(f"best epoch {outcome.best_epoch}, {outcome.seconds:.0f} s")
+        console.print(
+            f"best epoch {outcome.best_epoch}, {outcome.seconds:.0f} s; the bundle is below, "
+            "publish it with kairos publish",
+            highlight=False,
+        )
         typer.echo(outcome.bundle)
 
 
@@ -80,14 +92,14 @@ def run_training(
 def evaluate_command(
     events: Events,
     recipe: Recipe,
-    bundle: Annotated[Path, typer.Option(help="A bundle's directory.")],
+    bundle: Annotated[Path, typer.Option(help="A bundle, or the output directory of train.")],
     threads: Threads = 2,
 ) -> None:
     """Measure a bundle on a recipe's test questions, beside the references."""
     with reporting_errors():
         torch.set_num_threads(threads)
         config = RunConfig.read(recipe)
-        opened = Bundle.open(bundle)
+        opened = Bundle.open(newest_bundle(bundle))
         if opened.manifest.provenance.get("refitted_after_measuring"):
             console.print(
                 "[yellow]this bundle was refitted on all events, the test's among them; "
@@ -104,33 +116,6 @@ def evaluate_command(
         print_report(report)
 
 
-def publish_command(
-    bundle: Annotated[Path, typer.Argument(help="A bundle, or the output directory of train.")],
-    store: Store = Path("var/bundles"),
-    activate: Annotated[bool, typer.Option(help="Make it the current version.")] = True,
-) -> None:
-    """Take a bundle into the store, where a running service picks it up."""
-    with reporting_errors():
-        typer.echo(BundleStore(store).take_in(newest_bundle(bundle), activate=activate))
-
-
-def newest_bundle(place: Path) -> Path:
-    """A bundle's own directory, or the newest bundle in the output directory of a run.
-
-    Raises:
-        BundleError: if there is none.
-    """
-    if (place / MANIFEST).is_file():
-        return place
-    bundles = sorted(path.parent for path in place.glob(f"*/{MANIFEST}"))
-    if not bundles:
-        raise BundleError(
-            f"publishing needs a bundle, but {place} neither is one nor holds one; "
-            "run kairos train first"
-        )
-    return bundles[-1]
-
-
 def recommend_command(
     events: Events,
     output: Annotated[Path, typer.Option(help="The Parquet file to write.")],
@@ -141,7 +126,11 @@ def recommend_command(
     ] = None,
     exclude_seen: Annotated[bool, typer.Option(help="Leave out what the user has met.")] = True,
 ) -> None:
-    """Recommend to every user of an event log at one instant, into a Parquet file."""
+    """Recommend to every user of an event log at one instant, into a Parquet file.
+
+    One row per item: user_id, rank (1 is best), item_id, title, score, reason ("model" or
+    "popular"), model_version, query_time.
+    """
     with reporting_errors():
         torch.set_num_threads(1)
         instant = now() if query_time is None else _instant(query_time)
@@ -158,14 +147,11 @@ def recommend_command(
                     for rank, item in enumerate(answer.items, start=1)
                 ]
                 count(1)
-        table = pl.DataFrame(
-            rows, schema=["user_id", "rank", "item_id", "title", "score", "reason"], orient="row"
-        )
-        table.with_columns(
+        pl.DataFrame(rows, schema=_ANSWERS, orient="row").with_columns(
             model_version=pl.lit(opened.version),
             query_time=pl.lit(instant).cast(pl.Datetime("us", "UTC")),
         ).write_parquet(output)
-        console.print(f"{len(dataset.user_ids)} users, {len(rows)} rows")
+        console.print(f"{len(dataset.user_ids)} users, {len(rows)} rows", highlight=False)
         typer.echo(output)
 
 

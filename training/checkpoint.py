@@ -59,14 +59,21 @@ def load_checkpoint(
     """Put a checkpoint's weights and moments in place; None where there is no checkpoint.
 
     Raises:
-        TrainingError: if the checkpoint belongs to another configuration or other events.
+        TrainingError: if the checkpoint is damaged, or belongs to another configuration or other
+            events.
     """
     file = directory / CHECKPOINT
     if not file.exists():
         return None
-    with safetensors.safe_open(file, framework="pt") as opened:
-        told: dict[str, Any] = json.loads(opened.metadata()["state"])
-        tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    try:
+        with safetensors.safe_open(file, framework="pt") as opened:
+            told: dict[str, Any] = json.loads(opened.metadata()["state"])
+            tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except safetensors.SafetensorError as error:
+        raise TrainingError(
+            f"a run resumes from a whole checkpoint, but {file} is damaged ({error}); "
+            "delete it to begin anew"
+        ) from error
     if told["fingerprint"] != fingerprint:
         raise TrainingError(
             f"a run resumes only with the recipe and events it began with, but {file} belongs to "

@@ -93,8 +93,24 @@ class RunConfig(Config):
                 f"a recipe must be a TOML file or one of {shipped_recipes()}, but got {recipe!s}; "
                 "check the path"
             ) from error
-        except (tomllib.TOMLDecodeError, ValidationError) as error:
-            raise TrainingError(f"recipe {path.name} does not read as a run: {error}") from error
+        except ValidationError as error:
+            raise TrainingError(
+                f"a recipe names known settings with values that fit, but {path.name} does not: "
+                f"{_told(error)}; correct it"
+            ) from error
+        except ValueError as error:
+            raise TrainingError(
+                f"a recipe must be TOML, but {path.name} is not: {error}; correct it"
+            ) from error
+
+
+def _told(error: ValidationError) -> str:
+    """Every broken rule on one line, each with its setting."""
+    return ", ".join(
+        f"{'.'.join(map(str, broken['loc']))}: {broken['msg'][:1].lower()}{broken['msg'][1:]} "
+        f"(got {broken['input']!r})"
+        for broken in error.errors()
+    )
 
 
 def shipped_recipes() -> list[str]:

@@ -6,7 +6,10 @@ from typing import Any
 import orjson
 from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
+
+from model.errors import KairosError
 
 WRITES = {"kairos_writes": True}
 """Execution options of a connection that is going to write."""
@@ -15,19 +18,31 @@ _BUSY_MILLISECONDS = 5000
 _POSTGRESQL_NAMES = frozenset({"postgresql", "postgres"})
 
 
+class DatabaseUrlError(KairosError, ValueError):
+    """A database is named that Kairos does not run on."""
+
+    code = "database_url"
+
+
 def parse_url(database_url: str) -> URL:
     """The URL with the driver Kairos uses, whatever spelling of PostgreSQL was given.
 
     Raises:
-        ValueError: if it names neither SQLite (in a file) nor PostgreSQL.
+        DatabaseUrlError: if it names neither SQLite (in a file) nor PostgreSQL.
     """
-    url = make_url(database_url)
+    try:
+        url = make_url(database_url)
+    except ArgumentError as error:
+        raise DatabaseUrlError(
+            "a database URL must read as one, but this one does not; "
+            "write sqlite:///path/to/file or postgresql://user@host/name"
+        ) from error
     backend = url.drivername.partition("+")[0]
     if backend in _POSTGRESQL_NAMES:
         return url.set(drivername="postgresql+psycopg")
     if backend == "sqlite" and url.database not in (None, "", ":memory:"):
         return url.set(drivername="sqlite")
-    raise ValueError(
+    raise DatabaseUrlError(
         "a database is SQLite in a file or PostgreSQL, but got "
         f"{url.render_as_string(hide_password=True)}; "
         "write sqlite:///path/to/file or postgresql://user@host/name"

@@ -13,7 +13,7 @@ SUITES: dict[str, tuple[str, list[str], list[str]]] = {
     "Stack Overflow badges (subset)": (
         "4,468 of the papers' 6,633 users, 22 badges; a fresh split of users, 80/10/10; every "
         "event of a test user but the first is asked for, given its time. Published, on the full "
-        "data: Mercer 46.83, positional 44.03 (Xu et al. 2019, Table 3); not comparable with this subset.",
+        "data: Mercer 46.83, positional 44.03 (Xu et al. 2019, Table 3); this is a subset.",
         ["badges_mercer", "badges_positional"],
         ["accuracy", "ndcg@10", "mrr"],
     ),
