@@ -1,0 +1,123 @@
+"""What learns: train, resume, evaluate."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.published import newest_bundle
+from model.bundle.bundle import WEIGHTS, Bundle
+from tests.cli.conftest import World, kairos
+from training.checkpoint import CHECKPOINT
+from training.config import RunConfig
+
+
+def test_a_run_leaves_a_report_and_a_bundle_that_opens(run: Path) -> None:
+    report = json.loads((run / "report.json").read_text())
+    bundle = Bundle.open(newest_bundle(run))
+    assert bundle.manifest.metrics["ndcg@10"] == report["rows"]["model"]["ndcg@10"]
+    assert bundle.catalog.title(1) == f"Title of {bundle.catalog.item_id(1)}"
+
+
+def test_the_seed_can_be_given(world: World, tmp_path: Path) -> None:
+    kairos(*world.training(tmp_path), "--seed", "7")
+    recipe = Bundle.open(newest_bundle(tmp_path)).manifest.provenance["recipe"]
+    assert RunConfig.model_validate(recipe).fit.seed == 7
+
+
+def test_a_run_killed_and_begun_again_ends_as_if_it_had_not_been(
+    world: World, run: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", "from cli.main import app; app()", *world.training(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("epoch 3/"):
+                process.send_signal(signal.SIGKILL)
+                break
+        said = process.stderr.read()
+    assert process.returncode == -signal.SIGKILL, said
+    assert not (tmp_path / "report.json").exists()
+    said = kairos(*world.training(tmp_path)).output
+    assert "epoch 3/" not in said
+    assert "epoch 30/" in said
+    weights = [(newest_bundle(output) / WEIGHTS).read_bytes() for output in (run, tmp_path)]
+    assert weights[0] == weights[1]
+    reports = [(output / "report.json").read_bytes() for output in (run, tmp_path)]
+    assert reports[0] == reports[1]
+
+
+def test_a_checkpoint_of_another_recipe_is_refused(world: World, run: Path) -> None:
+    refusal = kairos(*world.training(run), "--seed", "8", exit_code=1).output
+    assert "a run resumes only with the recipe and events it began with" in refusal
+    assert "choose another output directory" in refusal
+
+
+def test_a_damaged_checkpoint_is_refused(world: World, tmp_path: Path) -> None:
+    (tmp_path / CHECKPOINT).write_bytes(b"half")
+    refusal = kairos(*world.training(tmp_path), exit_code=1).output
+    assert "delete it to begin anew" in refusal
+
+
+def test_evaluating_the_bundle_prints_what_the_report_says(world: World, run: Path) -> None:
+    printed = kairos(
+        *("evaluate", "--events", world.events, "--recipe", world.recipe),
+        *("--bundle", run, "--threads", "1"),
+    ).output
+    for name, row in json.loads((run / "report.json").read_text())["rows"].items():
+        (line,) = [line for line in printed.splitlines() if line.split()[1:2] == [name]]
+        expected = [f"{row[column]:.4f}" for column in ("hit_rate@10", "ndcg@10", "recall@10")]
+        assert [cell.strip() for cell in line.strip("│").split("│")][1:4] == expected
+
+
+def test_an_unknown_recipe_names_those_that_ship(world: World, tmp_path: Path) -> None:
+    refusal = kairos(
+        "train", "--events", world.events, "--recipe", "dmeo", "--output", tmp_path, exit_code=1
+    ).output
+    assert "'demo'" in refusal
+    assert "dmeo" in refusal
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("[fit]\nepohcs = 3", "fit.epohcs: extra inputs are not permitted (got 3)"),
+        ("[fit]\nepochs = 0", "fit.epochs: input should be greater than 0 (got 0)"),
+        ("[fit", "must be TOML"),
+    ],
+)
+def test_a_recipe_that_does_not_fit_is_told_on_one_line(
+    world: World, tmp_path: Path, line: str, told: str
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(line)
+    refusal = kairos(
+        "train", "--events", world.events, "--recipe", recipe, "--output", tmp_path, exit_code=1
+    ).output
+    assert told in refusal
+    assert len(refusal.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("u,i,2026-01-31T12:00:00\n", "line 2, column 'timestamp': an instant needs an offset"),
+        ("u,i,1769860800\nu,,1769860800\n", "line 3, column 'item_id': an id must not be empty"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "import-events"])
+def test_events_that_cannot_be_read_are_named_on_one_line(
+    world: World, tmp_path: Path, rows: str, told: str, command: str
+) -> None:
+    file = tmp_path / "broken.csv"
+    file.write_text("user_id,item_id,timestamp\n" + rows)
+    arguments: list[str | Path] = {
+        "train": ["--events", file, "--recipe", world.recipe, "--output", tmp_path],
+        "import-events": [file, "--database", f"sqlite:///{tmp_path / 'kairos.db'}"],
+    }[command]
+    refusal = kairos(command, *arguments, exit_code=1).output
+    (line,) = refusal.splitlines()
+    assert f"{file}, {told}" in line
