@@ -30,7 +30,8 @@ class ScoredItem:
     """One recommended item.
 
     Attributes:
-        score: larger is better; comparable within one answer and one reason only.
+        score: larger is better; comparable within one answer and one reason only. Of a popular
+            item, its events in the last seven days of the training data.
         reason: "model", or "popular" where popularity filled in.
     """
 

@@ -235,7 +235,8 @@ class Bundle:
             if len(items) == n:
                 break
             if row not in taken:
-                items.append(self._scored(row, float(self.catalog.popularity[row - 1]), "popular"))
+                score = float(self.catalog.recent_popularity[row - 1])
+                items.append(self._scored(row, score, "popular"))
         return items
 
     def _excluded(self, query: Query, constraints: Constraints) -> set[int]:
