@@ -1,0 +1,83 @@
+"""The tables of the manuals, written from the code they describe."""
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from app.errors import ServiceError
+from app.metrics import Metrics
+from app.settings import Settings
+from tests.architecture.repository import document
+
+
+def settings() -> str:
+    """Every setting: its variable, type, default and meaning."""
+    schema = Settings.model_json_schema()["properties"]
+    rows = (
+        (
+            f"`{Settings.model_config['env_prefix']}{name.upper()}`",
+            _type(schema[name]),
+            f"`{str(field.default).lower() if field.annotation is bool else field.default}`",
+            " ".join((field.description or "").split()),
+        )
+        for name, field in Settings.model_fields.items()
+    )
+    return _table(("variable", "type", "default", "what it does"), rows)
+
+
+def metrics() -> str:
+    """Every metric: its name, labels and meaning."""
+    rows = (
+        (
+            f"`{metric._name}{'_total' if metric._type == 'counter' else ''}`",
+            metric._type,
+            ", ".join(f"`{label}`" for label in metric._labelnames),
+            metric._documentation,
+        )
+        for metric in vars(Metrics()).values()
+        if isinstance(metric, MetricWrapperBase)
+    )
+    return _table(("metric", "type", "labels", "meaning"), rows)
+
+
+def problems() -> str:
+    """Every code that a problem document may carry."""
+    known = {
+        (error.status, error.code, error.title, str(error.retry_after or ""))
+        for error in _all_of(ServiceError)
+    }
+    elsewhere = re.findall(
+        r'status=(\d+),\s+code="(\w+)",\s+title="([^"]+)"', document("app/problems.py")
+    )
+    known |= {(int(status), code, title, "") for status, code, title in elsewhere}
+    refused = HTTPStatus.METHOD_NOT_ALLOWED
+    known.add((refused, refused.name.lower(), refused.phrase.lower(), ""))
+    rows = (
+        (str(int(status)), f"`{code}`", title, retry_after)
+        for status, code, title, retry_after in sorted(known)
+    )
+    return _table(("status", "code", "title", "Retry-After"), rows)
+
+
+def _type(schema: dict[str, object]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{choice}`" for choice in schema["enum"])  # type: ignore[attr-defined]
+    kind = str(schema.get("format", schema["type"]))
+    if "exclusiveMinimum" in schema:
+        return f"{kind} > {schema['exclusiveMinimum']}"
+    if "maximum" in schema:
+        return f"{kind}, {schema['minimum']} to {schema['maximum']}"
+    return f"{kind} ≥ {schema['minimum']}" if "minimum" in schema else kind
+
+
+def _all_of(parent: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from _all_of(child)
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
