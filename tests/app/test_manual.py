@@ -1,0 +1,48 @@
+"""docs/api.md, tried out: every request it shows, in the order it shows them."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from model.bundle.store import BundleStore
+from tests.app.client import Client
+
+MANUAL = Path(__file__).parents[2] / "docs" / "api.md"
+EXAMPLES = re.findall(
+    r"```sh\n(curl .*?)```(?:\n\n```json\n(.*?)```)?", MANUAL.read_text("utf-8"), re.S
+)
+
+
+def test_every_request_of_the_manual_is_answered_as_it_says(client: Client) -> None:
+    store: BundleStore = client.app.state.parts.store
+    assert len(EXAMPLES) >= 12
+    for command, shown in EXAMPLES:
+        method, path, body = as_request(command)
+        path = re.sub(r"(?<=/models/).+", str(store.current()), path)
+        response = client.request(method, path, json=body)
+        assert response.status_code == 200, f"{command}: {response.text}"
+        if shown:
+            same_fields(json.loads(shown), response.json(), path)
+
+
+def as_request(command: str) -> tuple[str, str, object]:
+    words = shlex.split(command)
+    (url,) = (word for word in words if word.startswith("$KAIROS"))
+    body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+    method = words[words.index("-X") + 1] if "-X" in words else "GET" if body is None else "POST"
+    return method, url.removeprefix("$KAIROS"), body
+
+
+def same_fields(shown: Any, real: Any, place: str) -> None:
+    """Objects have the fields shown, no fewer and no more; lists and the manifest are shortened."""
+    if place.endswith(".manifest"):
+        assert shown.keys() <= real.keys()
+    elif isinstance(shown, dict) and isinstance(real, dict):
+        assert shown.keys() == real.keys(), place
+        for name, value in shown.items():
+            same_fields(value, real[name], f"{place}.{name}")
+    elif isinstance(shown, list) and isinstance(real, list):
+        for one, other in zip(shown, real, strict=False):
+            same_fields(one, other, place)
