@@ -61,7 +61,7 @@ def train_command(
         if seed is not None:
             config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
         outcome = run_training(
-            config, events, items, output, threads=threads, device=torch.device(device)
+            config, events, items, output, threads=threads, device=_device(device)
         )
         print_report(outcome.report)
         console.print(
@@ -133,6 +133,7 @@ def recommend_command(
     """
     with reporting_errors():
         torch.set_num_threads(1)
+        output.parent.mkdir(parents=True, exist_ok=True)  # now, not after hours of work
         instant = now() if query_time is None else _instant(query_time)
         opened = BundleStore(store).open()
         dataset = Dataset.of(read_events(events))
@@ -153,6 +154,18 @@ def recommend_command(
         ).write_parquet(output)
         console.print(f"{len(dataset.user_ids)} users, {len(rows)} rows", highlight=False)
         typer.echo(output)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise KairosError(
+            f"a device is one that torch can reach here, but {name!r} is not; use cpu, or cuda "
+            "where a GPU and a torch built for it are there"
+        ) from error
+    return device
 
 
 def _history(dataset: Dataset, user: int) -> list[Event]:

@@ -50,6 +50,13 @@ def test_a_database_kairos_does_not_run_on_is_refused(world: World, url: str) ->
     assert "sqlite:///path/to/file or postgresql://" in refusal
 
 
+def test_a_setting_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAIROS_PORT", "http")
+    refusal = kairos("serve", exit_code=1).output
+    assert "KAIROS_PORT: input should be a valid integer" in refusal
+    assert len(refusal.splitlines()) == 1
+
+
 def test_the_description_is_the_snapshot() -> None:
     printed = kairos("openapi").stdout
     assert json.loads(printed) == json.loads(Path("docs/openapi.json").read_text())

@@ -62,6 +62,12 @@ def test_a_damaged_checkpoint_is_refused(world: World, tmp_path: Path) -> None:
     assert "delete it to begin anew" in refusal
 
 
+@pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
+def test_a_device_that_is_not_there_is_refused(world: World, tmp_path: Path, device: str) -> None:
+    refusal = kairos(*world.training(tmp_path), "--device", device, exit_code=1).output
+    assert f"{device!r} is not" in refusal
+
+
 def test_evaluating_the_bundle_prints_what_the_report_says(world: World, run: Path) -> None:
     printed = kairos(
         *("evaluate", "--events", world.events, "--recipe", world.recipe),
