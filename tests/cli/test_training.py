@@ -1,5 +1,6 @@
 """What learns: train, resume, evaluate."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from cli.published import newest_bundle
 from model.bundle.bundle import WEIGHTS, Bundle
+from model.errors import BundleError
 from tests.cli.conftest import World, kairos
 from training.checkpoint import CHECKPOINT
 from training.config import RunConfig
@@ -31,23 +33,49 @@ def test_the_seed_can_be_given(world: World, tmp_path: Path) -> None:
 def test_a_run_killed_and_begun_again_ends_as_if_it_had_not_been(
     world: World, run: Path, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", "from cli.main import app; app()", *world.training(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("epoch 3/"):
-                process.send_signal(signal.SIGKILL)
-                break
-        said = process.stderr.read()
-    assert process.returncode == -signal.SIGKILL, said
+    kill_after(["epoch 3/"], world.training(tmp_path))
     assert not (tmp_path / "report.json").exists()
     said = kairos(*world.training(tmp_path)).output
     assert "epoch 3/" not in said
     assert "epoch 30/" in said
-    weights = [(newest_bundle(output) / WEIGHTS).read_bytes() for output in (run, tmp_path)]
-    assert weights[0] == weights[1]
-    reports = [(output / "report.json").read_bytes() for output in (run, tmp_path)]
-    assert reports[0] == reports[1]
+    assert outcome(tmp_path) == outcome(run)
+
+
+def test_a_run_killed_while_it_refits_ends_as_if_it_had_not_been(
+    world: World, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "refit.toml"
+    recipe.write_text(world.recipe.read_text() + "refit = true\n")
+    refitting = dataclasses.replace(world, recipe=recipe)
+    unbroken, killed = tmp_path / "unbroken", tmp_path / "killed"
+    kairos(*refitting.training(unbroken))
+    kill_after(["epoch 30/", "epoch 1/"], refitting.training(killed))
+    with pytest.raises(BundleError):
+        newest_bundle(killed)
+    kairos(*refitting.training(killed))
+    assert outcome(killed) == outcome(unbroken)
+
+
+def kill_after(lines: list[str], arguments: list[str]) -> None:
+    """Run a command as a process of its own, and kill it once it has said all this, in order."""
+    command = [sys.executable, "-c", "from cli.main import app; app()", *arguments]
+    awaited = iter(lines)
+    wanted = next(awaited, None)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if wanted is not None and line.startswith(wanted):
+                wanted = next(awaited, None)
+            if wanted is None:
+                process.send_signal(signal.SIGKILL)
+                break
+        said = process.stderr.read()
+    assert process.returncode == -signal.SIGKILL, said
+
+
+def outcome(output: Path) -> tuple[bytes, bytes]:
+    """The weights and the report that a run ended with."""
+    return (newest_bundle(output) / WEIGHTS).read_bytes(), (output / "report.json").read_bytes()
 
 
 def test_a_checkpoint_of_another_recipe_is_refused(world: World, run: Path) -> None:
