@@ -50,6 +50,11 @@ class Recommender(nn.Module):
         with torch.no_grad():
             self.items.weight[PADDING_ROW].zero_()
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and so where batches must be."""
+        return self.items.weight.device
+
     def item_vectors(self) -> Float[Tensor, "rows width"]:
         """One vector per catalogue row, padding included, as an index holds them."""
         if self.item_bias is None:

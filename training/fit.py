@@ -75,7 +75,6 @@ def fit(
     optimizer = optimizer or make_optimizer(recommender, config)
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
-    device = recommender.items.weight.device
     last_epoch = min(stop_after or config.epochs, config.epochs)
     while state.epoch < last_epoch and not _out_of_patience(state, config):
         began = time.monotonic()
@@ -87,7 +86,7 @@ def fit(
         for done, chosen in enumerate(plan, start=1):
             supervised = windows.supervise(chosen)
             _set_rate(optimizer, config, state.step, total_steps)
-            loss = batch_loss(recommender, supervised, config, rng, device)
+            loss = batch_loss(recommender, supervised, config, rng)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             for group in optimizer.param_groups:
@@ -172,9 +171,9 @@ def batch_loss(
     supervised: Supervised,
     config: FitConfig,
     rng: np.random.Generator,
-    device: torch.device,
 ) -> Tensor:
     """The loss of one batch, some of its query times withheld."""
+    device = recommender.device
     supervised = supervised.to(device)
     batch = supervised.batch
     if config.query_time_dropout:

@@ -104,16 +104,16 @@ def _by_length(
 def _score_last(
     recommender: Recommender, known: Dataset, windows: Windows, withheld: bool
 ) -> Tensor:
-    batch = gather(known, windows)
+    batch = gather(known, windows).to(recommender.device)
     if withheld:
-        places = torch.arange(batch.rows.shape[1])
+        places = torch.arange(batch.rows.shape[1], device=recommender.device)
         batch = batch.withhold(places == batch.lengths[:, None] - 1)
     encoded = recommender(batch)
     scores: Tensor = encoded.user @ recommender.item_vectors().T
-    if encoded.repeats is None:
-        return scores
-    mass = encoded.repeats.masked_fill(batch.rows == 0, float("-inf"))
-    return with_repeats(scores, mass, batch.rows)
+    if encoded.repeats is not None:
+        mass = encoded.repeats.masked_fill(batch.rows == 0, float("-inf"))
+        scores = with_repeats(scores, mass, batch.rows)
+    return scores.cpu()
 
 
 def _score_shared(
@@ -131,16 +131,17 @@ def _score_shared(
     latest = np.append(firsts[1:], len(chosen)) - 1
     of_users = windows.select(chosen[latest])
     for group in _by_length(of_users, np.arange(len(of_users)), 1):
-        batch = gather(known, of_users.select(group))
+        batch = gather(known, of_users.select(group)).to(recommender.device)
         states = recommender.states(batch)
         vectors = recommender.user_vectors(states.users)
         for sample, user in enumerate(group):
             asked = chosen[firsts[user] : latest[user] + 1]
-            places = torch.from_numpy(windows.ends[asked] - windows.starts[asked] - 1)
+            last = windows.ends[asked] - windows.starts[asked] - 1
+            places = torch.from_numpy(last).to(recommender.device)
             scores = vectors[sample, places] @ recommender.item_vectors().T
             if states.repeats is not None:
                 rows = batch.rows[sample].expand(len(asked), -1)
-                later = torch.arange(rows.shape[1]) > places[:, None]
+                later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]
                 mass = states.repeats[sample, places].masked_fill(later, float("-inf"))
                 scores = with_repeats(scores, mass, rows)
-            yield ScoreBlock(asked, scores)
+            yield ScoreBlock(asked, scores.cpu())

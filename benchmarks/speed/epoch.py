@@ -116,7 +116,7 @@ def _epoch(
     chosen = plan[:: max(round(1 / share), 1)]
     began = time.perf_counter()
     for batch in chosen:
-        loss = batch_loss(recommender, windows.supervise(batch), config, rng, torch.device("cpu"))
+        loss = batch_loss(recommender, windows.supervise(batch), config, rng)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

@@ -13,7 +13,6 @@ from training.dataset import Dataset
 from training.fit import FitState, batch_loss, fit, make_optimizer
 
 FIT = FitConfig(epochs=4, tokens=300, learning_rate=3e-3, warmup_steps=3, seed=5)
-CPU = torch.device("cpu")
 
 
 def dataset() -> Dataset:
@@ -207,7 +206,7 @@ def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
     told = FIT.model_copy(update={"query_time_dropout": 0.0})
     sampled = told.model_copy(update={"sample_above": 1, "negatives": 40_000})
     full, near = (
-        batch_loss(recommender, supervised, config, np.random.default_rng(1), CPU).item()
+        batch_loss(recommender, supervised, config, np.random.default_rng(1)).item()
         for config in (told, sampled)
     )
     assert near == pytest.approx(full, abs=0.01)
@@ -221,7 +220,7 @@ def test_withholding_every_query_time_leaves_nothing_to_read_from_it() -> None:
     later = supervised.batch._replace(query_times=supervised.batch.query_times + 3.5)
     config = FIT.model_copy(update={"query_time_dropout": 0.999_999_999})
     losses = [
-        batch_loss(recommender, one, config, np.random.default_rng(1), CPU).item()
+        batch_loss(recommender, one, config, np.random.default_rng(1)).item()
         for one in (supervised, supervised._replace(batch=later))
     ]
     assert losses[0] == losses[1]
@@ -232,7 +231,7 @@ def test_repeats_are_learned_from_no_event_later_than_the_position() -> None:
     recommender = fresh(data, repeats=True).eval()
     supervised = windows(data).supervise(np.arange(10))
     told = FIT.model_copy(update={"query_time_dropout": 0.0})
-    loss = batch_loss(recommender, supervised, told, np.random.default_rng(1), CPU)
+    loss = batch_loss(recommender, supervised, told, np.random.default_rng(1))
     states = recommender.states(supervised.batch)
     assert states.repeats is not None
     scores = recommender.user_vectors(states.users) @ recommender.item_vectors().T
