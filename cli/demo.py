@@ -15,15 +15,19 @@ def demo_command(
     directory: Annotated[Path, typer.Option(help="Where database, run and bundles go.")] = Path(
         "var"
     ),
-    events: Annotated[Path, typer.Option(help="The demo's events.")] = DEMO / "events.parquet",
-    items: Annotated[Path, typer.Option(help="The demo's titles.")] = DEMO / "items.parquet",
+    events: Annotated[
+        Path, typer.Option(help="The events to load.", show_default="demo/events.parquet")
+    ] = DEMO / "events.parquet",
+    items: Annotated[
+        Path, typer.Option(help="Their items' titles.", show_default="demo/items.parquet")
+    ] = DEMO / "items.parquet",
     recipe: Annotated[str, typer.Option(help="What to train: as in kairos train.")] = "demo",
     port: Annotated[int, typer.Option(help="Where to serve.")] = 8000,
     serve: Annotated[bool, typer.Option(help="Serve once everything is there.")] = True,
 ) -> None:
     """Load the demo events, train, publish, and serve with the dashboard.
 
-    Each step is skipped where its result is there already.
+    A step is skipped where its result is there already; an interrupted training goes on.
     """
     from cli.offline import run_training  # noqa: PLC0415 - torch loads slowly
     from cli.published import newest_bundle  # noqa: PLC0415

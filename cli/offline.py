@@ -24,7 +24,10 @@ from training.sources import read_events, read_items
 
 Events = Annotated[
     str,
-    typer.Option(help="Events: a Parquet, CSV, TSV or JSONL file, or the service's database URL."),
+    typer.Option(
+        help="Events: a Parquet, CSV, TSV or JSONL file, a directory or glob of them, or the "
+        "service's database URL."
+    ),
 ]
 Items = Annotated[
     str | None, typer.Option(help="Titles and categories: a file or the database URL.")
@@ -53,7 +56,7 @@ def train_command(
     items: Items = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the recipe's seed.")] = None,
     threads: Threads = 2,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Fit a recipe on events, measure it, and write a bundle. Run again to resume."""
     with reporting_errors():

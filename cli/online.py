@@ -7,7 +7,10 @@ import typer
 
 from cli.console import counting, reporting_errors
 
-File = Annotated[str, typer.Argument(help="A Parquet, CSV, TSV or JSONL file.")]
+File = Annotated[
+    str,
+    typer.Argument(help="A Parquet, CSV, TSV or JSONL file, or a directory or glob of them."),
+]
 Database = Annotated[
     str | None, typer.Option(help="Database URL; by default the setting KAIROS_DATABASE_URL.")
 ]
@@ -17,7 +20,7 @@ def serve_command(
     host: Annotated[str | None, typer.Option(help="Instead of KAIROS_HOST.")] = None,
     port: Annotated[int | None, typer.Option(help="Instead of KAIROS_PORT.")] = None,
 ) -> None:
-    """Run the service; everything else is set by KAIROS_* variables."""
+    """Run the service. Its settings are KAIROS_* variables; docs/operations.md lists them."""
     from app import server  # noqa: PLC0415 - before torch, so that threads can still be bounded
     from app.settings import Settings  # noqa: PLC0415
 

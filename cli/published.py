@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from cli.console import print_table, reporting_errors
+from cli.console import console, print_table, reporting_errors
 from model.bundle.manifest import MANIFEST
 from model.bundle.store import BundleStore
 from model.clock import to_datetime
@@ -31,6 +32,13 @@ def models_command(store: Store = Path("var/bundles")) -> None:
     """List the published versions, newest first."""
     with reporting_errors():
         published = BundleStore(store)
+        if not published.versions():
+            console.print(
+                f"nothing is published in {escape(str(store))} yet; kairos publish does",
+                highlight=False,
+                soft_wrap=True,
+            )
+            return
         current = published.current()
         table = Table()
         for column in ("version", "current", "items", "ndcg@10", "trained until"):

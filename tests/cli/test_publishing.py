@@ -35,6 +35,10 @@ def test_a_version_can_be_published_first_and_activated_later(run: Path, tmp_pat
     assert "yes" in listed
 
 
+def test_an_empty_store_says_what_fills_it(tmp_path: Path) -> None:
+    assert "kairos publish" in kairos("models", "--store", tmp_path).output
+
+
 def test_a_version_nobody_published_is_refused(store: Path) -> None:
     refusal = kairos("activate", "missing", "--store", store, exit_code=1).output
     assert "'missing'" in refusal
