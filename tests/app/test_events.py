@@ -164,12 +164,17 @@ def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
     )
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     first, second = ({**EVENT, "event_id": event_id} for event_id in ("a", "b"))
+    with psycopg.connect(postgresql_url, autocommit=True) as owner:
+        # Time enough for this test to step in, however busy the machine.
+        owner.execute(f"ALTER DATABASE {owner.info.dbname} SET deadlock_timeout = '3s'")
     with (
         running(settings.model_copy(update={"database_url": postgresql_url})) as client,
         psycopg.connect(postgresql_url) as other,
         psycopg.connect(postgresql_url, autocommit=True) as observer,
         ThreadPoolExecutor(1) as thread,
     ):
+        # Whoever first waits that long is the one that is broken: it has to be ours.
+        other.execute("SET deadlock_timeout = '1min'")
         other.execute(insert, ["b"])
         ours = thread.submit(ingest, client, first, second)
         eventually(lambda: observer.execute(waits).fetchone() == (1,))
