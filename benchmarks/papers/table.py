@@ -48,9 +48,9 @@ def main() -> None:
     print(
         "Made by `python benchmarks/papers/table.py` from the records in `results/`, each of which "
         "holds its command, machine,\nconfiguration, data digest, every seed's figures and its "
-        "duration. Means over seeds, ± one standard deviation. The\ntie rule is pessimistic "
-        "(`training/metrics.py`); references know everything before the test, the models only the "
-        "training part."
+        "duration. Means over seeds, ± one standard deviation.\nThe tie rule is pessimistic "
+        "(`training/metrics.py`). References are fitted on everything before the test, the models\n"
+        "on the training part only."
     )
     for title, (told, recipes, metrics) in SUITES.items():
         records = [
@@ -68,7 +68,7 @@ def _print_suite(title: str, told: str, records: list[dict[str, Any]], metrics: 
     print(f"|---|{'---|' * len(metrics)}---|---|")
     for record in records:
         seconds = [run["seconds"] for run in record["runs"]]
-        span = f"{min(seconds):.0f}-{max(seconds):.0f}"
+        span = f"{min(seconds):.0f}" + (f"-{max(seconds):.0f}" if len(seconds) > 1 else "")
         for name in ("model", "model_withheld"):
             _print_row(record, name, metrics, f"{len(seconds)} | {span}")
     for name in LABELS:
@@ -76,7 +76,7 @@ def _print_suite(title: str, told: str, records: list[dict[str, Any]], metrics: 
             _print_row(records[0], name, metrics, " | ")
     machine = records[0]["machine"]
     print(
-        f"\n{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores, "
+        f"\n{machine['processor']}, {machine['threads']} thread(s) of {machine['cores']} cores, "
         f"torch {machine['torch']}. Commands:\n"
     )
     for record in records:

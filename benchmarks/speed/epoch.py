@@ -66,10 +66,14 @@ def main() -> None:
             if turn:  # the first is a warm-up
                 seconds[name].append(took)
     medians = {name: statistics.median(took) for name, took in seconds.items()}
+    data = "/".join(arguments.events.parts[-2:])
     record = {
-        "command": "python benchmarks/speed/epoch.py",
+        "command": (
+            f"python benchmarks/speed/epoch.py --events .../{data} --threads {arguments.threads} "
+            f"--turns {arguments.turns} --share {arguments.share}"
+        ),
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": "/".join(arguments.events.parts[-2:]),
+        "data": data,
         "targets": windows.targets,
         "items": len(split.dataset.catalog),
         "dim": DIM,
