@@ -32,7 +32,8 @@ def main() -> None:
     config = RunConfig.read(arguments.recipe)
     runs: list[dict[str, object]] = []
     for seed in arguments.seeds:
-        fit = config.fit.model_copy(update={"seed": seed})
+        # What is measured is measured before any refit, which a record has no use for.
+        fit = config.fit.model_copy(update={"seed": seed, "refit": False})
         with tempfile.TemporaryDirectory() as output:
             outcome = run_training(
                 config.model_copy(update={"fit": fit}),
