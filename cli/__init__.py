@@ -2,7 +2,7 @@
 
 The numeric libraries read these variables when they are first imported. A thread per core in each
 of them would fight over every core; training raises torch's own number again. Threads that wait
-must sleep: spinning, OpenMP's habit, made an epoch ten times slower beside one busy process.
+must sleep: spinning, OpenMP's habit, made a step six times slower beside one busy process.
 """
 
 import os
