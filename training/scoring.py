@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.batch import SequenceBatch
 from model.recommender import Recommender, with_repeats
 from training.batches import Windows, gather
 from training.dataset import Dataset
@@ -58,8 +59,13 @@ def score(
     if not withheld:
         shared = _can_share(dataset, questions, windows, starts)
     for chosen in _by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
-        yield ScoreBlock(chosen, _score_last(recommender, known, windows.select(chosen), withheld))
-    yield from _score_shared(recommender, known, windows, questions.users, np.flatnonzero(shared))
+        yield ScoreBlock(
+            chosen,
+            _score_last(recommender, vectors, gather(known, windows.select(chosen)), withheld),
+        )
+    yield from _score_shared(
+        recommender, vectors, known, windows, questions.users, np.flatnonzero(shared)
+    )
 
 
 def _unknown(dataset: Dataset, chosen: NDArray[np.int64]) -> Iterator[ScoreBlock]:
@@ -102,14 +108,14 @@ def _by_length(
 
 
 def _score_last(
-    recommender: Recommender, known: Dataset, windows: Windows, withheld: bool
+    recommender: Recommender, vectors: Tensor, batch: SequenceBatch, withheld: bool
 ) -> Tensor:
-    batch = gather(known, windows).to(recommender.device)
+    batch = batch.to(recommender.device)
     if withheld:
         places = torch.arange(batch.rows.shape[1], device=recommender.device)
         batch = batch.withhold(places == batch.lengths[:, None] - 1)
     encoded = recommender(batch)
-    scores: Tensor = encoded.user @ recommender.item_vectors().T
+    scores: Tensor = encoded.user @ vectors.T
     if encoded.repeats is not None:
         mass = encoded.repeats.masked_fill(batch.rows == 0, float("-inf"))
         scores = with_repeats(scores, mass, batch.rows)
@@ -118,6 +124,7 @@ def _score_last(
 
 def _score_shared(
     recommender: Recommender,
+    vectors: Tensor,
     known: Dataset,
     windows: Windows,
     users: NDArray[np.int64],
@@ -133,12 +140,12 @@ def _score_shared(
     for group in _by_length(of_users, np.arange(len(of_users)), 1):
         batch = gather(known, of_users.select(group)).to(recommender.device)
         states = recommender.states(batch)
-        vectors = recommender.user_vectors(states.users)
+        of_positions = recommender.user_vectors(states.users)
         for sample, user in enumerate(group):
             asked = chosen[firsts[user] : latest[user] + 1]
             last = windows.ends[asked] - windows.starts[asked] - 1
             places = torch.from_numpy(last).to(recommender.device)
-            scores = vectors[sample, places] @ recommender.item_vectors().T
+            scores = of_positions[sample, places] @ vectors.T
             if states.repeats is not None:
                 rows = batch.rows[sample].expand(len(asked), -1)
                 later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]

@@ -5,13 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.batch import collate, look_up
+from model.batch import SequenceBatch, collate, look_up
 from model.history import Event, Query
 from model.recommender import Recommender, with_repeats
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT, event_log
 from training import scoring
-from training.batches import Windows
 from training.dataset import Dataset
 from training.scoring import score
 from training.split import Questions
@@ -126,10 +125,10 @@ def test_users_asked_several_times_do_share_a_pass(
     whole = scoring._score_last
 
     def counted(
-        recommender: Recommender, known: Dataset, windows: Windows, withheld: bool
+        recommender: Recommender, vectors: Tensor, batch: SequenceBatch, withheld: bool
     ) -> Tensor:
-        alone.append(len(windows))
-        return whole(recommender, known, windows, withheld)
+        alone.append(len(batch.rows))
+        return whole(recommender, vectors, batch, withheld)
 
     monkeypatch.setattr(scoring, "_score_last", counted)
     answer(recommender, data, ask(data, every_event_but_the_first(data)))
