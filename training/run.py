@@ -83,7 +83,8 @@ def train(
     """
     began = time.monotonic()
     output.mkdir(parents=True, exist_ok=True)
-    split = config.split.split(lay_out(config, events, items), config.data.predict)
+    whole = lay_out(config, events, items)
+    split = config.split.split(whole, config.data.predict)
     described, recommender = build_recommender(config, split.dataset)
     device = device or torch.device("cpu")
     recommender.to(device)
@@ -93,8 +94,7 @@ def train(
     report.write(output / "report.json")
     dataset, learned = split.dataset, split.is_training
     if config.fit.refit:
-        dataset = lay_out(config, events, items)
-        learned = np.ones(len(dataset), dtype=np.bool_)
+        dataset, learned = whole, np.ones(len(whole), dtype=np.bool_)
         described, recommender = build_recommender(config, dataset)
         recommender.to(device)
         progress.phase("refit", state.best_epoch)
