@@ -13,6 +13,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -61,12 +62,12 @@ def counting(label: str, total: int) -> Iterator["Counter"]:
 class Counter:
     """Advances a bar."""
 
-    def __init__(self, bar: Progress, task: object) -> None:
+    def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar, self._task = bar, task
 
     def __call__(self, rows: int) -> None:
         """So many rows more."""
-        self._bar.advance(self._task, rows)  # type: ignore[arg-type]
+        self._bar.advance(self._task, rows)
 
 
 @final

@@ -4,6 +4,7 @@ import http.client
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import orjson
@@ -49,13 +50,13 @@ def send(port: int, bodies: list[bytes], *, requests: int, connections: int) -> 
 
 
 def _work(
-    port: int, bodies: list[bytes], numbers: "object", load: Load, lock: threading.Lock
+    port: int, bodies: list[bytes], numbers: Iterator[int], load: Load, lock: threading.Lock
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"content-type": "application/json"}
     while True:
         with lock:
-            number = next(numbers, None)  # type: ignore[call-overload]
+            number = next(numbers, None)
         if number is None:
             connection.close()
             return

@@ -5,6 +5,9 @@ from typing import Literal
 
 from model.history import Event
 
+Reason = Literal["model", "popular"]
+Fallback = Literal["popular", "no_history"]
+
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
@@ -39,7 +42,7 @@ class ScoredItem:
     title: str | None
     categories: tuple[str, ...]
     score: float
-    reason: Literal["model", "popular"]
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,6 @@ class Answer:
     items: tuple[ScoredItem, ...]
     history_used: int
     unknown_item_ids: tuple[str, ...]
-    fallback: Literal["popular", "no_history"] | None
+    fallback: Fallback | None
     attention: AttentionOverHistory | None
     warnings: tuple[str, ...]

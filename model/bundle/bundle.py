@@ -13,7 +13,14 @@ from pydantic import JsonValue
 from safetensors import SafetensorError
 
 from model.batch import KnownHistory, collate, look_up
-from model.bundle.answer import Answer, AttentionOverHistory, Constraints, ScoredItem
+from model.bundle.answer import (
+    Answer,
+    AttentionOverHistory,
+    Constraints,
+    Fallback,
+    Reason,
+    ScoredItem,
+)
 from model.bundle.catalog_file import read_catalog, write_catalog
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest, digest_of
@@ -132,7 +139,7 @@ class Bundle:
         if history.events:
             encoded = self.encode(query, history)
             ranked = self._from_model(encoded, history, constraints, excluded)
-        fallback: str | None = None if history.events else "no_history"
+        fallback: Fallback | None = None if history.events else "no_history"
         missing = constraints.n - len(ranked)
         if missing and not constraints.strict:
             taken = excluded.union(self.catalog.rows(item.item_id for item in ranked).tolist())
@@ -147,7 +154,7 @@ class Bundle:
             items=tuple(ranked),
             history_used=len(history.events),
             unknown_item_ids=history.unknown_item_ids,
-            fallback=fallback,  # type: ignore[arg-type]
+            fallback=fallback,
             attention=attention,
             warnings=tuple(warnings),
         )
@@ -250,13 +257,13 @@ class Bundle:
         rows = np.sort(self.catalog.rows(include))
         return np.array([row for row in rows if row not in excluded], dtype=np.int64)
 
-    def _scored(self, row: int, score: float, reason: str) -> ScoredItem:
+    def _scored(self, row: int, score: float, reason: Reason) -> ScoredItem:
         return ScoredItem(
             item_id=self.catalog.item_id(row),
             title=self.catalog.title(row),
             categories=self.catalog.categories[row - 1],
             score=score,
-            reason=reason,  # type: ignore[arg-type]
+            reason=reason,
         )
 
     def _attention(self, events: tuple[Event, ...], weights: torch.Tensor) -> AttentionOverHistory:
