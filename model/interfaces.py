@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
@@ -46,9 +46,78 @@ class TimeEncoding(nn.Module, ABC):
         """K(t, t') = phi(t) . phi(t')."""
         return (self(times) * self(other)).sum(-1)
 
+    def spectrum(self) -> "Spectrum":
+        """How much each frequency weighs in the kernel."""
+        squared = self.read_out().weight.square().sum(0)
+        return Spectrum(self.frequencies(), squared.unflatten(0, (-1, 2)).mean(-1))
+
     if TYPE_CHECKING:
 
         def __call__(self, intervals: Tensor) -> Tensor: ...  # noqa: D102
+
+
+class Spectrum(NamedTuple):
+    """The kernel of an encoding by frequency: `psi(x) = constant + sum power cos(frequency x)`.
+
+    Attributes:
+        frequencies: radians per day (per event, for the positional control).
+        power: the mean of the squared coefficients of a frequency's cosine and sine.
+    """
+
+    frequencies: Float64[Tensor, " frequencies"]
+    power: Float[Tensor, " frequencies"]
+
+
+class TimeKernel(nn.Module, ABC):
+    """K(t, t') of two instants where no finite feature map exists: a bias on attention's logits.
+
+    Instants are days since the first event of the history.
+    """
+
+    is_stationary: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(
+        self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """K(t, t'), broadcasting one against the other."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, times: Tensor, other: Tensor) -> Tensor: ...  # noqa: D102
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """A module with random draws of its own, kept in a buffer and so frozen in a bundle."""
+
+    def draw(self) -> None:
+        """Draw anew; the training loop does so before every step, and nobody else."""
+        ...
+
+
+@runtime_checkable
+class NextTime(Protocol):
+    """When the next event comes: a distribution of the interval to it, in days, per position."""
+
+    def log_density(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The log-density, per day, at one interval per position."""
+        ...
+
+    def quantile(self, share: float) -> Float64[Tensor, "*shape"]:
+        """The interval by which the next event has come with probability `share`; may be inf."""
+        ...
+
+
+@runtime_checkable
+class Intensities(Protocol):
+    """How likely an item of each group is per day, as one attention layer sees it (its lambda)."""
+
+    def at(
+        self, intervals: Float64[Tensor, "batch len"]
+    ) -> Float[Tensor, "batch heads len groups"]:
+        """The intensities after these intervals, in days, since each position's own event."""
+        ...
 
 
 class Encoded(NamedTuple):
@@ -59,12 +128,21 @@ class Encoded(NamedTuple):
         attention: the weights of the last block, from the query position, per head and before
             dropout, over the events of the history (0 on padding); None where the method has none.
         repeats: per event, the log-mass that the encoder adds to that event's own item; None where
-            it does not treat repetition apart.
+            it does not treat repetition apart. -inf adds nothing.
+        pointed_rows: the items that `repeats` belongs to, where they are not the events' own; 0
+            for none.
+        intensity: per group of items, the last block's intensity at the query time, mean over
+            heads; None where the method has none.
+        next_time: when the next event comes, counted from the last; None where the method does not
+            say.
     """
 
     user: Float[Tensor, "batch dim"]
-    attention: Float[Tensor, "batch heads len"] | None
-    repeats: Float[Tensor, "batch len"] | None = None
+    attention: Float[Tensor, "batch heads len"] | None = None
+    repeats: Float[Tensor, "batch pointed"] | None = None
+    pointed_rows: Int64[Tensor, "batch pointed"] | None = None
+    intensity: Float[Tensor, "batch groups"] | None = None
+    next_time: NextTime | None = None
 
 
 class States(NamedTuple):
@@ -73,10 +151,27 @@ class States(NamedTuple):
     Attributes:
         users: `users[:, i]` is the user vector after event `i`, asked about `query_times[:, i]`.
         repeats: `repeats[:, i, j]` is the log-mass that position `i` adds to the item of event `j`.
+        intensities: of every self-modulating layer, first to last.
+        next_time: at every position, when the next event comes, counted from the position's own.
     """
 
     users: Float[Tensor, "batch len dim"]
     repeats: Float[Tensor, "batch len len"] | None = None
+    intensities: tuple[Intensities, ...] = ()
+    next_time: NextTime | None = None
+
+
+class Judged(NamedTuple):
+    """What an encoder says of some candidates, each judged by itself.
+
+    Attributes:
+        scores: larger is better; comparable within a question.
+        attention: how much each event counted for each candidate (0 on what the question may not
+            see); None where the method has none.
+    """
+
+    scores: Float[Tensor, "questions candidates"]
+    attention: Float[Tensor, "questions candidates len"] | None
 
 
 class SequenceEncoder(nn.Module, ABC):
@@ -84,12 +179,16 @@ class SequenceEncoder(nn.Module, ABC):
 
     Attributes:
         dim: width of the item vectors and of the user vector.
-        similarity: how user and item vectors compare; the index must know.
+        similarity: how user and item vectors compare; the index must know. "l2" is the negated
+            squared Euclidean distance.
+        is_normalised: whether attention weights sum to one.
+        in_unit_ball: whether item vectors are kept at a length of at most one.
     """
 
     dim: int
     similarity: ClassVar[Literal["dot", "l2"]] = "dot"
-    is_normalised: ClassVar[bool] = True
+    is_normalised: bool = True
+    in_unit_ball: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
@@ -120,4 +219,56 @@ class QuerySweep(Protocol):
         query_times: Float64[Tensor, " query_times"],
     ) -> Encoded:
         """Encode the single history of `batch` at each of `query_times` (its own day count)."""
+        ...
+
+
+@runtime_checkable
+class CandidateScorer(Protocol):
+    """An encoder whose view of a history depends on the item in question.
+
+    It cannot be an index lookup: the index proposes candidates by the user vector, and `judge`
+    decides among them.
+    """
+
+    def judge(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "batch len dim"],
+        positions: Int64[Tensor, " questions"],
+        candidates: Float[Tensor, "questions candidates dim"],
+    ) -> Judged:
+        """Score candidates, given by their item vectors, at some positions.
+
+        A question reads the events up to and including its position, a flat index into batch x len,
+        and is asked about that position's query time.
+        """
+        ...
+
+
+@runtime_checkable
+class GroupedItems(Protocol):
+    """An encoder that must be told which groups every item belongs to, before it is trained."""
+
+    groups: int
+    marks: Float[Tensor, "rows groups"]
+    """1 where the item of a row belongs to a group; row 0, padding, belongs to none. A buffer."""
+
+
+class Counted(NamedTuple):
+    """What counting gives beside the encoder's own tables: a score of each catalogue row."""
+
+    item_bias: Float[Tensor, " rows"]
+
+
+@runtime_checkable
+class CountingEncoder(Protocol):
+    """An encoder fitted by counting events instead of by gradients."""
+
+    def count(
+        self,
+        rows: Int64[Tensor, " events"],
+        times: Int64[Tensor, " events"],
+        users: Int64[Tensor, " events"],
+    ) -> Counted:
+        """Count the training events (catalogue rows; epoch microseconds; sorted by user, time)."""
         ...

@@ -30,7 +30,8 @@ class RecommenderConfig(Config):
 
     def build(self) -> "Recommender":
         """The module this describes, with fresh weights."""
-        return Recommender(items=self.items, item_bias=self.item_bias, encoder=self.encoder.build())
+        encoder = self.encoder.build(items=self.items, actions=len(self.actions))
+        return Recommender(items=self.items, item_bias=self.item_bias, encoder=encoder)
 
 
 @final

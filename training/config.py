@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     Field,
@@ -34,6 +34,60 @@ class DataConfig(Config):
     """Whether the model reads what was done with an item, beside which item it was."""
     exclude_seen: bool = False
     """Whether evaluation leaves out what the user has already met."""
+    groups: Literal["categories", "clusters"] = "clusters"
+    """Where the groups of items come from, for encoders that want them."""
+
+
+class SoftmaxConfig(Config):
+    """Cross-entropy over the whole catalogue, or over shared negatives where it is too large."""
+
+    kind: Literal["softmax"] = "softmax"
+    sample_above: NonNegativeInt = 100_000
+    """Catalogue size above which the softmax is sampled; 0 always samples."""
+    negatives: PositiveInt = 4_096
+    """Shared negatives per batch where the softmax is sampled."""
+
+
+class BCEConfig(Config):
+    """Binary cross-entropy of the target against items the user has not met in training."""
+
+    kind: Literal["bce"] = "bce"
+    negatives: PositiveInt = 1
+    """Per target."""
+
+
+class GBCEConfig(Config):
+    """Generalised binary cross-entropy: the target's probability is raised to a power below one,
+    which undoes the overconfidence that sampling negatives brings (Petrov and Macdonald 2023).
+    """
+
+    kind: Literal["gbce"] = "gbce"
+    negatives: PositiveInt = 256
+    """Per target."""
+    calibration: float = Field(default=0.75, ge=0, le=1)
+    """0 is plain binary cross-entropy, 1 corrects for sampling in full."""
+
+
+class BPRConfig(Config):
+    """Bayesian personalised ranking: the target above items the user has not met in training."""
+
+    kind: Literal["bpr"] = "bpr"
+    negatives: PositiveInt = 1
+    """Per target."""
+
+
+LossConfig = Annotated[
+    SoftmaxConfig | BCEConfig | GBCEConfig | BPRConfig, Field(discriminator="kind")
+]
+
+
+class ContinuousTimeConfig(Config):
+    """The point-process likelihood that regularises self-modulating attention (CTReg)."""
+
+    weight: NonNegativeFloat = 0.0
+    """What it counts beside the loss of the items; 0 leaves it out."""
+    integral: Literal["monte_carlo", "right_end"] = "monte_carlo"
+    """One uniform draw per interval, unbiased; or half the right end, as the authors code it."""
 
 
 class FitConfig(Config):
@@ -60,10 +114,12 @@ class FitConfig(Config):
     """Frequencies have a rate and a bound of their own: their gradient grows with the interval."""
     query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Share of training positions whose query time is withheld, so the model can do without."""
-    sample_above: PositiveInt = 100_000
-    """Catalogue size above which the softmax is sampled."""
-    negatives: PositiveInt = 4_096
-    """Shared negatives per batch where the softmax is sampled."""
+    loss: LossConfig = SoftmaxConfig()
+    """What is minimised over the items."""
+    next_time_weight: NonNegativeFloat = 1.0
+    """What the likelihood of the next event's time counts, for encoders that give one."""
+    continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()
+    """For encoders with self-modulating attention."""
     refit: bool = False
     """Once measured, train again on all events, for as many epochs as were best."""
     seed: int = 0

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from model.errors import TrainingError
 from model.recommender import Recommender
 from training.batches import Supervised, TrainingWindows
-from training.config import FitConfig
+from training.config import FitConfig, SoftmaxConfig
 from training.losses import Repeats, full_softmax, sampled_softmax
 
 
@@ -191,24 +191,26 @@ def batch_loss(
         later = torch.arange(length, device=device) > (supervised.positions % length)[:, None]
         log_mass = states.repeats.flatten(0, 1)[supervised.positions]
         repeats = Repeats(log_mass.masked_fill(later, float("-inf")), batch.rows[sample])
-    if len(vectors) > config.sample_above:
-        negatives, log_expected = _draw_negatives(supervised.targets, len(vectors), config, rng)
+    if isinstance(config.loss, SoftmaxConfig) and len(vectors) > config.loss.sample_above:
+        negatives, log_expected = _draw_negatives(
+            supervised.targets, len(vectors), config.loss.negatives, rng
+        )
         drawn = (negatives.to(device), log_expected.to(device))
         return sampled_softmax(*judged, *drawn, repeats=repeats)
     return full_softmax(*judged, repeats=repeats)
 
 
 def _draw_negatives(
-    targets: Tensor, rows: int, config: FitConfig, rng: np.random.Generator
+    targets: Tensor, rows: int, count: int, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Half from the batch's own targets, half uniform, with log(draws x probability) of each."""
     counts = np.bincount(targets.cpu().numpy(), minlength=rows)
     probability = 0.5 * counts / counts.sum() + 0.5 / (rows - 1)
     probability[0] = 0.0
-    own = rng.choice(targets.cpu().numpy(), size=config.negatives // 2)
-    uniform = rng.integers(1, rows, size=config.negatives - len(own))
+    own = rng.choice(targets.cpu().numpy(), size=count // 2)
+    uniform = rng.integers(1, rows, size=count - len(own))
     drawn = np.concatenate((own, uniform))
-    log_expected = np.log(config.negatives * probability[drawn])
+    log_expected = np.log(count * probability[drawn])
     return torch.from_numpy(drawn), torch.from_numpy(log_expected.astype(np.float32))
 
 

@@ -123,7 +123,7 @@ def build_recommender(config: RunConfig, dataset: Dataset) -> tuple[RecommenderC
         actions=actions,
         ignored_actions=config.data.ignored_actions,
         item_bias=config.item_bias,
-        encoder=config.encoder.model_copy(update={"actions": len(actions)}),
+        encoder=config.encoder,
     )
     torch.manual_seed(config.fit.seed)
     return described, described.build()

@@ -4,7 +4,7 @@ from typing import Literal, cast, final
 
 import torch
 from jaxtyping import Float, Float64
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
@@ -34,14 +34,13 @@ class SelfAttentionConfig(Config):
     """Add a learned vector per position, counted from the oldest event read."""
     repeats: bool = False
     """Let the history's own items be pointed at, for data where people come back to them."""
-    actions: NonNegativeInt = 0
-    """Known actions; 0 reads none."""
     time_encoding: TimeEncodingConfig = MercerConfig()
 
-    def build(self) -> "SelfAttention":
-        """The module this describes."""
+    def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":  # noqa: ARG002
+        """The module this describes, for a catalogue of `items` and so many known `actions`."""
         return SelfAttention(
             **self.model_dump(exclude={"kind", "time_encoding"}),
+            actions=actions,
             time_encoding=self.time_encoding.build(),
         )
 

@@ -8,7 +8,7 @@ from model.errors import TrainingError
 from model.recommender import Recommender
 from tests import tiny
 from training.batches import TrainingWindows
-from training.config import FitConfig
+from training.config import FitConfig, SoftmaxConfig
 from training.dataset import Dataset
 from training.fit import FitState, batch_loss, fit, make_optimizer
 
@@ -204,7 +204,7 @@ def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
     (chosen,) = windows(data).plan(np.random.default_rng(0), tokens=10_000)
     supervised = windows(data).supervise(chosen)
     told = FIT.model_copy(update={"query_time_dropout": 0.0})
-    sampled = told.model_copy(update={"sample_above": 1, "negatives": 40_000})
+    sampled = told.model_copy(update={"loss": SoftmaxConfig(sample_above=1, negatives=40_000)})
     full, near = (
         batch_loss(recommender, supervised, config, np.random.default_rng(1)).item()
         for config in (told, sampled)

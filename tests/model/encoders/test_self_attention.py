@@ -105,7 +105,8 @@ class TestPositionalWithRepeats(SelfAttentionContract):
 
 
 class TestWithActions(SelfAttentionContract):
-    config = small(BochnerNonparametricConfig(frequencies=8), actions=2, repeats=True)
+    config = small(BochnerNonparametricConfig(frequencies=8), repeats=True)
+    actions = 2
     reads_time = True
 
     def test_what_was_done_with_an_item_changes_the_answer(self, encoder: SequenceEncoder) -> None:
