@@ -49,7 +49,7 @@ class TimeEncoding(nn.Module, ABC):
     def spectrum(self) -> "Spectrum":
         """How much each frequency weighs in the kernel."""
         squared = self.read_out().weight.square().sum(0)
-        return Spectrum(self.frequencies(), squared.unflatten(0, (-1, 2)).mean(-1))
+        return Spectrum(self.frequencies(), squared.view(-1, 2).mean(-1))
 
     if TYPE_CHECKING:
 
