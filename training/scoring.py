@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.batch import SequenceBatch
+from model.interfaces import EveryPosition
 from model.recommender import Recommender, with_repeats
 from training.batches import Windows, gather
 from training.dataset import Dataset
@@ -56,7 +57,7 @@ def score(
     windows = Windows(np.maximum(starts, ends - max_history), ends, questions.query_times)
     yield from _unknown(dataset, np.flatnonzero(ends == starts))
     shared = np.zeros(len(questions), dtype=np.bool_)
-    if not withheld:
+    if not withheld and isinstance(recommender.encoder, EveryPosition):
         shared = _can_share(dataset, questions, windows, starts)
     for chosen in _by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
         yield ScoreBlock(
@@ -114,12 +115,7 @@ def _score_last(
     if withheld:
         places = torch.arange(batch.rows.shape[1], device=recommender.device)
         batch = batch.withhold(places == batch.lengths[:, None] - 1)
-    encoded = recommender(batch)
-    scores: Tensor = encoded.user @ vectors.T
-    if encoded.repeats is not None:
-        mass = encoded.repeats.masked_fill(batch.rows == 0, float("-inf"))
-        scores = with_repeats(scores, mass, batch.rows)
-    return scores.cpu()
+    return recommender.score_catalogue(batch, vectors).cpu()
 
 
 def _score_shared(
