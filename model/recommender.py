@@ -167,7 +167,8 @@ class Recommender(nn.Module):
         """Item vectors within the bounds that the encoder sets them."""
         if not self.encoder.in_unit_ball:
             return vectors
-        return vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=1)
+        lengths: Tensor = vectors.norm(dim=-1, keepdim=True)
+        return vectors / lengths.clamp(min=1)
 
     def _lowered_bias(self) -> Tensor:
         """Biases of which the largest is zero, which changes no order; padding's says nothing."""

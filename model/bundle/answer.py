@@ -54,12 +54,17 @@ class AttentionOverHistory:
         weights: mean over heads, one per event.
         heads: per head, one weight per event.
         normalised: whether the weights of a head sum to one.
+        of_item_id: the item the weights are about, where they differ from item to item: the best.
+        intensities: per group of items, by name: how likely the model finds one per day at the
+            query time; None where it does not say.
     """
 
     events: tuple[Event, ...]
     weights: tuple[float, ...]
     heads: tuple[tuple[float, ...], ...]
     normalised: bool
+    of_item_id: str | None = None
+    intensities: tuple[tuple[str, float], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class Answer:
         fallback: "no_history" where nothing of the history could be used, "popular" where
             popularity filled up what the constraints had left; None where the model answered.
         attention: None where it was not asked for, or where there is none to give.
-        warnings: stable codes, "beyond_training_window" or "history_truncated".
+        warnings: stable codes, "beyond_training_window", "history_truncated" or
+            "attention_unavailable" (asked for, but the model does not attend).
     """
 
     items: tuple[ScoredItem, ...]

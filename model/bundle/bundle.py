@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 from safetensors import SafetensorError
 
-from model.batch import KnownHistory, collate, look_up
+from model.batch import KnownHistory, SequenceBatch, collate, look_up
 from model.bundle.answer import (
     Answer,
     AttentionOverHistory,
@@ -24,15 +24,18 @@ from model.bundle.answer import (
 from model.bundle.catalog_file import read_catalog, write_catalog
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest, digest_of
-from model.catalog import Catalog
+from model.catalog import PADDING_ROW, Catalog
 from model.errors import BundleError
 from model.history import Event, Query
-from model.interfaces import Encoded
+from model.interfaces import CandidateScorer, Encoded, Judged
 from model.recommender import Recommender, RecommenderConfig
 
 WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
+
+PROPOSED = 1_000
+"""Candidates the index proposes to a model that must look at each of them."""
 
 BEYOND_WINDOW = 0.1
 """How far past its training data, as a share of their span, a model may be asked unremarked."""
@@ -77,7 +80,7 @@ class Bundle:
         provenance: dict[str, JsonValue],
     ) -> str:
         """Fill an empty directory with a bundle, and return the version it must be named."""
-        vectors = recommender.item_vectors().detach().cpu().numpy()[1:]
+        vectors = recommender.index_vectors().detach().cpu().numpy()[1:]
         similarity = recommender.encoder.similarity
         state = {name: tensor.contiguous() for name, tensor in recommender.state_dict().items()}
         safetensors.torch.save_file(state, directory / WEIGHTS)
@@ -134,11 +137,12 @@ class Bundle:
             warnings.append("beyond_training_window")
         if history.truncated:
             warnings.append("history_truncated")
-        encoded: Encoded | None = None
+        attention: AttentionOverHistory | None = None
         ranked: list[ScoredItem] = []
         if history.events:
-            encoded = self.encode(query, history)
-            ranked = self._from_model(encoded, history, constraints, excluded)
+            ranked, attention = self._from_model(query, history, constraints, excluded)
+            if explain and attention is None:
+                warnings.append("attention_unavailable")
         fallback: Fallback | None = None if history.events else "no_history"
         missing = constraints.n - len(ranked)
         if missing and not constraints.strict:
@@ -147,15 +151,12 @@ class Bundle:
             if filled and fallback is None:
                 fallback = "popular"
             ranked += filled
-        attention = None
-        if explain and encoded is not None and encoded.attention is not None:
-            attention = self._attention(history.events, encoded.attention[0])
         return Answer(
             items=tuple(ranked),
             history_used=len(history.events),
             unknown_item_ids=history.unknown_item_ids,
             fallback=fallback,
-            attention=attention,
+            attention=attention if explain else None,
             warnings=tuple(warnings),
         )
 
@@ -171,52 +172,84 @@ class Bundle:
 
     @torch.inference_mode()
     def encode(self, query: Query, history: KnownHistory) -> Encoded:
-        """Run the model on a non-empty history at the query time.
+        """Run the model on a non-empty history at the query time."""
+        encoded: Encoded = self.recommender(self._laid_out(query, history))
+        return encoded
+
+    def _laid_out(self, query: Query, history: KnownHistory) -> SequenceBatch:
+        """A non-empty history as the model reads it.
 
         No interval longer than the training data is shown to the model: it has met none, and what
         its frequencies make of one would be arbitrary.
         """
         latest = history.events[-1].at + self.manifest.data_window.length
-        encoded: Encoded = self.recommender(
-            collate([history], [min(query.query_time, latest)], [query.query_time_withheld])
-        )
-        return encoded
+        return collate([history], [min(query.query_time, latest)], [query.query_time_withheld])
 
     def _from_model(
         self,
-        encoded: Encoded,
+        query: Query,
         history: KnownHistory,
         constraints: Constraints,
         excluded: set[int],
-    ) -> list[ScoredItem]:
-        user = encoded.user[0].numpy()
+    ) -> tuple[list[ScoredItem], AttentionOverHistory | None]:
+        """The best items by the model, and what it attended to, where it attends."""
+        encoded = self.encode(query, history)
+        user = self.recommender.index_queries(encoded.user)[0].numpy()
+        judges = isinstance(self.recommender.encoder, CandidateScorer)
         if constraints.include is not None:
             rows = self._allowed(constraints.include, excluded)
             scores = self.index.score(user, rows)
         else:
-            rows, scores = self.index.search(user, constraints.n, exclude=excluded)
+            wanted = max(constraints.n, PROPOSED) if judges else constraints.n
+            rows, scores = self.index.search(user, wanted, exclude=excluded)
         if encoded.repeats is not None:
+            pointed = history.rows
+            if encoded.pointed_rows is not None:
+                pointed = encoded.pointed_rows[0].numpy()
             rows, scores = self._with_repeats(
-                (rows, scores), user, history, encoded.repeats[0].numpy(), excluded, constraints
+                (rows, scores), user, pointed, encoded.repeats[0].numpy(), excluded, constraints
             )
+        weights = encoded.attention
+        of_item: str | None = None
+        if judges and len(rows):
+            judged = self._judge(query, history, rows)
+            scores = judged.scores[0].numpy()
+            top = int(scores.argmax())
+            of_item = self.catalog.item_id(int(rows[top]))
+            if judged.attention is not None:
+                weights = judged.attention[:, [top]]
         best = np.argsort(-scores, kind="stable")[: constraints.n]
-        return [self._scored(int(rows[place]), float(scores[place]), "model") for place in best]
+        ranked = [self._scored(int(rows[place]), float(scores[place]), "model") for place in best]
+        if weights is None:
+            return ranked, None
+        intensity = None if encoded.intensity is None else encoded.intensity[0]
+        return ranked, self._attention(history.events, weights[0], intensity, of_item)
+
+    @torch.inference_mode()
+    def _judge(self, query: Query, history: KnownHistory, rows: NDArray[np.int64]) -> Judged:
+        """Have the model look at candidates, as one whose view depends on the item must."""
+        batch = self._laid_out(query, history)
+        return self.recommender.judge(batch, batch.lengths - 1, torch.from_numpy(rows)[None])
 
     def _with_repeats(
         self,
         found: tuple[NDArray[np.int64], NDArray[np.float32]],
         user: NDArray[np.float32],
-        history: KnownHistory,
+        pointed: NDArray[np.int64],
         log_mass: NDArray[np.float32],
         excluded: set[int],
         constraints: Constraints,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Join the history's own items to those found, with the mass of their events added.
+        """Join the items pointed at to those found, with the mass they are given added.
 
-        The mass only ever raises an item of the history, so the best of this union are the best of
-        the whole catalogue.
+        The mass only ever raises an item, so the best of this union are the best of the whole
+        catalogue.
         """
-        own, item_of = np.unique(history.rows, return_inverse=True)
+        counts = (pointed != PADDING_ROW) & (log_mass > -np.inf)
+        pointed, log_mass = pointed[counts], log_mass[counts]
+        if not len(pointed):
+            return found
+        own, item_of = np.unique(pointed, return_inverse=True)
         peak = log_mass.max()
         mass = np.log(np.bincount(item_of, np.exp(log_mass.astype(np.float64) - peak))) + peak
         if constraints.include is not None:
@@ -266,12 +299,24 @@ class Bundle:
             reason=reason,
         )
 
-    def _attention(self, events: tuple[Event, ...], weights: torch.Tensor) -> AttentionOverHistory:
+    def _attention(
+        self,
+        events: tuple[Event, ...],
+        weights: torch.Tensor,
+        intensity: torch.Tensor | None,
+        of_item_id: str | None,
+    ) -> AttentionOverHistory:
+        intensities = None
+        if intensity is not None:
+            names = self.manifest.recommender.groups
+            intensities = tuple(zip(names, intensity.tolist(), strict=True))
         return AttentionOverHistory(
             events=events,
             weights=tuple(weights.mean(0).tolist()),
             heads=tuple(tuple(head) for head in weights.tolist()),
             normalised=self.recommender.encoder.is_normalised,
+            of_item_id=of_item_id,
+            intensities=intensities,
         )
 
     def _is_beyond_window(self, query_time: int) -> bool:
@@ -280,7 +325,7 @@ class Bundle:
 
     def _check(self) -> None:
         """Refuse parts that do not belong together; the last check also warms everything up."""
-        vectors = self.recommender.item_vectors().numpy()[1:]
+        vectors = self.recommender.index_vectors().numpy()[1:]
         sizes = {len(self.catalog), len(self.index), len(vectors), self.manifest.counts.items}
         if len(sizes) != 1:
             raise BundleError(
