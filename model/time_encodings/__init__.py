@@ -6,8 +6,10 @@ from pydantic import Field
 
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
 
 TimeEncodingConfig = Annotated[
-    BochnerNonparametricConfig | MercerConfig | PositionalConfig, Field(discriminator="kind")
+    BochnerNonparametricConfig | MercerConfig | NonstationaryConfig | PositionalConfig,
+    Field(discriminator="kind"),
 ]

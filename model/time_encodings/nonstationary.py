@@ -1,0 +1,141 @@
+"""The generalised spectral mixture kernel, whose rhythms change over time (NTKA)."""
+
+import math
+from typing import Literal, NamedTuple, final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Float64
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from model.config import Config
+from model.interfaces import TimeKernel
+from model.layers.log_uniform_periods import LogUniformPeriods
+
+
+class NonstationaryConfig(Config):
+    """How many components, started over which periods (days)."""
+
+    kind: Literal["nonstationary"] = "nonstationary"
+    components: PositiveInt = 4
+    hidden: PositiveInt = 16
+    """Width of the networks that move a component's weight, frequency and length over time."""
+    shortest_period: PositiveFloat = 1 / 24
+    longest_period: PositiveFloat = 1460.0
+    """Also the unit in which those networks read time."""
+    learn_periods: bool = True
+
+    def build(self) -> "Nonstationary":
+        """The module this describes."""
+        return Nonstationary(**self.model_dump(exclude={"kind"}))
+
+
+class Components(NamedTuple):
+    """What each component of the kernel is at some instants.
+
+    Attributes:
+        weights: w; the kernel of an instant with itself is the sum of their squares.
+        frequencies: mu, in turns per day.
+        lengths: l, in days: how long a component stays like itself.
+    """
+
+    weights: Float64[Tensor, "*shape components"]
+    frequencies: Float64[Tensor, "*shape components"]
+    lengths: Float64[Tensor, "*shape components"]
+
+
+@final
+class Nonstationary(TimeKernel):
+    """A sum of damped cosines whose weights, frequencies and lengths depend on the instant.
+
+        K(t, t') = sum_i w_i w_i' sqrt(2 l_i l_i' / (l_i^2 + l_i'^2))
+                   exp(-(t - t')^2 / (l_i^2 + l_i'^2)) cos(2 pi (mu_i t - mu_i' t'))
+
+    with w_i = w_i(t), w_i' = w_i(t') and likewise l and mu. Positive definite, and with constant
+    w, l and mu the stationary spectral mixture kernel.
+
+    Shape: times (*), other (*) -> kernel (*)
+
+    Example:
+        >>> kernel = NonstationaryConfig(components=3).build()
+        >>> times = torch.rand(2, 5, dtype=torch.float64)
+        >>> kernel(times.unsqueeze(2), times.unsqueeze(1)).shape
+        torch.Size([2, 5, 5])
+
+    Paper: NTKA 2022, whose kernel is eq. 9 of Remes et al. 2017, with networks as in Remes et al.
+        2018.
+    DIFFERS(code): networks end in softplus rather than ReLU, which can die and take a component
+        with it, and have one hidden layer of tanh, which stays put beyond the training times.
+    DIFFERS(code): time enters the networks in units of the longest period; frequencies and lengths
+        are multiples of periods that start log-uniform, and K(t, t) starts at about one.
+    """
+
+    def __init__(
+        self,
+        *,
+        components: int,
+        hidden: int,
+        shortest_period: float,
+        longest_period: float,
+        learn_periods: bool,
+    ) -> None:
+        super().__init__()
+        self.longest_period = longest_period
+        self.base_periods = LogUniformPeriods(
+            count=components,
+            shortest=shortest_period,
+            longest=longest_period,
+            learned=learn_periods,
+        )
+        self.weight = _PositiveOverTime(components, hidden)
+        self.frequency = _PositiveOverTime(components, hidden)
+        self.length = _PositiveOverTime(components, hidden)
+
+    def components(self, times: Float64[Tensor, "*shape"]) -> Components:
+        """What each component is at some instants, for drawing them and for the kernel."""
+        read = times.unsqueeze(-1) / self.longest_period
+        periods: Tensor = self.base_periods()
+        return Components(
+            self.weight(read) / len(periods) ** 0.5,
+            self.frequency(read) / periods,
+            self.length(read) * periods + 1e-6,
+        )
+
+    def forward(
+        self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
+    ) -> Float[Tensor, "*shape"]:
+        """K(t, t'), broadcasting one against the other."""
+        here, there = self.components(times), self.components(other)
+        apart = (times - other).unsqueeze(-1).float().square()
+        length, other_length = here.lengths.float(), there.lengths.float()
+        spread = length.square() + other_length.square()
+        likeness = (2 * length * other_length / spread).sqrt() * torch.exp(-apart / spread)
+        wave, other_wave = _wave(times, here), _wave(other, there)
+        return (likeness * (wave * other_wave).sum(-2)).sum(-1)
+
+
+@final
+class _PositiveOverTime(nn.Module):
+    """Positive functions of time that start near one.
+
+    float64: a frequency is multiplied by years, and single precision would lose its phase.
+    """
+
+    def __init__(self, count: int, hidden: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(1, hidden, dtype=torch.float64)
+        self.outer = nn.Linear(hidden, count, dtype=torch.float64)
+        nn.init.normal_(self.outer.weight, std=0.01)
+        nn.init.constant_(self.outer.bias, math.log(math.expm1(1.0)))
+
+    def forward(self, times: Float64[Tensor, "*shape 1"]) -> Float64[Tensor, "*shape count"]:
+        values: Tensor = self.outer(self.inner(times).tanh())
+        return F.softplus(values)
+
+
+def _wave(times: Float64[Tensor, "*shape"], at: Components) -> Float[Tensor, "*shape 2 components"]:
+    """`w cos(2 pi mu t)` and `w sin(2 pi mu t)`: turns are reduced before they are rounded."""
+    turns = times.unsqueeze(-1) * at.frequencies
+    angle = (2 * math.pi * (turns - turns.detach().round())).float()
+    return at.weights.float().unsqueeze(-2) * torch.stack((angle.cos(), angle.sin()), dim=-2)
