@@ -13,8 +13,10 @@ import torch
 
 from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
+from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.batches import TrainingWindows
+from training.building import build_recommender, count_events
 from training.checkpoint import load_checkpoint, save_checkpoint
 from training.config import RunConfig
 from training.dataset import Dataset
@@ -44,13 +46,17 @@ class Outcome:
     Attributes:
         bundle: the directory of the bundle, named by its version.
         report: what was measured on the test questions.
+        epochs: what every epoch of the fit did; none where counting was all.
         best_epoch: the epoch whose weights were kept.
+        parameters: numbers that were learned.
         seconds: wall time of the run.
     """
 
     bundle: Path
     report: Report
+    epochs: tuple[EpochReport, ...]
     best_epoch: int
+    parameters: int
     seconds: float
 
 
@@ -88,7 +94,11 @@ def train(
     described, recommender = build_recommender(config, split.dataset)
     device = device or torch.device("cpu")
     recommender.to(device)
-    state = _fit(config, split, recommender, output, progress)
+    if isinstance(recommender.encoder, CountingEncoder):
+        state = FitState()
+        count_events(recommender, split.dataset, split.is_training)
+    else:
+        state = _fit(config, split, recommender, output, progress)
     recommender.to("cpu")
     report = measure(recommender, split, config.data, max_history=config.encoder.max_history)
     report.write(output / "report.json")
@@ -97,36 +107,34 @@ def train(
         dataset, learned = whole, np.ones(len(whole), dtype=np.bool_)
         described, recommender = build_recommender(config, dataset)
         recommender.to(device)
-        progress.phase("refit", state.best_epoch)
-        fit(
-            recommender,
-            _windows(config, dataset, dataset.offsets[1:]),
-            config.fit,
-            evaluate=None,
-            stop_after=state.best_epoch,
-            on_step=progress.step,
-            on_epoch=lambda now, *_: progress.epoch(now.reports[-1]),
-        )
+        if isinstance(recommender.encoder, CountingEncoder):
+            count_events(recommender, dataset, learned)
+        else:
+            progress.phase("refit", state.best_epoch)
+            fit(
+                recommender,
+                _windows(config, dataset, dataset.offsets[1:]),
+                config.fit,
+                evaluate=None,
+                stop_after=state.best_epoch,
+                on_step=progress.step,
+                on_epoch=lambda now, *_: progress.epoch(now.reports[-1]),
+            )
         recommender.to("cpu")
     seconds = time.monotonic() - began
     bundle = _write(
         config, described, recommender, dataset, learned, state, report, output, seconds
     )
-    return Outcome(bundle, report, state.best_epoch, seconds)
-
-
-def build_recommender(config: RunConfig, dataset: Dataset) -> tuple[RecommenderConfig, Recommender]:
-    """A fresh recommender for a catalogue, its weights decided by the seed."""
-    actions = dataset.actions if config.data.read_actions else ()
-    described = RecommenderConfig(
-        items=len(dataset.catalog),
-        actions=actions,
-        ignored_actions=config.data.ignored_actions,
-        item_bias=config.item_bias,
-        encoder=config.encoder,
+    return Outcome(
+        bundle=bundle,
+        report=report,
+        epochs=tuple(state.reports),
+        best_epoch=state.best_epoch,
+        parameters=sum(
+            weight.numel() for weight in recommender.parameters() if weight.requires_grad
+        ),
+        seconds=seconds,
     )
-    torch.manual_seed(config.fit.seed)
-    return described, described.build()
 
 
 def _fit(

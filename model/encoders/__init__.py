@@ -4,6 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from model.encoders.markov import MarkovConfig
+from model.encoders.personal_frequency import PersonalFrequencyConfig
+from model.encoders.popularity import PopularityConfig
 from model.encoders.self_attention import SelfAttentionConfig
 
-EncoderConfig = Annotated[SelfAttentionConfig, Field(discriminator="kind")]
+EncoderConfig = Annotated[
+    MarkovConfig | PersonalFrequencyConfig | PopularityConfig | SelfAttentionConfig,
+    Field(discriminator="kind"),
+]
