@@ -102,6 +102,17 @@ class AttendedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupIntensity:
+    """How likely the model finds an item of a group at the query time."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    group: str
+    intensity: float
+    """Per day, as the last self-modulating layer has it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """Attention over the history: of the last block, from the query position, before dropout."""
 
@@ -111,6 +122,10 @@ class Attention:
     aggregation: Literal["mean_heads"]
     normalised: bool
     """Whether the weights sum to 1."""
+    of_item_id: str | None
+    """The item the weights are about, for a model that attends differently for each: the best."""
+    intensities: tuple[GroupIntensity, ...] | None
+    """For a self-modulating model, per group of items."""
     events: tuple[AttendedEvent, ...]
     """The events used, oldest first."""
     heads: tuple[tuple[float, ...], ...] | None
@@ -137,7 +152,7 @@ class RecommendationAnswer:
     items: tuple[RecommendedItem, ...]
     """Best first."""
     attention: Attention | None
-    """If asked for and the model has any."""
+    """If asked for and the model attends at all (`attention_unavailable` says it does not)."""
     warnings: tuple[str, ...]
     """Stable codes, such as `events_after_query_time`, `history_truncated`,
-    `beyond_training_window`."""
+    `beyond_training_window`, `attention_unavailable`."""

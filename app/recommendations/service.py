@@ -11,6 +11,7 @@ from app.parts import Parts
 from app.recommendations.schemas import (
     AttendedEvent,
     Attention,
+    GroupIntensity,
     InlineEvent,
     RecommendationAnswer,
     RecommendationRequest,
@@ -153,6 +154,10 @@ def _attention(
         layer="last",
         aggregation="mean_heads",
         normalised=attention.normalised,
+        of_item_id=attention.of_item_id,
+        intensities=None
+        if attention.intensities is None
+        else tuple(GroupIntensity(*named) for named in attention.intensities),
         events=tuple(
             AttendedEvent(
                 item_id=event.item_id,

@@ -8,6 +8,7 @@ const FALLBACKS = {
 };
 
 const WARNINGS = {
+  attention_unavailable: "this model does not attend, so there are no weights to show",
   beyond_training_window:
     "this instant lies well past the model's training data, which cannot vouch for it",
   history_truncated: "the model reads only the most recent events; older ones were left out",
