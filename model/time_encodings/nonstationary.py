@@ -106,13 +106,11 @@ class Nonstationary(TimeKernel):
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
         """K(t, t'), broadcasting one against the other."""
-        here, there = self.components(times), self.components(other)
+        here, there = _folded(times, self.components(times)), _folded(other, self.components(other))
+        spread = here.squared_length + there.squared_length
         apart = (times - other).unsqueeze(-1).float().square()
-        length, other_length = here.lengths.float(), there.lengths.float()
-        spread = length.square() + other_length.square()
-        likeness = (2 * length * other_length / spread).sqrt() * torch.exp(-apart / spread)
-        wave, other_wave = _wave(times, here), _wave(other, there)
-        return (likeness * (wave * other_wave).sum(-2)).sum(-1)
+        likeness = torch.exp(-apart / spread) * spread.rsqrt()
+        return (likeness * (here.cosine * there.cosine + here.sine * there.sine)).sum(-1)
 
 
 @final
@@ -134,8 +132,17 @@ class _PositiveOverTime(nn.Module):
         return F.softplus(values)
 
 
-def _wave(times: Float64[Tensor, "*shape"], at: Components) -> Float[Tensor, "*shape 2 components"]:
-    """`w cos(2 pi mu t)` and `w sin(2 pi mu t)`: turns are reduced before they are rounded."""
+class _Folded(NamedTuple):
+    """An instant's share of every pair it is in; `amplitude^2 = sqrt(2) w^2 l`."""
+
+    cosine: Float[Tensor, "*shape components"]
+    sine: Float[Tensor, "*shape components"]
+    squared_length: Float[Tensor, "*shape components"]
+
+
+def _folded(times: Float64[Tensor, "*shape"], at: Components) -> _Folded:
+    """Turns are reduced in double precision, and only then rounded."""
     turns = times.unsqueeze(-1) * at.frequencies
     angle = (2 * math.pi * (turns - turns.detach().round())).float()
-    return at.weights.float().unsqueeze(-2) * torch.stack((angle.cos(), angle.sin()), dim=-2)
+    amplitude = (at.weights * (2**0.5 * at.lengths).sqrt()).float()
+    return _Folded(amplitude * angle.cos(), amplitude * angle.sin(), at.lengths.float().square())
