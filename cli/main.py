@@ -2,6 +2,7 @@
 
 import typer
 
+from cli.bench import bench_app
 from cli.demo import demo_command
 from cli.offline import evaluate_command, recommend_command, train_command
 from cli.online import (
@@ -31,3 +32,4 @@ app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
 app.command("migrate")(migrate_command)
 app.command("openapi")(openapi_command)
+app.add_typer(bench_app, name="bench")

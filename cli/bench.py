@@ -1,0 +1,197 @@
+"""Commands that measure: the tables of the papers."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Annotated, final
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from cli.console import FAILURE, console, reporting_errors
+from model.errors import KairosError
+from training.papers.cell import Cell, Record, Sign
+from training.papers.schedule import Failure, run_cells
+from training.papers.suite import Row, Suite, merge
+
+bench_app = typer.Typer(help="Measure: the tables of the papers.", no_args_is_help=True)
+
+QUICK_USERS = 120
+QUICK_EPOCHS = 2
+
+
+@bench_app.callback()
+def bench() -> None:
+    """Measure: the tables of the papers."""
+
+
+@bench_app.command("papers")
+def papers_command(
+    suite: Annotated[
+        list[str] | None, typer.Option(help="A suite's name; may be given again.")
+    ] = None,
+    rows: Annotated[str | None, typer.Option(help="Only these rows: a,b.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="These seeds for every row: 0,1.")] = None,
+    data: Annotated[Path, typer.Option(help="Where the data folders are.")] = Path(
+        "../shared/data"
+    ),
+    folder: Annotated[Path, typer.Option(help="Where suites/ and results/ are.")] = Path(
+        "benchmarks/papers"
+    ),
+    jobs: Annotated[int, typer.Option(help="Cells at a time, one thread each.", min=1)] = 2,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few users and epochs; nothing is recorded.")
+    ] = False,
+    keep: Annotated[Path | None, typer.Option(help="Keep the bundles in this folder.")] = None,
+) -> None:
+    """Train the rows of a suite and record what they reached; run again to go on.
+
+    A cell is a row with a seed. One whose record stands for the same settings and data is skipped.
+    """
+    with reporting_errors():
+        suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
+        if not suites:
+            raise KairosError("bench papers needs a suite, but got none; name one with --suite")
+        results = Path(tempfile.mkdtemp(prefix="kairos-quick-")) if quick else folder / "results"
+        cells: list[Cell] = []
+        failures: list[Failure] = []
+        for each in suites:
+            where = _data_folder(data, each.data)
+            files = _digests(where)
+            for row in _chosen(each, rows):
+                for seed in _numbers(seeds) or row.seeds:
+                    try:
+                        config = each.config(row, seed)
+                    except KairosError as error:
+                        failures.append(Failure(f"{each.name} {row.name}", str(error)))
+                        break
+                    settings = each.settings(row, seed)
+                    if quick:
+                        settings = merge(settings, {"fit": {"epochs": QUICK_EPOCHS}})
+                        fit = config.fit.model_copy(update={"epochs": QUICK_EPOCHS})
+                        config = config.model_copy(update={"fit": fit})
+                    cells.append(
+                        Cell(
+                            suite=each.name,
+                            row=row.name,
+                            seed=seed,
+                            settings=settings,
+                            config=config,
+                            folder=where.absolute(),
+                            data=files,
+                            record=(results / each.name / f"{row.name}-{seed}.json").absolute(),
+                            device=device,
+                            users=QUICK_USERS if quick else None,
+                            keep=None
+                            if keep is None
+                            else (keep / each.name / f"{row.name}-{seed}").absolute(),
+                        )
+                    )
+        due = [cell for cell in cells if not cell.is_done]
+        console.print(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+        with Board(len(due)) as board:
+            failures += run_cells(due, jobs=jobs, watcher=board)
+        for failure in failures:
+            _say(f"[bold red]failed[/] {failure.name}: {escape(failure.why)}")
+        if failures:
+            raise typer.Exit(FAILURE)
+
+
+@final
+class Board:
+    """A line per running cell, and one per finished one; plain lines without a terminal."""
+
+    def __init__(self, cells: int) -> None:
+        self._cells = cells
+        self._ended = 0
+        self._tasks: dict[str, TaskID] = {}
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}[/]"),
+            BarColumn(),
+            TextColumn("{task.fields[told]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+
+    def __enter__(self) -> "Board":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def started(self, cell: Cell) -> None:
+        """Begin a line."""
+        self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, told="")
+        if not console.is_terminal:
+            _say(f"{cell.name}: started")
+
+    def sign(self, cell: Cell, sign: Sign) -> None:
+        """Move a line on."""
+        monitor = cell.config.fit.monitor
+        told = f"epoch {sign.epoch}/{sign.of} loss {sign.loss:.4f}"
+        if sign.validation is not None and monitor in sign.validation:
+            told += f" {monitor} {sign.validation[monitor]:.4f}"
+        self._bar.update(
+            self._tasks[cell.name],
+            total=float(sign.of),
+            completed=sign.epoch - 1 + sign.share,
+            told=told,
+        )
+        if sign.validation is not None and not console.is_terminal:
+            _say(f"{cell.name}: {told} ({sign.seconds:.1f} s)")
+
+    def done(self, cell: Cell, record: Record) -> None:
+        """End a line with the figures on the test questions."""
+        figures = record.report.rows["model"]
+        shown = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
+        told = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(shown))
+        self._end(cell, f"[green]done[/] {cell.name}: {told} ({record.seconds:.0f} s)")
+
+    def failed(self, cell: Cell, why: str) -> None:
+        """End a line with what went wrong."""
+        self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(why)}")
+
+    def _end(self, cell: Cell, told: str) -> None:
+        self._ended += 1
+        self._bar.remove_task(self._tasks.pop(cell.name))
+        _say(f"{self._ended}/{self._cells} {told}")
+
+
+def _say(told: str) -> None:
+    console.print(told, highlight=False, soft_wrap=True)
+
+
+def _chosen(suite: Suite, names: str | None) -> list[Row]:
+    return [*suite.rows] if names is None else [suite.row(name) for name in names.split(",")]
+
+
+def _numbers(text: str | None) -> list[int]:
+    try:
+        return [] if text is None else [int(number) for number in text.split(",")]
+    except ValueError as error:
+        raise KairosError(
+            f"seeds are whole numbers with commas between them, but got {text!r}; write 0,1"
+        ) from error
+
+
+def _data_folder(data: Path, name: str) -> Path:
+    for folder in (data / name, Path(name)):
+        if (folder / "events.parquet").is_file():
+            return folder
+    raise KairosError(
+        f"the data of a suite is a folder {name} with events.parquet, in {data} or here, but there "
+        "is none; say where with --data"
+    )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = (folder / name for name in ("events.parquet", "items.parquet"))
+    return {
+        f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.exists()
+    }
