@@ -11,6 +11,7 @@ from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
+from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import Recommender, RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
@@ -40,7 +41,7 @@ def catalog() -> Catalog:
     )
 
 
-def described(encoder: SelfAttentionConfig = ENCODER, **changed: object) -> RecommenderConfig:
+def described(encoder: EncoderConfig = ENCODER, **changed: object) -> RecommenderConfig:
     """What a recommender of this catalogue is made of."""
     fields: dict[str, object] = {"items": ITEMS, "encoder": encoder}
     return RecommenderConfig.model_validate(fields | changed)
@@ -57,7 +58,11 @@ def recommender(config: RecommenderConfig, seed: int = 0) -> Recommender:
     return built
 
 
-def writer(config: RecommenderConfig, weights: Recommender) -> Callable[[Path], str]:
+def writer(
+    config: RecommenderConfig,
+    weights: Recommender,
+    attention_profile: pl.DataFrame | None = None,
+) -> Callable[[Path], str]:
     """What `BundleStore.publish` calls to fill a directory."""
 
     def write(directory: Path) -> str:
@@ -70,6 +75,7 @@ def writer(config: RecommenderConfig, weights: Recommender) -> Callable[[Path], 
             counts=Counts(events=1000, users=30, items=ITEMS),
             metrics={"ndcg@10": 0.25},
             provenance={"seed": 0},
+            attention_profile=attention_profile,
         )
 
     return write

@@ -34,6 +34,8 @@ class DataConfig(Config):
     """Whether the model reads what was done with an item, beside which item it was."""
     exclude_seen: bool = False
     """Whether evaluation leaves out what the user has already met."""
+    sampled_metrics: bool = False
+    """Whether targets are also ranked among a hundred random items, as the older papers do."""
     groups: Literal["categories", "clusters"] = "clusters"
     """Where the groups of items come from, for encoders that want them."""
 
@@ -63,7 +65,7 @@ class GBCEConfig(Config):
 
     kind: Literal["gbce"] = "gbce"
     negatives: PositiveInt = 256
-    """Per target."""
+    """Per window of a history, shared by its targets."""
     calibration: float = Field(default=0.75, ge=0, le=1)
     """0 is plain binary cross-entropy, 1 corrects for sampling in full."""
 
@@ -133,6 +135,8 @@ class RunConfig(Config):
     encoder: EncoderConfig = SelfAttentionConfig()
     item_bias: bool = True
     fit: FitConfig = FitConfig()
+    profile_histories: NonNegativeInt = 1_000
+    """Histories whose attention is averaged for the bundle's attention profile; 0 for none."""
 
     @classmethod
     def read(cls, recipe: str | Path) -> "RunConfig":

@@ -15,6 +15,7 @@ from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
+from training.attention_profile import profile_attention
 from training.batches import TrainingWindows
 from training.building import build_recommender, count_events
 from training.checkpoint import load_checkpoint, save_checkpoint
@@ -196,6 +197,14 @@ def _write(
     output: Path,
     seconds: float,
 ) -> Path:
+    profile = None
+    if config.profile_histories:
+        profile = profile_attention(
+            recommender,
+            dataset,
+            max_history=config.encoder.max_history,
+            histories=config.profile_histories,
+        )
     unnamed = output / ".bundle"
     unnamed.mkdir(exist_ok=True)
     times = dataset.times[learned]
@@ -220,6 +229,7 @@ def _write(
             "torch": torch.__version__,
             "python": platform.python_version(),
         },
+        attention_profile=profile,
     )
     named = output / version
     unnamed.rename(named)

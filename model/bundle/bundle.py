@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
+import polars as pl
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from model.bundle.answer import (
     Reason,
     ScoredItem,
 )
+from model.bundle.attention_profile import read_profile, write_profile
 from model.bundle.catalog_file import read_catalog, write_catalog
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest, digest_of
@@ -33,6 +35,7 @@ from model.recommender import Recommender, RecommenderConfig
 WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
+PROFILE = "attention_profile.parquet"
 
 PROPOSED = 1_000
 """Candidates the index proposes to a model that must look at each of them."""
@@ -56,12 +59,14 @@ class Bundle:
         catalog: Catalog,
         recommender: Recommender,
         index: ItemIndex,
+        attention_profile: pl.DataFrame | None = None,
     ) -> None:
         self.version = version
         self.manifest = manifest
         self.catalog = catalog
         self.recommender = recommender.eval().requires_grad_(False)
         self.index = index
+        self.attention_profile = attention_profile
         self._action_rows = {
             action: row for row, action in enumerate(manifest.recommender.actions, start=1)
         }
@@ -78,8 +83,13 @@ class Bundle:
         counts: Counts,
         metrics: dict[str, float],
         provenance: dict[str, JsonValue],
+        attention_profile: pl.DataFrame | None = None,
     ) -> str:
         """Fill an empty directory with a bundle, and return the version it must be named."""
+        names = [WEIGHTS, CATALOG, INDEX]
+        if attention_profile is not None:
+            write_profile(attention_profile, directory / PROFILE)
+            names.append(PROFILE)
         vectors = recommender.index_vectors().detach().cpu().numpy()[1:]
         similarity = recommender.encoder.similarity
         state = {name: tensor.contiguous() for name, tensor in recommender.state_dict().items()}
@@ -96,7 +106,7 @@ class Bundle:
             counts=counts,
             metrics=metrics,
             provenance=provenance,
-            files={name: digest_of(directory / name) for name in (WEIGHTS, CATALOG, INDEX)},
+            files={name: digest_of(directory / name) for name in names},
         )
         return manifest.write(directory)
 
@@ -124,6 +134,9 @@ class Bundle:
             catalog=read_catalog(directory / CATALOG),
             recommender=recommender,
             index=ItemIndex.load(directory / INDEX),
+            attention_profile=(
+                read_profile(directory / PROFILE) if PROFILE in manifest.files else None
+            ),
         )
         bundle._check()
         return bundle

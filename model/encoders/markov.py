@@ -67,7 +67,7 @@ class Markov(SequenceEncoder):
         """Count pairs of neighbours within each user's events."""
         together = users[1:] == users[:-1]
         pairs = torch.stack((rows[:-1][together], rows[1:][together]), dim=1)
-        distinct, counts = pairs.unique(dim=0, return_counts=True)
+        distinct, counts = torch.unique(pairs, dim=0, return_counts=True)
         # By item, the most frequent successor first: the second sort keeps the order of the first.
         order = counts.argsort(descending=True, stable=True)
         order = order[distinct[order, 0].argsort(stable=True)]

@@ -15,6 +15,6 @@ def popularity_bias(
     popularity decides only between items with equally many.
     """
     counts = torch.bincount(rows, minlength=items + 1)[1:]
-    distinct, places = counts.unique(return_inverse=True)
+    distinct, places = torch.unique(counts, return_inverse=True)
     masses = at_most * (places + 1).double() / len(distinct)
     return torch.cat((torch.zeros(1), masses.log().float()))

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from model.bundle.attention_profile import SCHEMA, read_profile, write_profile
+from model.bundle.bundle import Bundle
+from model.errors import BundleError
+from tests import tiny
+
+CURVES = pl.DataFrame(
+    {
+        "view": ["observed", "predicted"],
+        "by": ["all", "action"],
+        "name": ["", "buy"],
+        "interval_days": [0.5, 30.0],
+        "mean": [0.75, 0.25],
+        "sd": [0.1, 0.0],
+        "count": [12, 1],
+    },
+    schema=SCHEMA,
+)
+
+
+def test_curves_survive_a_round_trip(tmp_path: Path) -> None:
+    write_profile(CURVES, tmp_path / "p.parquet")
+    assert_frame_equal(read_profile(tmp_path / "p.parquet"), CURVES)
+
+
+def test_a_file_without_the_columns_is_refused_by_name(tmp_path: Path) -> None:
+    CURVES.drop("sd").write_parquet(tmp_path / "p.parquet")
+    with pytest.raises(BundleError, match=r"interval_days, mean, sd, count, but p\.parquet does"):
+        read_profile(tmp_path / "p.parquet")
+
+
+def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
+    config = tiny.described()
+    unnamed = tmp_path / "unnamed"
+    unnamed.mkdir()
+    version = tiny.writer(config, tiny.recommender(config), attention_profile=CURVES)(unnamed)
+    opened = Bundle.open(unnamed.rename(tmp_path / version))
+    assert opened.attention_profile is not None
+    assert_frame_equal(opened.attention_profile, CURVES)
+
+
+def test_a_bundle_without_curves_has_none(tmp_path: Path) -> None:
+    assert Bundle.open(tiny.write_bundle(tmp_path)).attention_profile is None
