@@ -39,6 +39,7 @@ def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str
         "popular_last_week": PopularLastWeek.fit(dataset, is_training),
         "last_item_markov": LastItemMarkov.fit(dataset, is_training),
         "personal_frequency": PersonalFrequency.fit(dataset, is_training),
+        "repeat_last": RepeatLast.fit(dataset, is_training),
     }
 
 
@@ -148,16 +149,10 @@ class LastItemMarkov:
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
         """One line per distinct last item; popularity where a user has none."""
-        lasts = [self._last_row(user, end) for user, end in _histories(questions)]
-        distinct, last_of = np.unique(np.array(lasts, dtype=np.int64), return_inverse=True)
+        distinct, last_of = np.unique(_last_rows(self.dataset, questions), return_inverse=True)
         return _stack([self._line(row) for row in distinct], self.popular)[last_of]
 
-    def _last_row(self, user: int, end: int) -> int:
-        history = self.dataset.rows[self.dataset.offsets[user] : end]
-        known = np.flatnonzero(history)
-        return int(history[known[-1]]) if len(known) else 0
-
-    def _line(self, last: int) -> Float32[np.ndarray, " rows"]:
+    def _line(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
         following = self.following[self.offsets[last] : self.offsets[last + 1]]
         rows, counts = np.unique(following, return_counts=True)
         return self.popular.with_above(rows, counts)
@@ -189,6 +184,40 @@ class PersonalFrequency:
         times = self.dataset.times[latest_first][::-1][rows > 0]
         rows, latest, counts = np.unique(rows[rows > 0], return_index=True, return_counts=True)
         return self.popular.with_above(rows, counts, times[latest])
+
+
+@final
+@dataclass(frozen=True)
+class RepeatLast:
+    """The user's last known item, then all others by popularity."""
+
+    popular: PopularAllTime
+    dataset: Dataset
+
+    @classmethod
+    def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
+        """Count popularity; the last item is in the history."""
+        return cls(PopularAllTime.fit(dataset, is_training), dataset)
+
+    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """One line per distinct last item; popularity where a user has none."""
+        distinct, last_of = np.unique(_last_rows(self.dataset, questions), return_inverse=True)
+        return _stack([self._line(row) for row in distinct], self.popular)[last_of]
+
+    def _line(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
+        return self.popular.with_above(np.array([last] if last else [], dtype=np.int32))
+
+
+def _last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]:
+    """Per question, the latest item of its history that the catalogue holds; 0 where there is none.
+
+    Events at the same instant follow one another in stored order.
+    """
+    known = np.flatnonzero(dataset.rows)
+    before = np.searchsorted(known, questions.ends) - 1
+    lasts = known[before.clip(0)] if len(known) else np.full(len(before), -1)
+    has_one = (before >= 0) & (lasts >= dataset.offsets[questions.users])
+    return np.where(has_one, dataset.rows[lasts], 0).astype(np.int32)
 
 
 def _histories(questions: Questions) -> Iterator[tuple[int, int]]:

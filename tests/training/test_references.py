@@ -11,6 +11,7 @@ from training.references import (
     PopularAllTime,
     PopularLastWeek,
     Reference,
+    RepeatLast,
     fit_references,
     score_by,
 )
@@ -146,6 +147,7 @@ def test_items_outside_the_catalogue_are_passed_over() -> None:
     personal = PersonalFrequency.fit(dataset, is_training)
     assert ranking(dataset, markov, question) == "b a"
     assert ranking(dataset, personal, question) == "a b"
+    assert ranking(dataset, RepeatLast.fit(dataset, is_training), question) == "a b"
 
 
 # The user's own habits
@@ -163,6 +165,13 @@ def test_items_of_one_basket_are_told_apart_by_popularity() -> None:
     dataset = dataset_of(("u", "a", 1), ("u", "b", 1), ("v", "b", 1))
     reference = PersonalFrequency.fit(dataset, everything(dataset))
     assert ranking(dataset, reference, ask(dataset, "u", 9)) == "b a"
+
+
+def test_the_last_item_comes_first_where_repeats_are_expected() -> None:
+    dataset = dataset_of(*(("u", item, day) for day, item in enumerate("aabbbc")), ("v", "b", 9))
+    reference = RepeatLast.fit(dataset, everything(dataset))
+    assert ranking(dataset, reference, ask(dataset, "u", 9)) == "c b a"
+    assert ranking(dataset, reference, ask(dataset, "u", 2)) == "a b c"
 
 
 def test_what_happens_at_or_after_the_query_is_not_known() -> None:
