@@ -13,6 +13,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import days_between
 from training.dataset import Dataset
+from training.negatives import MetItems
 from training.split import Predict, basket_ends, spans
 
 
@@ -25,6 +26,8 @@ class Supervised(NamedTuple):
         targets: catalogue rows.
         position_of: per target, which of `positions` it belongs to.
         weights: per target; the targets of one position share a weight of one.
+        users: per window, the index of its user.
+        met: what every user has met in training, and so what is no negative for them.
     """
 
     batch: SequenceBatch
@@ -32,11 +35,18 @@ class Supervised(NamedTuple):
     targets: Int64[Tensor, " targets"]
     position_of: Int64[Tensor, " targets"]
     weights: Float[Tensor, " targets"]
+    users: Int64[np.ndarray, " batch"]
+    met: MetItems
 
     def to(self, device: torch.device) -> "Supervised":
-        """The same on another device."""
-        tensors = (part.to(device, non_blocking=True) for part in self[1:])
-        return Supervised(self.batch.to(device), *tensors)
+        """The same with its tensors on another device."""
+        return self._replace(
+            batch=self.batch.to(device),
+            positions=self.positions.to(device, non_blocking=True),
+            targets=self.targets.to(device, non_blocking=True),
+            position_of=self.position_of.to(device, non_blocking=True),
+            weights=self.weights.to(device, non_blocking=True),
+        )
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,7 @@ class TrainingWindows:
     ) -> None:
         self._dataset = dataset.known
         ends = dataset.known_before[train_ends]
+        self._met = MetItems(self._dataset, ends)
         last_of_instant = basket_ends(self._dataset) if predict == "next_basket" else None
         starts = self._dataset.offsets[:-1]
         counts = np.maximum(ends - starts - 1, 0)
@@ -151,6 +162,8 @@ class TrainingWindows:
             weights=torch.from_numpy(
                 np.repeat(1 / target_counts, target_counts).astype(np.float32)
             ),
+            users=np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1,
+            met=self._met,
         )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 import numpy as np
+from jaxtyping import Int64
 from numpy.typing import NDArray
 
 from model.recommender import Recommender
 from training.dataset import Dataset
-from training.metrics import MISS, Ranks, ranks_of
+from training.metrics import MISS, Ranks, ranks_of, sampled_ranks_of
 from training.scoring import ScoreBlock, score
 from training.split import Questions, spans
 
@@ -18,9 +19,14 @@ def rank(
     questions: Questions,
     *,
     exclude_seen: bool,
+    candidates: Int64[np.ndarray, "questions candidates"] | None = None,
 ) -> Ranks:
-    """The rank of every target of every question, by the tie rule of `training.metrics`."""
+    """The rank of every target of every question, by the tie rule of `training.metrics`.
+
+    Pass the `candidates` of `training.negatives.sample_candidates` to rank targets among them, too.
+    """
     found = np.full(len(questions.target_rows), MISS, dtype=np.int64)
+    sampled = None if candidates is None else found.copy()
     for block in blocks:
         scores = block.scores.numpy()
         if exclude_seen:
@@ -28,12 +34,13 @@ def rank(
             _hide_seen(scores, dataset, questions, block.questions)
         counts = np.diff(questions.target_offsets)[block.questions]
         targets = spans(questions.target_offsets[block.questions], counts)
-        found[targets] = ranks_of(
-            scores,
-            questions.target_rows[targets].astype(np.int64),
-            np.repeat(np.arange(len(counts)), counts),
-        )
-    return Ranks(found, questions.question_of, len(questions))
+        rows = questions.target_rows[targets].astype(np.int64)
+        lines = np.repeat(np.arange(len(counts)), counts)
+        found[targets] = ranks_of(scores, rows, lines)
+        if candidates is not None and sampled is not None:
+            drawn = candidates[block.questions]
+            sampled[targets] = sampled_ranks_of(scores, rows, lines, drawn)
+    return Ranks(found, questions.question_of, len(questions), sampled)
 
 
 def evaluate(
@@ -44,10 +51,14 @@ def evaluate(
     max_history: int,
     exclude_seen: bool,
     withheld: bool = False,
+    candidates: Int64[np.ndarray, "questions candidates"] | None = None,
 ) -> Ranks:
-    """The ranks a recommender gives to the targets of some questions, in the whole catalogue."""
+    """The ranks a recommender gives to the targets of some questions, in the whole catalogue.
+
+    And among `candidates`, as `rank` does.
+    """
     blocks = score(recommender, dataset, questions, max_history=max_history, withheld=withheld)
-    return rank(blocks, dataset, questions, exclude_seen=exclude_seen)
+    return rank(blocks, dataset, questions, exclude_seen=exclude_seen, candidates=candidates)
 
 
 def after_a_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:

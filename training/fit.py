@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import TrainingError
+from model.interfaces import Drawn
 from model.recommender import Recommender
-from training.batches import Supervised, TrainingWindows
-from training.config import FitConfig, SoftmaxConfig
-from training.losses import Repeats, full_softmax, sampled_softmax
+from training.batches import TrainingWindows
+from training.config import FitConfig
+from training.objective import batch_loss
 
 
 class EpochReport(NamedTuple):
@@ -76,6 +77,7 @@ def fit(
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
     last_epoch = min(stop_after or config.epochs, config.epochs)
+    drawn = [module for module in recommender.modules() if isinstance(module, Drawn)]
     while state.epoch < last_epoch and not _out_of_patience(state, config):
         began = time.monotonic()
         rng = np.random.default_rng([config.seed, state.epoch])
@@ -86,6 +88,8 @@ def fit(
         for done, chosen in enumerate(plan, start=1):
             supervised = windows.supervise(chosen)
             _set_rate(optimizer, config, state.step, total_steps)
+            for module in drawn:
+                module.draw()
             loss = batch_loss(recommender, supervised, config, rng)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -164,54 +168,6 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
             }
         )
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
-
-
-def batch_loss(
-    recommender: Recommender,
-    supervised: Supervised,
-    config: FitConfig,
-    rng: np.random.Generator,
-) -> Tensor:
-    """The loss of one batch, some of its query times withheld."""
-    device = recommender.device
-    supervised = supervised.to(device)
-    batch = supervised.batch
-    if config.query_time_dropout:
-        batch = batch.withhold(
-            torch.rand(batch.rows.shape, device=device) < config.query_time_dropout
-        )
-    states = recommender.states(batch)
-    users = recommender.user_vectors(states.users.flatten(0, 1)[supervised.positions])
-    vectors = recommender.item_vectors()
-    judged = (users, vectors, supervised.targets, supervised.position_of, supervised.weights)
-    repeats: Repeats | None = None
-    if states.repeats is not None:
-        length = batch.rows.shape[1]
-        sample = supervised.positions // length
-        later = torch.arange(length, device=device) > (supervised.positions % length)[:, None]
-        log_mass = states.repeats.flatten(0, 1)[supervised.positions]
-        repeats = Repeats(log_mass.masked_fill(later, float("-inf")), batch.rows[sample])
-    if isinstance(config.loss, SoftmaxConfig) and len(vectors) > config.loss.sample_above:
-        negatives, log_expected = _draw_negatives(
-            supervised.targets, len(vectors), config.loss.negatives, rng
-        )
-        drawn = (negatives.to(device), log_expected.to(device))
-        return sampled_softmax(*judged, *drawn, repeats=repeats)
-    return full_softmax(*judged, repeats=repeats)
-
-
-def _draw_negatives(
-    targets: Tensor, rows: int, count: int, rng: np.random.Generator
-) -> tuple[Tensor, Tensor]:
-    """Half from the batch's own targets, half uniform, with log(draws x probability) of each."""
-    counts = np.bincount(targets.cpu().numpy(), minlength=rows)
-    probability = 0.5 * counts / counts.sum() + 0.5 / (rows - 1)
-    probability[0] = 0.0
-    own = rng.choice(targets.cpu().numpy(), size=count // 2)
-    uniform = rng.integers(1, rows, size=count - len(own))
-    drawn = np.concatenate((own, uniform))
-    log_expected = np.log(count * probability[drawn])
-    return torch.from_numpy(drawn), torch.from_numpy(log_expected.astype(np.float32))
 
 
 def _set_rate(

@@ -11,7 +11,7 @@ to keep the target first) would reward it.
 The other targets of a question compete with a target like any other item.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,9 @@ from model.errors import TrainingError
 MISS = np.iinfo(np.int64).max
 """The rank of a target that was not ranked at all: a cold item, or one the model excluded."""
 
+SAMPLED = 100
+"""Random items that a target is set against where a metric is a sampled one."""
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -34,11 +37,14 @@ class Ranks:
         question: the question that each target belongs to, from 0. Its targets are distinct
             items: one listed twice could gain more than the most there is to gain.
         questions: how many questions were asked. One without a target scores zero everywhere.
+        sampled: the ranks again, among a hundred random items instead of all; None where that was
+            not asked. Such metrics are larger, and are never to be set beside the full ones.
     """
 
     ranks: Int64[np.ndarray, " targets"]
     question: Int64[np.ndarray, " targets"]
     questions: int
+    sampled: Int64[np.ndarray, " targets"] | None = None
 
     def hit_rate(self, k: int) -> NDArray[np.float64]:
         """Per question: 1 where any target is in the top `k`, else 0."""
@@ -70,7 +76,7 @@ class Ranks:
 
     def summarise(self, k: int = 10) -> dict[str, float]:
         """The mean of every metric over the questions, by the names that tables use."""
-        return {
+        summary = {
             f"hit_rate@{k}": _mean(self.hit_rate(k)),
             f"ndcg@{k}": _mean(self.ndcg(k)),
             f"recall@{k}": _mean(self.recall(k)),
@@ -78,6 +84,11 @@ class Ranks:
             "accuracy": _mean(self.accuracy()),
             "questions": float(self.questions),
         }
+        if self.sampled is not None:
+            among = replace(self, ranks=self.sampled, sampled=None)
+            summary[f"hit_rate@{k}_sampled{SAMPLED}"] = _mean(among.hit_rate(k))
+            summary[f"ndcg@{k}_sampled{SAMPLED}"] = _mean(among.ndcg(k))
+        return summary
 
     @cached_property
     def _best(self) -> NDArray[np.int64]:
@@ -128,6 +139,29 @@ def ranks_of(
             # The target itself is among those that score as much: it is the "one more".
             ranks[target] = np.count_nonzero(items >= scores[line, row])
     return ranks
+
+
+def sampled_ranks_of(
+    scores: Float32[np.ndarray, "questions rows"],
+    target_rows: Int64[np.ndarray, " targets"],
+    question: Int64[np.ndarray, " targets"],
+    candidates: Int64[np.ndarray, "questions candidates"],
+) -> Int64[np.ndarray, " targets"]:
+    """The rank of every target among some candidates and the other targets of its question.
+
+    Args:
+        scores: as for `ranks_of`.
+        target_rows: the items that were met; 0 where the catalogue does not hold the item.
+        question: the line of `scores` and of `candidates` that each target belongs to.
+        candidates: distinct items, none of them a target of the question; 0 where there is none.
+
+    Returns:
+        As `ranks_of` does, if there were no items but these.
+    """
+    among = np.full_like(scores, -np.inf)
+    np.put_along_axis(among, candidates, np.take_along_axis(scores, candidates, axis=1), axis=1)
+    among[question, target_rows] = scores[question, target_rows]
+    return ranks_of(among, target_rows, question)
 
 
 def paired_bootstrap(

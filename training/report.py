@@ -11,7 +11,8 @@ from model.config import Config
 from model.recommender import Recommender
 from training.config import DataConfig
 from training.evaluate import after_a_gap, evaluate, rank
-from training.metrics import Ranks, paired_bootstrap
+from training.metrics import SAMPLED, Ranks, paired_bootstrap
+from training.negatives import MetItems, sample_candidates
 from training.references import fit_references, score_by
 from training.split import Split
 
@@ -31,7 +32,8 @@ class Report(Config):
     """What was measured on the test questions.
 
     Attributes:
-        rows: metrics per ranker; `model_withheld` is the model asked without the query time.
+        rows: metrics per ranker; `model_withheld` is the model asked without the query time. Names
+            that end in `_sampled100` are of ranks among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
         ahead: the model's lead over every reference, by paired bootstrap over the questions.
         cold_targets: share of the targets that the catalogue does not hold; every ranker misses
@@ -65,6 +67,10 @@ def measure(
 ) -> Report:
     """Rank the test questions by the model, given and withheld, and by every reference."""
     dataset, questions = split.dataset, split.test
+    candidates = None
+    if data.sampled_metrics:
+        met = MetItems(dataset, split.train_ends)
+        candidates = sample_candidates(met, questions, count=SAMPLED)
     found: dict[str, Ranks] = {
         name: evaluate(
             recommender,
@@ -73,12 +79,15 @@ def measure(
             max_history=max_history,
             exclude_seen=data.exclude_seen,
             withheld=withheld,
+            candidates=candidates,
         )
         for name, withheld in ((MODEL, False), (WITHHELD, True))
     }
     for name, reference in fit_references(dataset, split.is_known_before_test).items():
         blocks = score_by(reference, questions, len(dataset.catalog))
-        found[name] = rank(blocks, dataset, questions, exclude_seen=data.exclude_seen)
+        found[name] = rank(
+            blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
+        )
     own = found[MODEL].ndcg(10)
     later = after_a_gap(dataset, questions)
     return Report(
