@@ -7,9 +7,18 @@ from pydantic import Field
 from model.encoders.markov import MarkovConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.popularity import PopularityConfig
+from model.encoders.rmtpp import RMTPPConfig
+from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.encoders.time_joint import TimeJointConfig
 
 EncoderConfig = Annotated[
-    MarkovConfig | PersonalFrequencyConfig | PopularityConfig | SelfAttentionConfig,
+    MarkovConfig
+    | PersonalFrequencyConfig
+    | PopularityConfig
+    | SASRecConfig
+    | RMTPPConfig
+    | SelfAttentionConfig
+    | TimeJointConfig,
     Field(discriminator="kind"),
 ]

@@ -1,0 +1,145 @@
+"""SASRec the slow way: from its formulas, in float64, one query and one event at a time.
+
+Shares no code with the encoder; of intensities, only what the tests of their layer prove is taken.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.encoders.sasrec import SASRec
+from tests.model.time_encodings.by_definition import features_by_definition
+
+Weights = dict[str, Tensor]
+
+
+class Slow(NamedTuple):
+    """Per position of one history: user vectors, and the last block's weights and intensities."""
+
+    users: Tensor
+    attention: Tensor
+    intensity: Tensor
+
+
+def encode_slowly(
+    encoder: SASRec, batch: SequenceBatch, items: Tensor, sample: int, heads: int
+) -> Slow:
+    """What the encoder must say at every position of one history of a batch."""
+    weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
+    length = int(batch.lengths[sample])
+    times, asked = batch.times[sample].tolist(), batch.query_times[sample].tolist()
+    given = batch.query_given[sample].tolist()
+    if encoder.time_encoding.reads == "position":
+        times = [float(place) for place in range(length)]
+        asked = [float(place + 1) for place in range(length)]
+    states = [
+        items[sample, place].double() * encoder.dim**0.5 + weights["positions.weight"][place]
+        for place in range(length)
+    ]
+    ages = [
+        [
+            torch.tensor(
+                features_by_definition(encoder.time_encoding, asked[q] - times[i]),
+                dtype=torch.float64,
+            )
+            for i in range(q + 1)
+        ]
+        for q in range(length)
+    ]
+    own = [ages[q][q] if given[q] else weights["withheld"] for q in range(length)]
+    waits = [
+        float(batch.query_times[sample, q] - batch.times[sample, q]) if given[q] else None
+        for q in range(length)
+    ]
+    marks = weights["marks"][batch.rows[sample, :length]] if "marks" in weights else None
+    attention = intensity = torch.empty(0)
+    for number in range(len(encoder.blocks)):
+        below = {
+            name.removeprefix(f"blocks.{number}."): tensor
+            for name, tensor in weights.items()
+            if name.startswith(f"blocks.{number}.")
+        }
+        states, attention, intensity = _block(below, heads, states, ages, own, waits, marks)
+    users = torch.stack([_norm(weights, "norm", state) for state in states])
+    return Slow(users, attention, intensity)
+
+
+def _block(
+    weights: Weights,
+    heads: int,
+    states: list[Tensor],
+    ages: list[list[Tensor]],
+    own: list[Tensor],
+    waits: list[float | None],
+    marks: Tensor | None,
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    length, width = len(states), len(states[0]) // heads
+    attention = torch.zeros(length, heads, length, dtype=torch.float64)
+    intensity = torch.zeros(length, heads, 0 if marks is None else marks.shape[1]).double()
+    out = []
+    for q in range(length):
+        query = _norm(weights, "attention_norm", states[q])
+        query = query + weights["since_last.weight"] @ own[q]
+        looked_for = _linear(weights, "match.query", query)
+        answer = torch.zeros_like(query)
+        for head in range(heads):
+            part = slice(head * width, (head + 1) * width)
+            logits = []
+            for i in range(q + 1):
+                key = _linear(weights, "match.key", states[i])
+                key = key + weights["match.time_key.weight"] @ ages[q][i]
+                logits.append(float(looked_for[part] @ key[part]) / math.sqrt(width))
+            total = sum(math.exp(logit) for logit in logits)
+            shares = [math.exp(logit) / total for logit in logits]
+            if marks is not None:
+                intensity[q, head] = _intensity(weights, part, states, shares, waits[q])
+                shares = [
+                    share * (float(marks[i] @ intensity[q, head]) if marks[i].any() else 1.0)
+                    for i, share in enumerate(shares)
+                ]
+            for i, share in enumerate(shares):
+                value = _linear(weights, "value", states[i])
+                value = value + weights["time_value.weight"] @ ages[q][i]
+                answer[part] += share * value[part]
+                attention[q, head, i] = share
+        between = _norm(weights, "feed_forward_norm", query + answer)
+        inner = _linear(weights, "inner", between).clamp(min=0)
+        out.append(between + _linear(weights, "outer", inner))
+    return out, attention, intensity
+
+
+def _intensity(
+    weights: Weights,
+    head: slice,
+    states: list[Tensor],
+    shares: list[float],
+    wait: float | None,
+) -> Tensor:
+    """phi_k softplus(w_k . sigmoid(W_k H + b_k log(1 + d) + c_k) / phi_k)."""
+    history = sum(
+        share * _linear(weights, "modulation.value", states[i])[head]
+        for i, share in enumerate(shares)
+    )
+    assert isinstance(history, Tensor)
+    direction = weights["modulation.direction"]
+    inside = _linear(weights, "modulation.endogenous", history).view(direction.shape)
+    if wait is None:
+        inside = inside + weights["modulation.withheld"]
+    else:
+        inside = inside + weights["modulation.exogenous"] * math.log1p(wait)
+    drive = (direction / (1 + torch.exp(-inside))).sum(-1)
+    scale = weights["modulation.log_scale"].exp()
+    return scale * torch.log1p(torch.exp(drive / scale))
+
+
+def _linear(weights: Weights, name: str, vector: Tensor) -> Tensor:
+    return weights[f"{name}.weight"] @ vector + weights[f"{name}.bias"]
+
+
+def _norm(weights: Weights, name: str, vector: Tensor) -> Tensor:
+    centred = vector - vector.mean()
+    scaled = centred / (centred.square().mean() + 1e-8).sqrt()
+    return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
