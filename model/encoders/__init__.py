@@ -16,8 +16,8 @@ EncoderConfig = Annotated[
     MarkovConfig
     | PersonalFrequencyConfig
     | PopularityConfig
-    | SASRecConfig
     | RMTPPConfig
+    | SASRecConfig
     | SelfAttentionConfig
     | TimeJointConfig,
     Field(discriminator="kind"),

@@ -1,0 +1,194 @@
+"""Distributions of the next interval: proper densities, whose quantiles agree with them."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special, stats
+from scipy.integrate import quad
+from torch import Tensor
+
+from model.interfaces import NextTime
+from model.layers.next_time import Gompertz, LogNormal, NextInterval, at_most
+
+THIRTY_YEARS = 30 * 365.25
+
+
+def number(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
+def days(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def gompertz(log_rate: float, growth: float, time_scale: float) -> Gompertz:
+    return Gompertz(number(log_rate), number(growth), time_scale)
+
+
+def log_normal(mean: float, spread: float, time_scale: float) -> LogNormal:
+    return LogNormal(number(mean), number(spread), time_scale)
+
+
+scales = st.floats(0.02, 100)
+growths = st.floats(-3, 3) | st.floats(-1e-5, 1e-5) | st.just(0.0)
+gompertzes = st.builds(gompertz, st.floats(-2, 4), growths, scales)
+log_normals = st.builds(log_normal, st.floats(-3, 5), st.floats(0.1, 2), scales)
+either = gompertzes | log_normals
+
+
+def density(of: NextInterval, interval: float) -> float:
+    return math.exp(of.log_density(number(interval)).item())
+
+
+def mass(of: NextInterval, start: float, end: float) -> float:
+    """The integral of the density, by quadrature over the logarithm of the interval."""
+    low, high = math.log1p(start), math.log1p(end)
+
+    def integrand(x: float) -> float:
+        return density(of, math.expm1(x)) * math.exp(x)
+
+    middle = math.log1p(min(max(of.quantile(1e-3).item(), start), end))
+    return sum(
+        float(quad(integrand, *part, limit=200, epsabs=1e-7, epsrel=1e-5)[0])
+        for part in ((low, middle), (middle, high))
+    )
+
+
+def certainty(of: NextInterval) -> float:
+    """The probability that there is a next event at all."""
+    if isinstance(of, Gompertz) and of.growth < 0:
+        return -math.expm1(math.exp(of.log_rate) / of.growth)
+    return 1.0
+
+
+@given(of=either)
+def test_the_density_integrates_to_the_probability_that_there_is_a_next_event(
+    of: NextInterval,
+) -> None:
+    nearly_all = 0.9999 * certainty(of)
+    assert mass(of, 0, of.quantile(nearly_all).item()) == pytest.approx(nearly_all, rel=1e-3)
+
+
+@given(of=either, share=st.floats(0.05, 0.9))
+def test_a_quantile_splits_the_density_at_its_share(of: NextInterval, share: float) -> None:
+    if share < certainty(of):
+        end = of.quantile(share).item()
+        assert mass(of, 0, end) == pytest.approx(share, rel=1e-3)
+        assert math.exp(of.log_survival(number(end))) == pytest.approx(1 - share, rel=1e-6)
+    else:
+        assert of.quantile(share).item() == math.inf
+
+
+@given(of=either, share=st.floats(0.05, 0.9), waited=st.floats(0, 50))
+def test_whoever_has_waited_faces_what_is_left_of_the_distribution(
+    of: NextInterval, share: float, waited: float
+) -> None:
+    reached = of.quantile_after(share, number(waited))
+    assert reached >= waited * (1 - 1e-12)
+    log_survival = of.log_survival(number(waited)).item()
+    # Far beyond, the difference of two large logarithms would say little.
+    if reached.isfinite() and log_survival > -1000:
+        left = of.log_survival(reached).item() - log_survival
+        assert left == pytest.approx(math.log1p(-share), rel=1e-5, abs=1e-6)
+
+
+def test_a_memoryless_wait_starts_anew() -> None:
+    steady = gompertz(-1.0, 0.0, 7.0)
+    assert steady.quantile_after(0.5, number(40.0)).item() == pytest.approx(
+        40 + steady.quantile(0.5).item()
+    )
+
+
+def test_gompertz_is_the_one_of_the_textbook() -> None:
+    intervals = days(0, 0.1, 1, 5, 12)
+    ours = gompertz(-1.0, 0.4, 2.0)
+    # c = rate / growth, and time in units of scale / growth.
+    textbook = stats.gompertz(math.exp(-1.0) / 0.4, scale=2.0 / 0.4)
+    expected = textbook.logpdf(intervals.numpy())
+    assert ours.log_density(intervals).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+    assert ours.quantile(0.3).item() == pytest.approx(textbook.ppf(0.3), rel=1e-9)
+
+
+def test_gompertz_without_growth_is_exponential() -> None:
+    intervals = days(0, 0.1, 1, 5, 200)
+    expected = stats.expon(scale=3 * math.e).logpdf(intervals.numpy())
+    for growth in (0.0, 1e-12, -1e-12):
+        found = gompertz(-1.0, growth, 3.0).log_density(intervals)
+        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+
+
+def test_the_log_normal_is_a_normal_cut_off_at_the_event() -> None:
+    intervals = days(0, 0.1, 1, 5, 200)
+    ours = log_normal(0.5, 0.8, 3.0)
+    logs = (intervals / 3.0).log1p()
+    cut = stats.truncnorm(-0.5 / 0.8, math.inf, loc=0.5, scale=0.8)
+    expected = torch.from_numpy(cut.logpdf(logs.numpy())) - (intervals + 3.0).log()
+    assert ours.log_density(intervals).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+    assert ours.quantile(0.3).item() == pytest.approx(3 * math.expm1(cut.ppf(0.3)), rel=1e-9)
+
+
+def test_a_quantile_is_exact_far_out_in_the_tail() -> None:
+    narrow = log_normal(0.0, 0.05, 1.0)
+    waited = number(THIRTY_YEARS)
+    log_longer = special.log_ndtr(-math.log1p(THIRTY_YEARS) / 0.05) + math.log(0.5)
+    expected = math.expm1(-0.05 * special.ndtri_exp(log_longer))
+    found = narrow.quantile_after(0.5, waited).item()
+    assert found - THIRTY_YEARS == pytest.approx(expected - THIRTY_YEARS, rel=1e-6)
+    assert found > THIRTY_YEARS
+
+
+@pytest.mark.parametrize("growth", [-40.0, -1e-7, 0.0, 1e-7, 40.0])
+@pytest.mark.parametrize("log_rate", [-60.0, 0.0, 60.0])
+def test_gompertz_and_its_gradients_are_finite_at_any_interval(
+    log_rate: float, growth: float
+) -> None:
+    parameters = [number(log_rate).requires_grad_(), number(growth).requires_grad_()]
+    of = Gompertz(parameters[0], parameters[1], 0.5)
+    assert_finite(of, parameters)
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 50.0])
+@pytest.mark.parametrize("mean", [-60.0, 0.0, 60.0])
+def test_the_log_normal_and_its_gradients_are_finite_at_any_interval(
+    mean: float, spread: float
+) -> None:
+    parameters = [number(mean).requires_grad_(), number(spread).requires_grad_()]
+    of = LogNormal(parameters[0], parameters[1], 0.5)
+    assert_finite(of, parameters)
+
+
+def assert_finite(of: NextInterval, parameters: list[Tensor]) -> None:
+    for interval in (0.0, 1e-9, 1.0, THIRTY_YEARS):
+        log_density = of.log_density(number(interval))
+        assert log_density.isfinite()
+        for gradient in torch.autograd.grad(log_density, parameters):
+            assert gradient.isfinite()
+    for share in (0.0, 0.5, 0.999):
+        assert not of.quantile(share).isnan()
+
+
+def test_the_growth_has_its_gradient_where_it_starts() -> None:
+    growth = number(0.0).requires_grad_()
+    log_density = Gompertz(number(0.2), growth, 1.0).log_density(number(3.0))
+    (gradient,) = torch.autograd.grad(log_density, growth)
+    # The derivative of w d - exp(a) (d + w d^2/2 + ...) by w.
+    assert gradient.item() == pytest.approx(3 - math.exp(0.2) * 4.5, rel=1e-6)
+
+
+def test_positions_and_intervals_stand_side_by_side() -> None:
+    means = torch.zeros(2, 3, dtype=torch.float64)
+    for of in (Gompertz(means, number(0.1), 1.0), LogNormal(means, number(1.0), 1.0)):
+        assert isinstance(of, NextTime)
+        assert of.log_density(torch.ones_like(means)).shape == (2, 3)
+        assert of.quantile(0.5).shape == (2, 3)
+
+
+def test_a_bound_is_never_passed_and_rarely_felt() -> None:
+    values = torch.tensor([-50.0, 0.0, 9.0, 10.0, 100.0], requires_grad=True)
+    bounded = at_most(values, 10.0)
+    assert bounded.tolist()[:2] == pytest.approx([-50.0, 0.0], abs=1e-4)
+    assert (bounded <= 10).all()
+    assert (bounded.diff() >= 0).all()
