@@ -3,28 +3,41 @@
 import math
 from typing import Literal, final
 
+import torch
 from jaxtyping import Float64
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.config import Config
 from model.interfaces import TimeEncoding
 from model.layers.fourier_basis import ReadOut, scaled_basis
-from model.layers.log_uniform_periods import LogUniformPeriods
+from model.layers.periods import SECOND, Periods, log_uniform
 
 
 class BochnerNonparametricConfig(Config):
     """How many frequencies, started over which periods (days)."""
 
     kind: Literal["bochner_nonparametric"] = "bochner_nonparametric"
+    form: Literal["paper", "code"] = "paper"
+    """paper: a positive definite stationary kernel; code: the authors', with free amplitudes."""
     frequencies: PositiveInt = 64
     shortest_period: PositiveFloat = 1 / 24
     longest_period: PositiveFloat = 1460.0
     learn_frequencies: bool = True
 
-    def build(self) -> "BochnerNonparametric":
+    @classmethod
+    def paper_code(cls, dim: int) -> "BochnerNonparametricConfig":
+        """As the authors start it, with `dim` features: 10^0 to 10^-8 radians per second."""
+        turn = 2 * math.pi * SECOND
+        return cls(
+            form="code", frequencies=dim // 2, shortest_period=turn, longest_period=turn * 1e8
+        )
+
+    def build(self) -> "BochnerNonparametric | BochnerFreeAmplitudes":
         """The module this describes."""
-        return BochnerNonparametric(**self.model_dump(exclude={"kind"}))
+        arguments = self.model_dump(exclude={"kind", "form"})
+        paper = self.form == "paper"
+        return BochnerNonparametric(**arguments) if paper else BochnerFreeAmplitudes(**arguments)
 
 
 @final
@@ -58,18 +71,67 @@ class BochnerNonparametric(TimeEncoding):
     ) -> None:
         super().__init__()
         self.dim = 2 * frequencies
-        self.periods = LogUniformPeriods(
-            count=frequencies,
-            shortest=shortest_period,
-            longest=longest_period,
+        self.periods = Periods(
+            log_uniform(count=frequencies, shortest=shortest_period, longest=longest_period),
             learned=learn_frequencies,
         )
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
         """Angular frequencies, in radians per day."""
-        periods: Tensor = self.periods()
-        return 2 * math.pi / periods
+        return self.periods.frequencies()
 
     def read_out(self) -> ReadOut:
         """The basis itself, scaled."""
         return scaled_basis(self.periods.log_periods)
+
+
+@final
+class BochnerFreeAmplitudes(TimeEncoding):
+    """Sines and cosines that share neither frequency nor amplitude: the form of the authors' code.
+
+    A sine without its cosine depends on the instants themselves, so the kernel is stationary only
+    at the start, where every frequency stands in both halves.
+
+    Shape: intervals (*) -> features (*, 2 * frequencies)
+
+    Example:
+        >>> encoding = BochnerNonparametricConfig(form="code", frequencies=8).build()
+        >>> encoding(torch.zeros(3, dtype=torch.float64)).shape
+        torch.Size([3, 16])
+
+    Paper: Xu et al. 2019, as coded by its authors (`time_encode`, non-parametric).
+    DIFFERS(code): days for seconds, and a starting range to match; `paper_code` keeps theirs.
+    """
+
+    is_stationary = False
+
+    def __init__(
+        self,
+        *,
+        frequencies: int,
+        shortest_period: float,
+        longest_period: float,
+        learn_frequencies: bool,
+    ) -> None:
+        super().__init__()
+        self.dim = 2 * frequencies
+        start = log_uniform(count=frequencies, shortest=shortest_period, longest=longest_period)
+        self.sine_periods = Periods(start, learned=learn_frequencies)
+        self.cosine_periods = Periods(start.clone(), learned=learn_frequencies)
+        self.amplitudes = nn.Parameter(torch.ones(self.dim))
+
+    def frequencies(self) -> Float64[Tensor, " frequencies"]:
+        """Angular frequencies, in radians per day: the sines', then the cosines'."""
+        return torch.cat((self.sine_periods.frequencies(), self.cosine_periods.frequencies()))
+
+    def read_out(self) -> ReadOut:
+        """Of the first frequencies their sines, of the others their cosines."""
+        of_sines, of_cosines = torch.diag(self.amplitudes).chunk(2, dim=1)
+        pairs = torch.cat(
+            (
+                torch.stack((torch.zeros_like(of_sines), of_sines), dim=-1),
+                torch.stack((of_cosines, torch.zeros_like(of_cosines)), dim=-1),
+            ),
+            dim=1,
+        )
+        return ReadOut(pairs.flatten(1), pairs.new_zeros(self.dim))

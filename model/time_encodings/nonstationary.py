@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model.config import Config
 from model.interfaces import TimeKernel
-from model.layers.log_uniform_periods import LogUniformPeriods
+from model.layers.periods import Periods, log_uniform
 
 
 class NonstationaryConfig(Config):
@@ -82,10 +82,8 @@ class Nonstationary(TimeKernel):
     ) -> None:
         super().__init__()
         self.longest_period = longest_period
-        self.base_periods = LogUniformPeriods(
-            count=components,
-            shortest=shortest_period,
-            longest=longest_period,
+        self.base_periods = Periods(
+            log_uniform(count=components, shortest=shortest_period, longest=longest_period),
             learned=learn_periods,
         )
         self.weight = _PositiveOverTime(components, hidden)

@@ -1,6 +1,5 @@
 """The control: the same attention with a clock that ticks once per event."""
 
-import math
 from typing import Literal, final
 
 from jaxtyping import Float64
@@ -10,7 +9,7 @@ from torch import Tensor
 from model.config import Config
 from model.interfaces import TimeEncoding
 from model.layers.fourier_basis import ReadOut, scaled_basis
-from model.layers.log_uniform_periods import LogUniformPeriods
+from model.layers.periods import Periods, log_uniform
 
 
 class PositionalConfig(Config):
@@ -22,6 +21,11 @@ class PositionalConfig(Config):
     shortest_period: PositiveFloat = 2.0
     longest_period: PositiveFloat = 1000.0
     learn_frequencies: bool = True
+
+    @classmethod
+    def paper_code(cls) -> "PositionalConfig":
+        """As the authors have it: order by the encoder's table of absolute positions alone."""
+        return cls(frequencies=0)
 
     def build(self) -> "Positional":
         """The module this describes."""
@@ -60,17 +64,14 @@ class Positional(TimeEncoding):
     ) -> None:
         super().__init__()
         self.dim = 2 * frequencies
-        self.periods = LogUniformPeriods(
-            count=frequencies,
-            shortest=shortest_period,
-            longest=longest_period,
+        self.periods = Periods(
+            log_uniform(count=frequencies, shortest=shortest_period, longest=longest_period),
             learned=learn_frequencies,
         )
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
         """Angular frequencies, in radians per event."""
-        periods: Tensor = self.periods()
-        return 2 * math.pi / periods
+        return self.periods.frequencies()
 
     def read_out(self) -> ReadOut:
         """The basis itself, scaled."""

@@ -5,9 +5,10 @@ from typing import ClassVar
 import pytest
 import torch
 from pydantic import TypeAdapter
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from model.interfaces import TimeEncoding
+from model.interfaces import Drawn, TimeEncoding
 from model.time_encodings import TimeEncodingConfig
 from tests.model.time_encodings.by_definition import features_by_definition
 
@@ -92,6 +93,18 @@ class TimeEncodingContract:
         is_stationary = bool((kernel - shifted).abs().max() < 1e-4 * kernel.abs().max())
         assert is_stationary == encoding.is_stationary
 
+    def test_the_kernel_is_drawn_from_its_spectrum(
+        self, encoding: TimeEncoding, intervals: Tensor
+    ) -> None:
+        if not encoding.is_stationary:
+            pytest.skip("its kernel depends on more than the interval")
+        spectrum = encoding.spectrum()
+        constant = encoding.read_out().offset.square().sum()
+        waves = (intervals[:, None] * spectrum.frequencies).cos()
+        expected = constant + (spectrum.power * waves).sum(-1)
+        psi = encoding.kernel(intervals, torch.zeros_like(intervals))
+        torch.testing.assert_close(psi.double(), expected, rtol=0, atol=1e-5)
+
     def test_a_fresh_kernel_of_an_instant_with_itself_is_one(self, intervals: Tensor) -> None:
         if not self.starts_normalised:
             return
@@ -110,15 +123,30 @@ class TimeEncodingContract:
 
     def test_fixed_frequencies_learn_nothing(self) -> None:
         fields = type(self.config).model_fields
-        (switch,) = [name for name in fields if name.startswith("learn_")]
-        fixed = self.config.model_copy(update={switch: False}).build()
+        switches = [name for name in fields if name.startswith("learn_")]
+        assert switches
+        fixed = self.config.model_copy(update=dict.fromkeys(switches, False)).build()
         assert not fixed.frequencies().requires_grad
         assert self.config.build().frequencies().requires_grad
 
     def test_weights_survive_a_round_trip(self, encoding: TimeEncoding, intervals: Tensor) -> None:
         copy: nn.Module = self.config.build()
-        copy.load_state_dict(encoding.state_dict())
+        copy.load_state_dict(load(save(encoding.state_dict())))
         assert torch.equal(copy(intervals), encoding(intervals))
+
+    def test_only_a_draw_draws_anew(self, encoding: TimeEncoding, intervals: Tensor) -> None:
+        before = encoding(intervals)
+        assert torch.equal(encoding(intervals), before)
+        if not isinstance(encoding, Drawn):
+            pytest.skip("nothing of it is drawn")
+        encoding.draw()
+        assert not torch.equal(encoding(intervals), before)
+        torch.manual_seed(5)
+        encoding.draw()
+        drawn = encoding(intervals)
+        torch.manual_seed(5)
+        encoding.draw()
+        assert torch.equal(encoding(intervals), drawn)
 
     def test_the_config_survives_a_round_trip_through_json(self) -> None:
         adapter: TypeAdapter[TimeEncodingConfig] = TypeAdapter(TimeEncodingConfig)

@@ -3,8 +3,8 @@
 import math
 
 from model.interfaces import TimeEncoding
-from model.time_encodings.bochner_nonparametric import BochnerNonparametric
-from model.time_encodings.mercer import MercerConcat, MercerSum
+from model.time_encodings.bochner_nonparametric import BochnerFreeAmplitudes, BochnerNonparametric
+from model.time_encodings.mercer import MercerConcat, MercerFlex, MercerSum
 from model.time_encodings.positional import Positional
 
 
@@ -14,6 +14,10 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _mercer_concat(encoding, interval)
     if isinstance(encoding, MercerSum):
         return _mercer_sum(encoding, interval)
+    if isinstance(encoding, MercerFlex):
+        return _mercer_flex(encoding, interval)
+    if isinstance(encoding, BochnerFreeAmplitudes):
+        return _free_amplitudes(encoding, interval)
     assert isinstance(encoding, BochnerNonparametric | Positional)
     return _bochner(encoding, interval)
 
@@ -56,3 +60,31 @@ def _mercer_sum(encoding: MercerSum, interval: float) -> list[float]:
             of_cosine, of_sine = row[2 * order - 2 : 2 * order]
             features[number] += of_cosine * math.cos(angle) + of_sine * math.sin(angle)
     return [float(feature) for feature in features]
+
+
+def _mercer_flex(encoding: MercerFlex, interval: float) -> list[float]:
+    """b_i + sum_j C_ij cos(pi x / q_ij) + S_ij sin(pi x / q_ij): the authors' code."""
+    features = []
+    logs = encoding.harmonic_periods.log_periods.tolist()
+    for number, row in enumerate(encoding.coefficients.tolist()):
+        feature = encoding.bias.tolist()[number]
+        for order in range(encoding.degree):
+            angle = math.pi * interval / math.exp(logs[number * encoding.degree + order])
+            of_cosine, of_sine = row[2 * order : 2 * order + 2]
+            feature += of_cosine * math.cos(angle) + of_sine * math.sin(angle)
+        features.append(feature)
+    return features
+
+
+def _free_amplitudes(encoding: BochnerFreeAmplitudes, interval: float) -> list[float]:
+    """beta [sin(a_1 x), ..., cos(b_1 x), ...]: the authors' code."""
+    sines = [
+        math.sin(2 * math.pi * interval / math.exp(log_period))
+        for log_period in encoding.sine_periods.log_periods.tolist()
+    ]
+    cosines = [
+        math.cos(2 * math.pi * interval / math.exp(log_period))
+        for log_period in encoding.cosine_periods.log_periods.tolist()
+    ]
+    waves = sines + cosines
+    return [a * wave for a, wave in zip(encoding.amplitudes.tolist(), waves, strict=True)]

@@ -31,3 +31,29 @@ class TestBochnerNonparametric(TimeEncodingContract):
         torch.testing.assert_close(
             daily.build()(whole_days), torch.tensor([[1.0, 0.0]] * 3), rtol=0, atol=1e-5
         )
+
+
+class TestBochnerFreeAmplitudes(TimeEncodingContract):
+    config = BochnerNonparametricConfig(form="code", frequencies=6)
+    starts_normalised = False
+
+    def test_it_starts_as_the_stationary_kernel_and_leaves_it(self) -> None:
+        fresh = self.config.build()
+        stationary = BochnerNonparametricConfig(frequencies=6).build()
+        times = torch.tensor([0.0, 0.4, 17.0, 900.0], dtype=torch.float64)
+        pairs = times[:, None], times[None, :]
+        torch.testing.assert_close(fresh.kernel(*pairs), 6 * stationary.kernel(*pairs))
+        assert not fresh.is_stationary
+
+    def test_a_frequency_is_read_by_its_sine_or_its_cosine_alone(self) -> None:
+        encoding = self.config.build()
+        weight, offset = encoding.read_out()
+        assert (weight != 0).sum(0).view(-1, 2).tolist() == [[0, 1]] * 6 + [[1, 0]] * 6
+        assert not offset.any()
+
+    def test_the_authors_start_at_powers_of_ten_per_second(self) -> None:
+        encoding = BochnerNonparametricConfig.paper_code(dim=18).build()
+        assert encoding.dim == 18
+        per_second = encoding.frequencies() / 86_400
+        expected = torch.tensor([10.0**-power for power in range(9)], dtype=torch.float64)
+        torch.testing.assert_close(per_second, expected.repeat(2))

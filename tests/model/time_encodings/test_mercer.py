@@ -2,7 +2,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from model.time_encodings.mercer import MercerConcat, MercerConfig, MercerSum
+from model.time_encodings.mercer import MercerConcat, MercerConfig, MercerFlex, MercerSum
 from tests.contracts.time_encoding import TimeEncodingContract, stirred
 
 
@@ -43,6 +43,44 @@ class TestMercerSum(TimeEncodingContract):
             own[feature * 6 : feature * 6 + 6] = True
             assert (row[own] != 0).all()
             assert (row[~own] == 0).all()
+
+
+class TestMercerFlex(TimeEncodingContract):
+    config = MercerConfig(form="flex", periods=4, degree=3)
+    starts_normalised = False
+
+    def test_harmonics_start_where_those_of_a_sum_do(self) -> None:
+        flex, together = self.config.build(), MercerConfig(form="sum", periods=4, degree=3).build()
+        torch.testing.assert_close(flex.frequencies(), together.frequencies())
+
+    def test_a_harmonic_has_a_period_of_its_own(self) -> None:
+        encoding = self.config.build()
+        assert isinstance(encoding, MercerFlex)
+        before = encoding.frequencies().detach()
+        with torch.no_grad():
+            encoding.harmonic_periods.log_periods[5] += 1
+        assert (encoding.frequencies() != before).nonzero().tolist() == [[5]]
+
+
+class TestMercerOnTheSequenceOfThePaper(TimeEncodingContract):
+    config = MercerConfig(periods=4, degree=3, spacing="paper")
+
+    def test_nearly_all_periods_start_near_the_shortest(self) -> None:
+        encoding = self.config.build()
+        assert isinstance(encoding, MercerConcat)
+        periods = encoding.base_periods() / self.config.shortest_period
+        highest = self.config.longest_period / self.config.shortest_period
+        expected = [highest / (highest - (highest - 1) ** (i / 4)) for i in (1, 2, 3, 4)]
+        assert periods.tolist() == pytest.approx(expected)
+
+
+def test_the_authors_start_at_powers_of_ten_per_second() -> None:
+    config = MercerConfig.paper_code(dim=9, degree=2)
+    per_second = config.build().frequencies().view(9, 2) / 86_400
+    expected = [[10.0**-power, 2 * 10.0**-power] for power in range(9)]
+    torch.testing.assert_close(per_second, torch.tensor(expected, dtype=torch.float64))
+    assert config.form == "sum"
+    assert config.build().dim == 9
 
 
 def test_periods_start_log_uniform_between_their_bounds() -> None:

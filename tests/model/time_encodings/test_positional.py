@@ -15,3 +15,6 @@ class TestPositional(TimeEncodingContract):
         assert [part.shape for part in control.parameters()] == [
             part.shape for part in controlled.parameters()
         ]
+
+    def test_the_authors_leave_order_to_the_table_of_positions(self) -> None:
+        assert PositionalConfig.paper_code().build().dim == 0
