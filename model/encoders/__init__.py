@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.markov import MarkovConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.popularity import PopularityConfig
@@ -13,7 +14,8 @@ from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.time_joint import TimeJointConfig
 
 EncoderConfig = Annotated[
-    MarkovConfig
+    GRU4RecConfig
+    | MarkovConfig
     | PersonalFrequencyConfig
     | PopularityConfig
     | RMTPPConfig
