@@ -102,13 +102,11 @@ class LogNormal(NextInterval):
         """The log-density, per day."""
         deviation = (self._log(intervals) - self.mean) / self.spread
         normal = -0.5 * deviation.square() - self.spread.log() - 0.5 * math.log(2 * math.pi)
-        kept = torch.special.log_ndtr(self.mean / self.spread)
-        return (normal - kept - (intervals + self.time_scale).log()).float()
+        return (normal - self._log_kept() - (intervals + self.time_scale).log()).float()
 
     def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The log-probability that the next event takes longer than this."""
-        kept = torch.special.log_ndtr(self.mean / self.spread)
-        return self._log_longer(intervals) - kept
+        return self._log_longer(intervals) - self._log_kept()
 
     def quantile_after(
         self, share: float, waited: Float64[Tensor, "..."]
@@ -119,8 +117,12 @@ class LogNormal(NextInterval):
         return self.time_scale * torch.maximum(reached, self._log(waited)).expm1()
 
     def _log_longer(self, intervals: Tensor) -> Tensor:
-        """The same before scaling up."""
-        return torch.special.log_ndtr((self.mean - self._log(intervals)) / self.spread)
+        """The log-survival before scaling up."""
+        return _log_ndtr((self.mean - self._log(intervals)) / self.spread)
+
+    def _log_kept(self) -> Tensor:
+        """How much of the normal the cut leaves."""
+        return _log_ndtr(self.mean / self.spread)
 
     def _log(self, intervals: Tensor) -> Tensor:
         return (intervals / self.time_scale).log1p()
@@ -134,18 +136,26 @@ def _log_mean_exp(z: Tensor) -> Tensor:
     return torch.where(is_small, near, far.relu() + (-(-far.abs()).expm1() / far.abs()).log())
 
 
+def _log_ndtr(point: Tensor) -> Tensor:
+    """The logarithm of the share of a standard normal that lies below a point."""
+    log_share: Tensor = torch.special.log_ndtr(point)
+    return log_share
+
+
 def _inverse_log_ndtr(log_share: Tensor) -> Tensor:
-    """The point of a standard normal below which lies the share of this logarithm."""
+    """The point of a standard normal below which lies a share, given by its logarithm."""
     in_tail = log_share < -300
     point = torch.special.ndtri(torch.where(in_tail, 0.5, log_share.exp()))
-    far = -(-2 * torch.where(in_tail, log_share, -300.0)).sqrt()
+    wanted = torch.where(in_tail, log_share, -300.0)
+    far = -(-2 * wanted).sqrt()
     for _ in range(4):
-        reached = torch.special.log_ndtr(far)
+        reached = _log_ndtr(far)
         slope = (-0.5 * far.square() - 0.5 * math.log(2 * math.pi) - reached).exp()
-        far = far - (reached - log_share) / slope
+        far = far - (reached - wanted) / slope  # Newton's method
     return torch.where(in_tail, far, point)
 
 
 def at_most(values: Tensor, bound: float) -> Tensor:
     """`values` where well below `bound`, which they approach and never pass; gradients remain."""
-    return bound - functional.softplus(bound - values)
+    slack: Tensor = functional.softplus(bound - values)
+    return bound - slack
