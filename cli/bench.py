@@ -1,6 +1,5 @@
 """Commands that measure: the tables of the papers."""
 
-import hashlib
 import tempfile
 from pathlib import Path
 from typing import Annotated, final
@@ -12,8 +11,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from cli.console import FAILURE, console, reporting_errors
 from model.errors import KairosError
 from training.papers.cell import Cell, Record, Sign
-from training.papers.schedule import Failure, run_cells
-from training.papers.suite import Row, Suite, merge
+from training.papers.plan import Wishes, plan
+from training.papers.results import read_measured
+from training.papers.schedule import run_cells
+from training.papers.suite import Suite
+from training.papers.table import render_suite
 
 bench_app = typer.Typer(help="Measure: the tables of the papers.", no_args_is_help=True)
 
@@ -44,59 +46,69 @@ def papers_command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Few users and epochs; nothing is recorded.")
     ] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Only bring the page and its plots up to date.")
+    ] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep the bundles in this folder.")] = None,
 ) -> None:
-    """Train the rows of a suite and record what they reached; run again to go on.
+    """Train the rows of a suite, record what they reached, and render it; run again to go on.
 
     A cell is a row with a seed. One whose record stands for the same settings and data is skipped.
     """
     with reporting_errors():
+        if render:
+            _render(folder)
+            return
         suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
-        results = Path(tempfile.mkdtemp(prefix="kairos-quick-")) if quick else folder / "results"
-        cells: list[Cell] = []
-        failures: list[Failure] = []
-        for each in suites:
-            where = _data_folder(data, each.data)
-            files = _digests(where)
-            for row in _chosen(each, rows):
-                for seed in _numbers(seeds) or row.seeds:
-                    try:
-                        config = each.config(row, seed)
-                    except KairosError as error:
-                        failures.append(Failure(f"{each.name} {row.name}", str(error)))
-                        break
-                    settings = each.settings(row, seed)
-                    if quick:
-                        settings = merge(settings, {"fit": {"epochs": QUICK_EPOCHS}})
-                        fit = config.fit.model_copy(update={"epochs": QUICK_EPOCHS})
-                        config = config.model_copy(update={"fit": fit})
-                    cells.append(
-                        Cell(
-                            suite=each.name,
-                            row=row.name,
-                            seed=seed,
-                            settings=settings,
-                            config=config,
-                            folder=where.absolute(),
-                            data=files,
-                            record=(results / each.name / f"{row.name}-{seed}.json").absolute(),
-                            device=device,
-                            users=QUICK_USERS if quick else None,
-                            keep=None
-                            if keep is None
-                            else (keep / each.name / f"{row.name}-{seed}").absolute(),
-                        )
-                    )
-        due = [cell for cell in cells if not cell.is_done]
-        console.print(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
-        with Board(len(due)) as board:
-            failures += run_cells(due, jobs=jobs, watcher=board)
-        for failure in failures:
-            _say(f"[bold red]failed[/] {failure.name}: {escape(failure.why)}")
-        if failures:
-            raise typer.Exit(FAILURE)
+        wishes = Wishes(
+            data=data,
+            results=folder / "results",
+            rows=() if rows is None else tuple(rows.split(",")),
+            seeds=_numbers(seeds),
+            device=device,
+            keep=keep,
+        )
+        if quick:
+            with tempfile.TemporaryDirectory() as passing:
+                wishes = wishes._replace(results=Path(passing) / "results", users=QUICK_USERS)
+                suites = [each.shortened(QUICK_EPOCHS) for each in suites]
+                succeeded = _run(suites, wishes, jobs)
+                for each in suites:
+                    if measured := read_measured(Path(passing), each):
+                        typer.echo(render_suite(each, measured))
+        else:
+            succeeded = _run(suites, wishes, jobs)
+            _render(folder)
+    if not succeeded:
+        raise typer.Exit(FAILURE)
+
+
+def _run(suites: list[Suite], wishes: Wishes, jobs: int) -> bool:
+    """Whether every cell has its record now."""
+    plans = [plan(suite, wishes) for suite in suites]
+    cells = [cell for each in plans for cell in each.cells]
+    failures = [failure for each in plans for failure in each.failures]
+    due = [cell for cell in cells if not cell.is_done]
+    _say(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+    with Board(len(due)) as board:
+        failures += run_cells(due, jobs=jobs, watcher=board)
+    for failure in failures:
+        _say(f"[bold red]failed[/] {failure.name}: {escape(failure.why)}")
+    return not failures
+
+
+def _render(folder: Path) -> None:
+    try:
+        # Plots need matplotlib, which no other command does.
+        from training.papers.render import render  # noqa: PLC0415
+    except ImportError as error:
+        raise KairosError(
+            f"rendering needs matplotlib, but: {error}; install kairos[bench]"
+        ) from error
+    for file in render(folder):
+        typer.echo(file)
 
 
 @final
@@ -165,33 +177,10 @@ def _say(told: str) -> None:
     console.print(told, highlight=False, soft_wrap=True)
 
 
-def _chosen(suite: Suite, names: str | None) -> list[Row]:
-    return [*suite.rows] if names is None else [suite.row(name) for name in names.split(",")]
-
-
-def _numbers(text: str | None) -> list[int]:
+def _numbers(text: str | None) -> tuple[int, ...]:
     try:
-        return [] if text is None else [int(number) for number in text.split(",")]
+        return () if text is None else tuple(int(number) for number in text.split(","))
     except ValueError as error:
         raise KairosError(
             f"seeds are whole numbers with commas between them, but got {text!r}; write 0,1"
         ) from error
-
-
-def _data_folder(data: Path, name: str) -> Path:
-    for folder in (data / name, Path(name)):
-        if (folder / "events.parquet").is_file():
-            return folder
-    raise KairosError(
-        f"the data of a suite is a folder {name} with events.parquet, in {data} or here, but there "
-        "is none; say where with --data"
-    )
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    files = (folder / name for name in ("events.parquet", "items.parquet"))
-    return {
-        f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.exists()
-    }

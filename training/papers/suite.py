@@ -126,6 +126,15 @@ class Suite(Config):
             "check the name"
         )
 
+    def shortened(self, epochs: int) -> "Suite":
+        """The same with so many epochs in every row, for a quick look."""
+        unsaid = [
+            row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
+            for row in self.rows
+        ]
+        base = merge(self.base, {"fit": {"epochs": epochs}})
+        return self.model_copy(update={"base": base, "rows": tuple(unsaid)})
+
     def settings(self, row: Row, seed: int) -> Settings:
         """The base with the row's departures: what decides the outcome of a cell."""
         departures: Settings = {

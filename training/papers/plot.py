@@ -1,0 +1,149 @@
+"""The plots of a suite, as small SVG files that come out the same whenever they are drawn."""
+
+import hashlib
+import io
+import json
+import statistics
+from typing import NamedTuple
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from training.papers.results import Measured, references, sd
+from training.papers.suite import Curve, Knows, Suite
+from training.papers.table import REFERENCES
+
+COLOURS: dict[Knows, str] = {
+    "order only": "#6b7280",
+    "intervals in the history": "#b45309",
+    "query time given": "#1d4ed8",
+}
+"""Told apart also by people who do not see red from green."""
+
+STYLE = {
+    "svg.hashsalt": "kairos",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e5e7eb",
+    "legend.frameon": False,
+}
+
+
+class Dot(NamedTuple):
+    """A row as it is drawn."""
+
+    label: str
+    knows: Knows
+    mean: float
+    sd: float
+    at: float | None
+    curve: str | None
+
+
+def dots(suite: Suite, measured: list[Measured]) -> list[Dot]:
+    """What is drawn of a suite: its plot metric, row by row."""
+    found = []
+    for each in measured:
+        if values := each.given(suite.plot):
+            point = each.row.point
+            place = (None, None) if point is None else (point.at, point.curve)
+            mean = statistics.mean(values)
+            found.append(Dot(each.row.label, each.row.knows, mean, sd(values), *place))
+    return found
+
+
+def digest_of(suite: Suite, measured: list[Measured]) -> str:
+    """Identifies what a plot shows; the plot's file carries it."""
+    shown = [suite.title, suite.plot, dots(suite, measured), references(measured)]
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def draw(suite: Suite, measured: list[Measured]) -> str:
+    """The plot of a suite: its rows with their spread over seeds, and its curves."""
+    every = dots(suite, measured)
+    rows = [dot for dot in every if dot.curve is None]
+    curves = [
+        (curve, points)
+        for curve in suite.curves
+        if (points := sorted((dot for dot in every if dot.curve == curve.name), key=_place))
+    ]
+    panels = len(curves) + bool(rows)
+    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2 if panels < 2 else 3.9 * panels, height), layout="constrained")
+        axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
+        if rows:
+            _draw_rows(axes.pop(0), suite, rows, references(measured))
+        for (curve, points), axis in zip(curves, axes, strict=True):
+            _draw_curve(axis, suite, curve, points)
+        figure.suptitle(suite.title, fontsize=10)
+        file = io.StringIO()
+        figure.savefig(
+            file,
+            format="svg",
+            facecolor="white",
+            metadata={"Date": None, "Description": f"figures {digest_of(suite, measured)}"},
+        )
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+
+
+def _draw_rows(
+    axis: Axes, suite: Suite, rows: list[Dot], stood_beside: dict[str, dict[str, float]]
+) -> None:
+    labels = []
+    for name, figures in stood_beside.items():
+        if suite.plot in figures:
+            axis.plot(_scaled(suite, figures[suite.plot]), len(labels), "|", color="black", ms=9)
+            labels.append(REFERENCES.get(name, name))
+    for knows, colour in COLOURS.items():
+        chosen = [dot for dot in rows if dot.knows == knows]
+        if not chosen:
+            continue
+        axis.errorbar(
+            [_scaled(suite, dot.mean) for dot in chosen],
+            range(len(labels), len(labels) + len(chosen)),
+            xerr=[_scaled(suite, dot.sd) for dot in chosen],
+            fmt="o",
+            ms=4,
+            capsize=2,
+            color=colour,
+            label=knows,
+        )
+        labels += [dot.label for dot in chosen]
+    axis.set_yticks(range(len(labels)), labels)
+    axis.invert_yaxis()
+    axis.set_xlabel(_unit(suite))
+    axis.legend(loc="best", fontsize=8)
+
+
+def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:
+    axis.errorbar(
+        [_place(dot) for dot in points],
+        [_scaled(suite, dot.mean) for dot in points],
+        yerr=[_scaled(suite, dot.sd) for dot in points],
+        fmt="o-",
+        ms=4,
+        capsize=2,
+        color=COLOURS[points[0].knows],
+    )
+    axis.set_xticks([_place(dot) for dot in points])
+    axis.set_xlabel(curve.axis)
+    axis.set_ylabel(_unit(suite))
+
+
+def _place(dot: Dot) -> float:
+    return 0.0 if dot.at is None else dot.at
+
+
+def _scaled(suite: Suite, value: float) -> float:
+    return 100 * value if suite.figures == "percent" else value
+
+
+def _unit(suite: Suite) -> str:
+    return f"{suite.plot}, %" if suite.figures == "percent" else suite.plot

@@ -1,0 +1,38 @@
+"""Writes the page of recorded results and its plots beside the records."""
+
+from pathlib import Path
+
+from training.papers.plot import digest_of, draw
+from training.papers.results import read_measured
+from training.papers.suite import Suite
+from training.papers.table import render_page
+
+
+def render(folder: Path) -> list[Path]:
+    """Bring the page up to date, and the plots that show other figures than the records.
+
+    Returns:
+        The files that were written.
+    """
+    page = folder / "README.md"
+    written = [page]
+    for file in sorted((folder / "suites").glob("*.toml")):
+        suite = Suite.read(file)
+        measured = read_measured(folder, suite)
+        plot = plot_of(folder, suite)
+        if measured and not shows(plot, digest_of(suite, measured)):
+            plot.parent.mkdir(exist_ok=True)
+            plot.write_text(draw(suite, measured), "utf-8")
+            written.append(plot)
+    page.write_text(render_page(folder), "utf-8")
+    return written
+
+
+def plot_of(folder: Path, suite: Suite) -> Path:
+    """The file of a suite's plot."""
+    return folder / "plots" / f"{suite.name}.svg"
+
+
+def shows(plot: Path, digest: str) -> bool:
+    """Whether a plot was drawn from the figures of that digest."""
+    return plot.exists() and digest in plot.read_text("utf-8")
