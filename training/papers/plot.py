@@ -4,9 +4,9 @@ import hashlib
 import io
 import json
 import statistics
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import matplotlib as mpl
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -21,7 +21,7 @@ COLOURS: dict[Knows, str] = {
 }
 """Told apart also by people who do not see red from green."""
 
-STYLE = {
+STYLE: dict[str, Any] = {
     "svg.hashsalt": "kairos",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -75,7 +75,7 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
     ]
     panels = len(curves) + bool(rows)
     height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
-    with mpl.rc_context(STYLE):
+    with style.context(STYLE):
         figure = Figure(figsize=(7.2 if panels < 2 else 3.9 * panels, height), layout="constrained")
         axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
         if rows:
@@ -96,7 +96,7 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
 def _draw_rows(
     axis: Axes, suite: Suite, rows: list[Dot], stood_beside: dict[str, dict[str, float]]
 ) -> None:
-    labels = []
+    labels: list[str] = []
     for name, figures in stood_beside.items():
         if suite.plot in figures:
             axis.plot(_scaled(suite, figures[suite.plot]), len(labels), "|", color="black", ms=9)

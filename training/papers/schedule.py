@@ -6,8 +6,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -20,9 +21,12 @@ ONE_THREAD = {
         "MKL_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
         "POLARS_MAX_THREADS",
-        "RAYON_NUM_THREADS",
     )
 }
+
+
+CODE = Path(__file__).parents[2]
+"""A cell runs the code that starts it, whatever else is installed."""
 
 
 class Failure(NamedTuple):
@@ -88,7 +92,7 @@ class _Child(NamedTuple):
     """A process, and what it complains about."""
 
     process: subprocess.Popen[str]
-    complaints: "tempfile._TemporaryFileWrapper[str]"
+    complaints: IO[str]
 
     def follow(self, cell: Cell, watcher: Watcher) -> str | None:
         """Pass its signs on until it ends; says why where it failed."""
@@ -108,13 +112,14 @@ class _Child(NamedTuple):
 
 
 def _start(cell: Cell) -> _Child:
-    complaints = tempfile.NamedTemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+    complaints = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-m", "training.papers.cell"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,
         text=True,
+        cwd=CODE,
         env=os.environ | ONE_THREAD,
     )
     assert process.stdin is not None

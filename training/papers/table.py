@@ -27,7 +27,7 @@ with a seed is one run, in a process of its own with one thread. Its record in `
 settings, data digest, machine, command, durations and the whole report; the page shows the records
 that were made with what the suites say now. Only the retail data ships with Kairos.
 
-- Mean ± standard deviation over seeds; the best row in bold.
+- Mean ± standard deviation over seeds; the best row of a class in bold.
 - The class says what a model knows about time: the order of events only, the intervals in the
   history, or also the query time. Rows compete within a class; between classes they say what
   knowing more is worth.
@@ -75,10 +75,13 @@ def _table(suite: Suite, measured: list[Measured]) -> str:
         cells = [_figure(suite, figures.get(metric)) for metric in suite.metrics]
         empty = [""] * (4 + published)
         lines.append(_line([REFERENCES.get(name, name), "reference", *cells, *empty]))
-    leaders = {metric: best(measured, metric) for metric in suite.metrics}
+    rivals = {
+        each.row.knows: [rival for rival in measured if rival.row.knows == each.row.knows]
+        for each in measured
+    }
     for each in measured:
         cells = [
-            _spread(suite, each.given(metric), bold=leaders[metric] is each)
+            _spread(suite, each.given(metric), bold=best(rivals[each.row.knows], metric) is each)
             for metric in suite.metrics
         ]
         cost = [
@@ -122,9 +125,9 @@ def _lead(suite: Suite, measured: list[Measured]) -> str:
     if lead is None:
         return ""
     return (
-        f"Against {REFERENCES.get(rival, rival)}, the best reference by ndcg@10: {first.row.label}, "
-        f"seed {record.seed}, {lead.mean:+.4f} (95 % {lead.low:+.4f} to {lead.high:+.4f}, by paired "
-        "bootstrap over the questions)."
+        f"Against {REFERENCES.get(rival, rival)}, the best reference by ndcg@10: "
+        f"{first.row.label}, seed {record.seed}, {lead.mean:+.4f} "
+        f"(95 % {lead.low:+.4f} to {lead.high:+.4f}, by paired bootstrap over the questions)."
     )
 
 
