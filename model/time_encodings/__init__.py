@@ -4,12 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDFConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.bochner_normal import BochnerNormalConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
 
 TimeEncodingConfig = Annotated[
-    BochnerNonparametricConfig | MercerConfig | NonstationaryConfig | PositionalConfig,
+    BochnerInverseCDFConfig
+    | BochnerNonparametricConfig
+    | BochnerNormalConfig
+    | MercerConfig
+    | NonstationaryConfig
+    | PositionalConfig,
     Field(discriminator="kind"),
 ]

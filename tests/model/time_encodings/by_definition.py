@@ -3,7 +3,9 @@
 import math
 
 from model.interfaces import TimeEncoding
+from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDF
 from model.time_encodings.bochner_nonparametric import BochnerFreeAmplitudes, BochnerNonparametric
+from model.time_encodings.bochner_normal import BochnerLogNormal, BochnerNormal
 from model.time_encodings.mercer import MercerConcat, MercerFlex, MercerSum
 from model.time_encodings.positional import Positional
 
@@ -18,18 +20,38 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _mercer_flex(encoding, interval)
     if isinstance(encoding, BochnerFreeAmplitudes):
         return _free_amplitudes(encoding, interval)
-    assert isinstance(encoding, BochnerNonparametric | Positional)
-    return _bochner(encoding, interval)
+    return _bochner(_drawn(encoding), interval)
 
 
-def _bochner(encoding: BochnerNonparametric | Positional, interval: float) -> list[float]:
+def _drawn(encoding: TimeEncoding) -> list[float]:
+    """The frequencies of a Bochner encoding: section 4."""
+    if isinstance(encoding, BochnerInverseCDF):
+        return _by_inverse_cdf(encoding)
+    assert isinstance(
+        encoding, BochnerLogNormal | BochnerNormal | BochnerNonparametric | Positional
+    )
+    means = [2 * math.pi / math.exp(log) for log in encoding.periods.log_periods.tolist()]
+    if isinstance(encoding, BochnerNormal):
+        spread = 2 * math.pi / math.exp(encoding.spread.log_periods.item())
+        return [m + spread * e for m, e in zip(means, encoding.noise.tolist(), strict=True)]
+    if isinstance(encoding, BochnerLogNormal):
+        spreads = encoding.spread_of_log_periods.tolist()
+        noises = encoding.noise.tolist()
+        return [m * math.exp(s * e) for m, s, e in zip(means, spreads, noises, strict=True)]
+    return means
+
+
+def _by_inverse_cdf(encoding: BochnerInverseCDF) -> list[float]:
+    samples = encoding.log_periods(2 * encoding.uniform - 1).tolist()
+    return [2 * math.pi / math.exp(encoding.centre + encoding.reach * g) for g in samples]
+
+
+def _bochner(frequencies: list[float], interval: float) -> list[float]:
     """sqrt(1/d) [cos w_1 x, sin w_1 x, ...]: Xu et al. 2019, eq. 4."""
-    periods = [math.exp(value) for value in encoding.periods.log_periods.tolist()]
     features = []
-    for period in periods:
-        angle = 2 * math.pi / period * interval
-        features += [math.cos(angle), math.sin(angle)]
-    return [feature / math.sqrt(len(periods)) for feature in features]
+    for frequency in frequencies:
+        features += [math.cos(frequency * interval), math.sin(frequency * interval)]
+    return [feature / math.sqrt(len(frequencies)) for feature in features]
 
 
 def _mercer_concat(encoding: MercerConcat, interval: float) -> list[float]:

@@ -1,0 +1,74 @@
+import math
+
+import pytest
+import torch
+
+from model.time_encodings.bochner_normal import (
+    BochnerLogNormal,
+    BochnerNormal,
+    BochnerNormalConfig,
+)
+from tests.contracts.time_encoding import TimeEncodingContract
+
+MANY = 20_000
+
+
+class TestBochnerLogNormal(TimeEncodingContract):
+    config = BochnerNormalConfig(frequencies=6)
+
+    def test_log_frequencies_are_drawn_around_their_means_with_their_spread(self) -> None:
+        weekly = BochnerNormalConfig(
+            frequencies=MANY, shortest_period=7, longest_period=7, spread=0.3
+        )
+        encoding = weekly.build()
+        encoding.draw()
+        logs = encoding.frequencies().log()
+        assert logs.mean().item() == pytest.approx(math.log(2 * math.pi / 7), abs=0.01)
+        assert logs.std().item() == pytest.approx(0.3, rel=0.03)
+
+    def test_without_spread_it_is_its_means_whatever_is_drawn(self) -> None:
+        encoding = self.config.build()
+        assert isinstance(encoding, BochnerLogNormal)
+        with torch.no_grad():
+            encoding.spread_of_log_periods.zero_()
+        means = encoding.periods.frequencies()
+        encoding.draw()
+        assert torch.equal(encoding.frequencies(), means)
+
+    def test_a_spread_may_be_kept_as_it_is(self) -> None:
+        fixed = self.config.model_copy(update={"learn_spread": False}).build()
+        learned = [name for name, part in fixed.named_parameters() if part.requires_grad]
+        assert learned == ["periods.log_periods"]
+
+
+class TestBochnerNormal(TimeEncodingContract):
+    config = BochnerNormalConfig(form="linear", frequencies=6, spread=1.0)
+
+    def test_frequencies_are_drawn_around_their_means_with_one_spread(self) -> None:
+        weekly = BochnerNormalConfig(
+            form="linear", frequencies=MANY, shortest_period=7, longest_period=7, spread=1.0
+        )
+        frequencies = weekly.build().frequencies()
+        assert frequencies.mean().item() == pytest.approx(2 * math.pi / 7, abs=0.03)
+        assert frequencies.std().item() == pytest.approx(1.0, rel=0.03)
+
+    def test_the_mean_kernel_is_the_one_whose_spectrum_is_normal(self) -> None:
+        # The Fourier transform of N(mu, sigma^2): cos(mu x) exp(-sigma^2 x^2 / 2).
+        weekly = BochnerNormalConfig(
+            form="linear", frequencies=MANY, shortest_period=7, longest_period=7, spread=0.5
+        )
+        intervals = torch.linspace(0, 8, 9, dtype=torch.float64)
+        psi = weekly.build().kernel(intervals, torch.zeros_like(intervals)).double()
+        expected = (2 * math.pi / 7 * intervals).cos() * (-((0.5 * intervals) ** 2) / 2).exp()
+        torch.testing.assert_close(psi, expected, rtol=0, atol=0.03)
+
+    def test_the_authors_draw_around_one_to_a_twentieth_of_a_radian_per_second(self) -> None:
+        config = BochnerNormalConfig.paper_code(dim=18)
+        encoding = config.build()
+        assert isinstance(encoding, BochnerNormal)
+        assert encoding.dim == 18
+        means = encoding.periods.frequencies() / 86_400
+        expected = [10 ** (-power / (2 * math.pi)) for power in range(9)]
+        assert means.tolist() == pytest.approx(expected)
+        assert (encoding.spread.frequencies() / 86_400).tolist() == pytest.approx([1.0])
+        assert not encoding.spread().requires_grad
