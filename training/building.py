@@ -5,14 +5,20 @@ import torch
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from model.interfaces import CountingEncoder
+from model.interfaces import CountingEncoder, GroupedItems
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.dataset import Dataset
+from training.groups import groups_of
 
 
-def build_recommender(config: RunConfig, dataset: Dataset) -> tuple[RecommenderConfig, Recommender]:
-    """A recommender for the catalogue of a data set, its weights decided by the seed."""
+def build_recommender(
+    config: RunConfig, dataset: Dataset, is_training: NDArray[np.bool_]
+) -> tuple[RecommenderConfig, Recommender]:
+    """A recommender for the catalogue of a data set, its weights decided by the seed.
+
+    Where its encoder tells groups of items apart, they are found among the training events.
+    """
     described = RecommenderConfig(
         items=len(dataset.catalog),
         actions=dataset.actions if config.data.read_actions else (),
@@ -21,7 +27,13 @@ def build_recommender(config: RunConfig, dataset: Dataset) -> tuple[RecommenderC
         encoder=config.encoder,
     )
     torch.manual_seed(config.fit.seed)
-    return described, described.build()
+    recommender = described.build()
+    encoder = recommender.encoder
+    if isinstance(encoder, GroupedItems):
+        marks = groups_of(dataset, is_training, groups=encoder.groups, source=config.data.groups)
+        encoder.marks.copy_(torch.from_numpy(marks.values))
+        described = described.model_copy(update={"groups": marks.names})
+    return described, recommender
 
 
 def count_events(

@@ -92,7 +92,7 @@ def train(
     output.mkdir(parents=True, exist_ok=True)
     whole = lay_out(config, events, items)
     split = config.split.split(whole, config.data.predict)
-    described, recommender = build_recommender(config, split.dataset)
+    described, recommender = build_recommender(config, split.dataset, split.is_training)
     device = device or torch.device("cpu")
     recommender.to(device)
     if isinstance(recommender.encoder, CountingEncoder):
@@ -106,7 +106,7 @@ def train(
     dataset, learned = split.dataset, split.is_training
     if config.fit.refit:
         dataset, learned = whole, np.ones(len(whole), dtype=np.bool_)
-        described, recommender = build_recommender(config, dataset)
+        described, recommender = build_recommender(config, dataset, learned)
         recommender.to(device)
         if isinstance(recommender.encoder, CountingEncoder):
             count_events(recommender, dataset, learned)
