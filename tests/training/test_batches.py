@@ -104,6 +104,29 @@ def test_every_target_sees_at_least_half_a_window_where_there_is_one(
             assert len(read) >= min(before, (max_history + 1) // 2)
 
 
+@either_task
+@few
+@given(
+    dataset=datasets_of_distinct_items(),
+    max_history=st.integers(1, 7),
+    held_back=st.integers(0, 3),
+)
+def test_a_window_knows_its_user_and_what_they_have_met_in_training(
+    predict: Predict, dataset: Dataset, max_history: int, held_back: int
+) -> None:
+    ends = np.maximum(dataset.offsets[1:] - held_back, dataset.offsets[:-1])
+    user_of = {int(row): int(user) for row, user in zip(dataset.rows, dataset.user_of, strict=True)}
+    windows = TrainingWindows(dataset, ends, predict=predict, max_history=max_history)
+    for batch in epoch(windows):
+        assert len(batch.users) == len(batch.batch.rows)
+        for user, rows in zip(batch.users.tolist(), batch.batch.rows.tolist(), strict=True):
+            assert {user_of[row] for row in rows if row} == {user}
+            met = {*dataset.rows[dataset.offsets[user] : ends[user]].tolist()} - {0}
+            everything = np.arange(1, len(dataset.catalog) + 1)
+            found = batch.met.has_met(np.full(len(everything), user), everything)
+            assert {*everything[found].tolist()} == met
+
+
 def long_tailed(users: int = 3000, seed: int = 0) -> Dataset:
     """Histories as real ones are: many short, few long."""
     lengths = np.random.default_rng(seed).lognormal(3.5, 1.1, users).astype(int) + 2

@@ -7,6 +7,7 @@ from tests.tiny import FIRST_AT, event_log
 from training.dataset import Dataset
 from training.evaluate import after_a_gap, evaluate, rank
 from training.metrics import MISS
+from training.negatives import MetItems, sample_candidates
 from training.scoring import ScoreBlock, score
 from training.split import LeaveOneOutConfig, Split
 
@@ -64,6 +65,37 @@ def test_blocks_may_come_in_any_order() -> None:
     blocks = [ScoreBlock(part, scores[part]) for part in np.array_split(shuffled, 4)]
     parted = rank(blocks, cut.dataset, cut.test, exclude_seen=False)
     assert parted.ranks.tolist() == whole.ranks.tolist()
+
+
+def test_ranks_among_candidates_are_what_sorting_them_gives() -> None:
+    cut = split()
+    candidates = sample_candidates(MetItems(cut.dataset, cut.train_ends), cut.test, count=5)
+    scores = torch.randn(len(cut.test), len(cut.dataset.catalog) + 1)
+    shuffled = np.random.default_rng(0).permutation(len(cut.test))
+    blocks = [ScoreBlock(part, scores[part]) for part in np.array_split(shuffled, 4)]
+    for exclude_seen in (False, True):
+        found = rank(
+            blocks, cut.dataset, cut.test, exclude_seen=exclude_seen, candidates=candidates
+        )
+        expected = []
+        for question, target in enumerate(cut.test.target_rows.tolist()):
+            begin = cut.dataset.offsets[cut.test.users[question]]
+            seen = {*cut.dataset.rows[begin : cut.test.ends[question]].tolist()}
+            rivals = {row for row in candidates[question].tolist() if row}
+            assert len(rivals) == 5
+            if exclude_seen:
+                rivals -= seen
+            better = [row for row in rivals if scores[question, row] >= scores[question, target]]
+            is_missed = target == 0 or (exclude_seen and target in seen)
+            expected.append(MISS if is_missed else 1 + len(better))
+        assert found.sampled is not None
+        assert found.sampled.tolist() == expected
+
+
+def test_without_candidates_nothing_is_sampled() -> None:
+    cut = split()
+    block = ScoreBlock(np.arange(len(cut.test)), torch.randn(len(cut.test), 25))
+    assert rank([block], cut.dataset, cut.test, exclude_seen=False).sampled is None
 
 
 def test_questions_at_the_instant_of_the_last_event_do_not_come_after_a_gap() -> None:

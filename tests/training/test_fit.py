@@ -1,16 +1,21 @@
-import math
-
-import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 from model.errors import TrainingError
 from model.recommender import Recommender
 from tests import tiny
 from training.batches import TrainingWindows
-from training.config import FitConfig, SoftmaxConfig
+from training.config import (
+    BCEConfig,
+    BPRConfig,
+    FitConfig,
+    GBCEConfig,
+    LossConfig,
+    SoftmaxConfig,
+)
 from training.dataset import Dataset
-from training.fit import FitState, batch_loss, fit, make_optimizer
+from training.fit import FitState, fit, make_optimizer
 
 FIT = FitConfig(epochs=4, tokens=300, learning_rate=3e-3, warmup_steps=3, seed=5)
 
@@ -195,54 +200,68 @@ def test_the_rate_rises_during_the_warm_up_and_then_falls_to_nothing() -> None:
     assert rates[-1] < 0.1 * FIT.learning_rate
 
 
-# The loss of a batch
+# Draws
 
 
-def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
+class Ticket(nn.Module):
+    """Draws a number, and remembers how often it did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number: Tensor
+        self.register_buffer("number", torch.zeros(()))
+        self.draws = 0
+
+    def draw(self) -> None:
+        self.draws += 1
+        self.number.fill_(self.draws)
+
+
+def test_what_is_drawn_is_drawn_anew_before_every_step_and_then_stays() -> None:
     data = dataset()
-    recommender = fresh(data).eval()
-    (chosen,) = windows(data).plan(np.random.default_rng(0), tokens=10_000)
-    supervised = windows(data).supervise(chosen)
-    told = FIT.model_copy(update={"query_time_dropout": 0.0})
-    sampled = told.model_copy(update={"loss": SoftmaxConfig(sample_above=1, negatives=40_000)})
-    full, near = (
-        batch_loss(recommender, supervised, config, np.random.default_rng(1)).item()
-        for config in (told, sampled)
+    recommender = fresh(data)
+    ticket = Ticket()
+    recommender.encoder.add_module("ticket", ticket)
+    seen: list[float] = []
+    state = fit(
+        recommender,
+        windows(data),
+        FIT,
+        evaluate=None,
+        on_step=lambda *_: seen.append(ticket.number.item()),
     )
-    assert near == pytest.approx(full, abs=0.01)
-    assert full == pytest.approx(math.log(len(data.catalog)), abs=1.0)
+    assert seen == [*range(1, state.step + 1)]
+    assert ticket.draws == state.step
 
 
-def test_withholding_every_query_time_leaves_nothing_to_read_from_it() -> None:
+def test_the_best_epoch_comes_back_with_what_was_drawn_for_it() -> None:
     data = dataset()
-    recommender = fresh(data).eval()
-    supervised = windows(data).supervise(np.arange(10))
-    later = supervised.batch._replace(query_times=supervised.batch.query_times + 3.5)
-    config = FIT.model_copy(update={"query_time_dropout": 0.999_999_999})
-    losses = [
-        batch_loss(recommender, one, config, np.random.default_rng(1)).item()
-        for one in (supervised, supervised._replace(batch=later))
-    ]
-    assert losses[0] == losses[1]
+    recommender = fresh(data)
+    recommender.encoder.add_module("ticket", Ticket())
+    values = iter([0.1, 0.9, 0.2, 0.3])
+    state = fit(recommender, windows(data), FIT, evaluate=lambda _: {"ndcg@10": next(values)})
+    drawn = recommender.state_dict()["encoder.ticket.number"].item()
+    assert (state.best_epoch, drawn) == (2, state.step / 2)
 
 
-def test_repeats_are_learned_from_no_event_later_than_the_position() -> None:
+# Every kind of loss
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        SoftmaxConfig(sample_above=1, negatives=50),
+        BCEConfig(),
+        BCEConfig(negatives=4),
+        GBCEConfig(negatives=10),
+        BPRConfig(),
+    ],
+    ids=lambda loss: f"{loss.kind}-{loss.negatives}",
+)
+def test_the_loss_falls_whatever_its_kind(loss: LossConfig, repeats: bool) -> None:
     data = dataset()
-    recommender = fresh(data, repeats=True).eval()
-    supervised = windows(data).supervise(np.arange(10))
-    told = FIT.model_copy(update={"query_time_dropout": 0.0})
-    loss = batch_loss(recommender, supervised, told, np.random.default_rng(1))
-    states = recommender.states(supervised.batch)
-    assert states.repeats is not None
-    scores = recommender.user_vectors(states.users) @ recommender.item_vectors().T
-    length, losses = supervised.batch.rows.shape[1], []
-    for flat, target in zip(supervised.positions.tolist(), supervised.targets, strict=True):
-        sample, place = divmod(flat, length)
-        mass = scores[sample, place, 1:].exp()
-        for event in range(place + 1):
-            row = int(supervised.batch.rows[sample, event])
-            added = torch.zeros_like(mass)
-            added[row - 1] = 1.0
-            mass = mass + added * states.repeats[sample, place, event].exp()
-        losses.append(-(mass[target - 1] / mass.sum()).log())
-    assert loss.item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-4)
+    config = FIT.model_copy(update={"epochs": 10, "learning_rate": 1e-2, "loss": loss})
+    state = fit(fresh(data, repeats=repeats), windows(data), config, evaluate=None)
+    losses = [report.loss for report in state.reports]
+    assert losses[-1] < 0.97 * losses[0]

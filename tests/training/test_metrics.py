@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from training.metrics import MISS, Ranks, paired_bootstrap, ranks_of
+from training.metrics import MISS, Ranks, paired_bootstrap, ranks_of, sampled_ranks_of
 
 
 def one_question(*ranks: int) -> Ranks:
@@ -62,6 +62,46 @@ def test_a_score_that_is_no_number_is_refused_by_name() -> None:
 def test_a_padding_score_may_be_anything() -> None:
     block = np.array([[np.nan, 1.0]], dtype=np.float32)
     assert ranks_of(block, np.array([1]), np.array([0])).tolist() == [1]
+
+
+# Ranks among some
+
+
+def rank_among(scores: list[float], target: int, *candidates: int) -> int:
+    """The rank of item row `target` among some others, where row 1 scores `scores[0]`."""
+    block = np.array([[99.0, *scores]], dtype=np.float32)
+    found = sampled_ranks_of(block, np.array([target]), np.array([0]), np.array([candidates]))
+    return int(found[0])
+
+
+def test_only_the_candidates_compete_with_a_target() -> None:
+    scores = [9.0, 8.0, 5.0, 6.0, 1.0]
+    assert rank_among(scores, 3, 4, 5) == 2
+    assert rank_among(scores, 3, 5) == 1
+    assert rank_among(scores, 3, 1, 2, 4, 5) == rank_one(scores, 3)
+
+
+def test_candidates_tied_with_the_target_rank_ahead_of_it() -> None:
+    assert rank_among([5.0, 5.0, 5.0], 1, 2, 3) == 3
+
+
+def test_missing_candidates_never_count() -> None:
+    assert rank_among([5.0, 1.0], 2, 0, 0) == 1
+
+
+def test_among_candidates_too_an_excluded_or_unknown_target_is_a_miss() -> None:
+    assert rank_among([-math.inf, 1.0], 1, 2) == MISS
+    assert rank_among([1.0, 2.0], 0, 1, 2) == MISS
+
+
+def test_an_excluded_candidate_never_counts() -> None:
+    assert rank_among([1.0, -math.inf], 1, 2) == 1
+
+
+def test_the_other_targets_of_a_question_are_candidates() -> None:
+    block = np.array([[0.0, 3.0, 2.0, 1.0, 9.0]] * 2, dtype=np.float32)
+    ranks = sampled_ranks_of(block, np.array([1, 3, 3]), np.array([0, 0, 1]), np.array([[2], [2]]))
+    assert ranks.tolist() == [1, 3, 2]
 
 
 # Metrics from ranks
@@ -123,6 +163,17 @@ def test_the_summary_has_the_names_that_tables_use() -> None:
         "accuracy",
         "questions",
     ]
+
+
+def test_sampled_metrics_stand_beside_the_full_ones_under_names_of_their_own() -> None:
+    line = np.zeros(2, dtype=np.int64)
+    ranks = Ranks(np.array([40, MISS]), line, questions=1, sampled=np.array([3, 12]))
+    summary = ranks.summarise()
+    assert summary["hit_rate@10"] == summary["ndcg@10"] == 0.0
+    assert summary["hit_rate@10_sampled100"] == 1.0
+    assert summary["ndcg@10_sampled100"] == 0.5 / (1 + 1 / math.log2(3))
+    among = Ranks(np.array([3, 12]), line, questions=1).summarise()
+    assert summary["ndcg@10_sampled100"] == among["ndcg@10"]
 
 
 # Against a slow, sorting oracle
