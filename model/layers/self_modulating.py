@@ -135,35 +135,38 @@ class SelfModulation(nn.Module):
         view: ModulationView,
     ) -> Modulated:
         """Modulate the weights of some queries, given what was remembered of the events."""
-        history = self.endogenous(weights @ memory).unflatten(-1, (self.groups, -1))
-        told = self.since(view.intervals)
-        known = torch.where(view.given[..., None, None], told, self.withheld)
-        intensity = self.intensity(history, known)
-        of_events = intensity @ view.marks.transpose(-1, -2).unsqueeze(1)
-        is_plain = (view.marks == 0).all(-1)[:, None, None]
+        history: Tensor = self.endogenous(weights @ memory)
+        intensity = self.intensity(history, view.intervals, view.given)
+        # An item of no group is in one more, of a constant intensity of one.
+        plain = (view.marks == 0).all(-1, keepdim=True).float()
+        marks = torch.cat((view.marks, plain), dim=-1)
+        rates = torch.cat((intensity, torch.ones_like(intensity[..., :1])), dim=-1)
         return Modulated(
-            weights * torch.where(is_plain, 1.0, of_events),
+            weights * (rates @ marks.transpose(-1, -2).unsqueeze(1)),
             intensity,
             LayerIntensities(self, history),
         )
 
-    def since(
-        self, intervals: Float64[Tensor, "batch queries"]
-    ) -> Float[Tensor, "batch queries groups head_dim"]:
-        """`b_k f(d)`: what intervals in days add to the dynamics."""
+    def intensity(
+        self,
+        history: Float[Tensor, "batch heads queries width"],
+        intervals: Float64[Tensor, "batch queries"],
+        given: Bool[Tensor, "batch queries"],
+    ) -> Float[Tensor, "batch heads queries groups"]:
+        """`lambda_k`, from what queries know of their history and from intervals in days."""
         # Only padding has negative intervals, and its logarithm must not be NaN.
         days = intervals.clamp(min=0)
         read = (days.log1p() if self.interval == "log" else days).float()
-        return read[..., None, None] * self.exogenous
-
-    def intensity(
-        self,
-        history: Float[Tensor, "batch heads queries groups head_dim"],
-        since: Float[Tensor, "batch queries groups head_dim"],
-    ) -> Float[Tensor, "batch heads queries groups"]:
-        """`lambda_k`, from what queries know of their history and of the interval."""
-        dynamics = torch.sigmoid(history + since.unsqueeze(1))
-        drive = (dynamics * self.direction).sum(-1)
+        told = torch.stack((read * given, (~given).float()), dim=-1)
+        # One pass over (queries, groups x head_dim), which is most of what modulation costs.
+        dynamics = torch.addmm(
+            history.flatten(0, 2),
+            told.unsqueeze(1).expand(-1, self.heads, -1, -1).flatten(0, 2),
+            torch.stack((self.exogenous, self.withheld)).flatten(1),
+        ).sigmoid_()
+        of_own_group = torch.eye(self.groups, device=dynamics.device).unsqueeze(1)
+        direction = (self.direction.unsqueeze(-1) * of_own_group).flatten(0, 1)
+        drive = (dynamics @ direction).view(*history.shape[:-1], self.groups)
         if self.base_rate is not None:
             drive = drive + self.base_rate
         scale = self.log_scale.exp()
@@ -182,7 +185,7 @@ class LayerIntensities:
     def __init__(
         self,
         modulation: SelfModulation,
-        history: Float[Tensor, "batch heads len groups head_dim"],
+        history: Float[Tensor, "batch heads len width"],
     ) -> None:
         self._modulation = modulation
         self._history = history
@@ -191,5 +194,5 @@ class LayerIntensities:
         self, intervals: Float64[Tensor, "batch len"]
     ) -> Float[Tensor, "batch heads len groups"]:
         """The intensities after these intervals, in days, withheld query times or not."""
-        since = self._modulation.since(intervals)
-        return self._modulation.intensity(self._history, since)
+        told = torch.ones_like(intervals, dtype=torch.bool)
+        return self._modulation.intensity(self._history, intervals, told)
