@@ -10,6 +10,7 @@ from model.time_encodings.bochner_normal import BochnerNormalConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.time2vec import Time2VecConfig
 
 TimeEncodingConfig = Annotated[
     BochnerInverseCDFConfig
@@ -17,6 +18,7 @@ TimeEncodingConfig = Annotated[
     | BochnerNormalConfig
     | MercerConfig
     | NonstationaryConfig
-    | PositionalConfig,
+    | PositionalConfig
+    | Time2VecConfig,
     Field(discriminator="kind"),
 ]

@@ -8,6 +8,7 @@ from model.time_encodings.bochner_nonparametric import BochnerFreeAmplitudes, Bo
 from model.time_encodings.bochner_normal import BochnerLogNormal, BochnerNormal
 from model.time_encodings.mercer import MercerConcat, MercerFlex, MercerSum
 from model.time_encodings.positional import Positional
+from model.time_encodings.time2vec import Time2Vec
 
 
 def features_by_definition(encoding: TimeEncoding, interval: float) -> list[float]:
@@ -20,6 +21,8 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _mercer_flex(encoding, interval)
     if isinstance(encoding, BochnerFreeAmplitudes):
         return _free_amplitudes(encoding, interval)
+    if isinstance(encoding, Time2Vec):
+        return _time2vec(encoding, interval)
     return _bochner(_drawn(encoding), interval)
 
 
@@ -110,3 +113,13 @@ def _free_amplitudes(encoding: BochnerFreeAmplitudes, interval: float) -> list[f
     ]
     waves = sines + cosines
     return [a * wave for a, wave in zip(encoding.amplitudes.tolist(), waves, strict=True)]
+
+
+def _time2vec(encoding: Time2Vec, interval: float) -> list[float]:
+    """[a x + b, sin(w_1 x + phi_1), ...]: Kazemi et al. 2019, eq. 1."""
+    slope = encoding.slope.item() * encoding.unit_slope
+    logs, phases = encoding.periods.log_periods.tolist(), encoding.phases.tolist()
+    return [slope * interval + encoding.intercept.item()] + [
+        math.sin(2 * math.pi / math.exp(log_period) * interval + phase)
+        for log_period, phase in zip(logs, phases, strict=True)
+    ]
