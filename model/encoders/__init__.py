@@ -9,6 +9,7 @@ from model.encoders.markov import MarkovConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.popularity import PopularityConfig
 from model.encoders.rmtpp import RMTPPConfig
+from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.time_joint import TimeJointConfig
@@ -19,6 +20,7 @@ EncoderConfig = Annotated[
     | PersonalFrequencyConfig
     | PopularityConfig
     | RMTPPConfig
+    | RNNAttentionConfig
     | SASRecConfig
     | SelfAttentionConfig
     | TimeJointConfig,

@@ -65,5 +65,6 @@ class GRU4Rec(SequenceEncoder):
 
     def _read(self, items: Tensor) -> Tensor:
         """The state of the last layer after every event."""
-        read: Tensor = self.recurrence(self.dropout(items))[0]
-        return read
+        read, _ = self.recurrence(self.dropout(items))
+        dropped: Tensor = self.dropout(read)
+        return dropped
