@@ -60,6 +60,14 @@ class ModelRefusedError(ServiceError):
     title = "the model cannot be used"
 
 
+class ModelSaysNoTimeError(ServiceError):
+    """The served model says what comes next, but not when."""
+
+    code = "model_says_no_time"
+    status = 409
+    title = "the model does not say when"
+
+
 class BodyTooLargeError(ServiceError):
     """A body exceeds the cap."""
 

@@ -5,10 +5,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from app.answers import JsonAnswer
-from app.errors import DatabaseUnavailableError, OverloadedError
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelSaysNoTimeError,
+    NoModelError,
+    OverloadedError,
+)
 from app.parts import Parts, parts_of
 from app.problems import problems
-from app.users.schemas import UserHistory, UserList
+from app.users.next_time import NextTimeService
+from app.users.schemas import InstantInAddress, NextTimeAnswer, UserHistory, UserList
 from app.users.service import UserService
 from app.wire import Id
 
@@ -28,6 +34,31 @@ async def list_users(
 ) -> JsonAnswer:
     """Users in order of their ids, for a picker that narrows down as one types."""
     return JsonAnswer(await UserService(parts).list(prefix=prefix or "", limit=limit))
+
+
+# Before the user's own address, which would take the rest of the path for a part of the id.
+@router.get(
+    "/users/{user_id:path}/next-time",
+    summary="Say when a user's next event comes",
+    response_model=NextTimeAnswer,
+    responses=problems(
+        ModelSaysNoTimeError, NoModelError, DatabaseUnavailableError, OverloadedError
+    ),
+)
+async def read_next_time(
+    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    at: Annotated[
+        InstantInAddress | None,
+        Query(description="As of when; later events are not used. Default: now."),
+    ] = None,
+) -> JsonAnswer:
+    """When does this user come back, given that they have not until `at`?
+
+    Exact for the distribution that the model gives. Without any usable event nothing is known, and
+    every instant is null.
+    """
+    return JsonAnswer(await NextTimeService(parts).estimate(user_id, at))
 
 
 @router.get(

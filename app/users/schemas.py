@@ -1,11 +1,25 @@
 """What the service knows of users."""
 
+import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
-from app.wire import ANSWER, Rfc3339
+from app.wire import ANSWER, Instant, Rfc3339
+
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?", re.ASCII)
+
+
+def _number(text: object) -> object:
+    """Epoch seconds, which arrive as text in an address."""
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text
+
+
+InstantInAddress = Annotated[Instant, BeforeValidator(_number)]
+"""An instant from the query of an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +67,52 @@ class UserHistory:
     user_id: str
     events: tuple[UserEvent, ...]
     """Newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextTimeQuantile:
+    """An instant by which the next event has come with some probability."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    share: float
+    """The probability."""
+    instant: Rfc3339 | None
+    """Null where the history is empty, where the model gives at least `1 - share` to no event ever
+    coming, and beyond the year 9999."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextTimeDensity:
+    """The density of the next event at one interval."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    interval_days: float
+    """Days since `last_event_at`."""
+    density: float
+    """Per day."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextTimeAnswer:
+    """When the next event of a user comes, given that none has come between the last one and `at`.
+
+    Asked at the instant of the last event, nothing is known beyond the history.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    user_id: str
+    model_version: str
+    at: Rfc3339
+    history_used: int
+    """How many events the model read."""
+    last_event_at: Rfc3339 | None
+    """The last event that the model read; null where there is none."""
+    median: Rfc3339 | None
+    """By when the next event has come with a probability of one half."""
+    quantiles: tuple[NextTimeQuantile, ...]
+    """By when it has come with a probability of 0.1, 0.5 and 0.9."""
+    density: tuple[NextTimeDensity, ...]
+    """For a plot, from `at` on: two hundredths of the probability lie between neighbours."""

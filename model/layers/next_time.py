@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,15 +17,16 @@ STEEPEST = 50.0
 class NextInterval(ABC):
     """The interval from an event to the next one, in days: one distribution per position.
 
-    Intervals and positions broadcast against each other.
+    Intervals and positions broadcast against each other. All is in double precision: what is left
+    of a distribution after a long wait is the difference of two large logarithms.
     """
 
     @abstractmethod
-    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-density, per day."""
 
     @abstractmethod
-    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-probability that the next event takes longer than this."""
 
     @abstractmethod
@@ -58,13 +59,13 @@ class Gompertz(NextInterval):
     growth: Float64[Tensor, ""]
     time_scale: float
 
-    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-density, per day: the log-hazard less all hazard so far."""
         waited = intervals / self.time_scale
         log_hazard = self.log_rate + self.growth * waited - math.log(self.time_scale)
-        return (log_hazard - self._hazard_within(waited)).float()
+        return log_hazard - self._hazard_within(waited)
 
-    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-probability that the next event takes longer than this."""
         return -self._hazard_within(intervals / self.time_scale)
 
@@ -98,13 +99,13 @@ class LogNormal(NextInterval):
     spread: Float64[Tensor, ""]
     time_scale: float
 
-    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-density, per day."""
         deviation = (self._log(intervals) - self.mean) / self.spread
         normal = -0.5 * deviation.square() - self.spread.log() - 0.5 * math.log(2 * math.pi)
-        return (normal - self._log_kept() - (intervals + self.time_scale).log()).float()
+        return normal - self._log_kept() - (intervals + self.time_scale).log()
 
-    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
         """The log-probability that the next event takes longer than this."""
         return self._log_longer(intervals) - self._log_kept()
 

@@ -9,6 +9,7 @@ from model.bundle.bundle import WEIGHTS, Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.bundle.store import BundleStore
 from model.catalog import Catalog
+from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
 
@@ -21,7 +22,12 @@ HEADS = 2
 MAX_HISTORY = 50
 
 
-def publish(root: Path, seed: int, *, activate: bool = True) -> str:
+ENCODER = SelfAttentionConfig(dim=8, heads=HEADS, layers=1, feed_forward=8, max_history=MAX_HISTORY)
+
+
+def publish(
+    root: Path, seed: int, *, activate: bool = True, encoder: EncoderConfig = ENCODER
+) -> str:
     """Publish a bundle with weights drawn from `seed`; answers its version."""
     popularity = np.arange(len(ITEM_IDS), 0, -1, dtype=np.int64)
     catalog = Catalog(
@@ -31,12 +37,7 @@ def publish(root: Path, seed: int, *, activate: bool = True) -> str:
         popularity=popularity,
         recent_popularity=popularity,
     )
-    config = RecommenderConfig(
-        items=len(ITEM_IDS),
-        encoder=SelfAttentionConfig(
-            dim=8, heads=HEADS, layers=1, feed_forward=8, max_history=MAX_HISTORY
-        ),
-    )
+    config = RecommenderConfig(items=len(ITEM_IDS), encoder=encoder)
     torch.manual_seed(seed)
     recommender = config.build()
 

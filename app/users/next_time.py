@@ -1,0 +1,129 @@
+"""When a user's next event comes: find the history, ask the model, and tell it in instants."""
+
+import math
+import time
+from datetime import UTC, datetime
+from typing import final
+
+import torch
+
+from app.errors import ModelSaysNoTimeError
+from app.events.repository import EventRepository
+from app.parts import Parts
+from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
+from app.wire import rfc_3339
+from model.bundle.bundle import Bundle
+from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
+from model.history import Event, Query
+from model.layers.next_time import NextInterval
+
+SHARES = (0.1, 0.5, 0.9)
+GRID = tuple(step / 50 for step in range(50))
+"""Where the density is told: at equal steps of probability, so that points stand where it is."""
+
+_LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
+
+
+@final
+class NextTimeService:
+    """Says when users come back."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def estimate(self, user_id: str, at: int | None) -> NextTimeAnswer:
+        """When the next event of a user comes, given that none has come until `at`.
+
+        Raises:
+            NoModelError: if no bundle is being served.
+            ModelSaysNoTimeError: if the one that is says what comes next, but not when.
+            DatabaseUnavailableError: if the history cannot be read.
+            OverloadedError: if too many requests wait already.
+        """
+        bundle = self._parts.serving.require()
+        instant = now() if at is None else at
+        longest = self._parts.settings.max_history
+        events = await self._parts.database.read(
+            lambda session: EventRepository(session).history(user_id, instant, longest)
+        )
+        query = Query.as_of(events, instant, user_id=user_id)
+        return await self._infer(bundle, user_id, query)
+
+    async def _infer(self, bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
+        metrics = self._parts.metrics
+        asked_at = time.perf_counter()
+
+        def answer() -> NextTimeAnswer:
+            metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
+            return _answer(bundle, user_id, query)
+
+        with metrics.inference_in_progress.track_inprogress():
+            return await self._parts.inference.run(answer)
+
+
+def _answer(bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
+    history = bundle.look_up(query)
+    last_at: int | None = None
+    quantiles = dict.fromkeys(SHARES, None)
+    density: tuple[NextTimeDensity, ...] = ()
+    # Asked of an empty history, too: whether a model says when is no matter of whom.
+    interval = _ask(bundle, query if history.events else _shortest(bundle, query.query_time))
+    if history.events:
+        last_at = history.events[-1].at
+        waited = torch.tensor(
+            (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
+        )
+        density = _density(interval, waited)
+        quantiles = {
+            share: _later(last_at, float(interval.quantile_after(share, waited)))
+            for share in SHARES
+        }
+    return NextTimeAnswer(
+        user_id=user_id,
+        model_version=bundle.version,
+        at=rfc_3339(query.query_time),
+        history_used=len(history.events),
+        last_event_at=_told(last_at),
+        median=_told(quantiles[0.5]),
+        quantiles=tuple(
+            NextTimeQuantile(share, _told(instant)) for share, instant in quantiles.items()
+        ),
+        density=density,
+    )
+
+
+def _ask(bundle: Bundle, query: Query) -> NextInterval:
+    """The interval from the last event of a history to the next."""
+    said = bundle.encode(query, bundle.look_up(query)).next_time
+    if not isinstance(said, NextInterval):
+        raise ModelSaysNoTimeError(
+            f"saying when needs a model that does, but {bundle.version} is of the kind "
+            f"{bundle.manifest.recommender.encoder.kind!r}; train a point process such as 'rmtpp', "
+            "publish it and activate it"
+        )
+    return said
+
+
+def _shortest(bundle: Bundle, at: int) -> Query:
+    """A question that any model can be asked, to see what it says."""
+    return Query((Event(bundle.catalog.item_id(1), at),), at)
+
+
+def _density(interval: NextInterval, waited: torch.Tensor) -> tuple[NextTimeDensity, ...]:
+    grid = [float(interval.quantile_after(share, waited)) for share in GRID]
+    days = torch.tensor([day for day in grid if math.isfinite(day)], dtype=torch.float64)
+    left = interval.log_density(days) - interval.log_survival(waited)
+    return tuple(
+        NextTimeDensity(interval_days=day, density=density)
+        for day, density in zip(days.tolist(), left.exp().tolist(), strict=True)
+    )
+
+
+def _later(instant: int, days: float) -> int | None:
+    """So many days later; None beyond the calendar."""
+    wait = days * MICROSECONDS_PER_DAY
+    return instant + round(wait) if wait <= _LAST_INSTANT - instant else None
+
+
+def _told(instant: int | None) -> str | None:
+    return None if instant is None else rfc_3339(instant)
