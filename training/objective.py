@@ -141,7 +141,11 @@ class Negatives(NamedTuple):
 
 
 def _draw(supervised: Supervised, loss: PairwiseConfig, rng: np.random.Generator) -> Negatives:
-    """Items that the users have not met in training; of a window where there are to be many."""
+    """Items that the users have not met in training.
+
+    DIFFERS(code): the many negatives of gBCE are shared by the targets of a window, which makes
+    them as cheap as a few; the authors draw them per target.
+    """
     places = supervised.positions[supervised.position_of]
     window_of = places // supervised.batch.rows.shape[1]
     users = supervised.users[window_of.cpu().numpy()]
