@@ -55,6 +55,8 @@ class Record(Config):
     started_at: str
     seconds: float
     """Wall time of the whole run, its measuring included."""
+    cpu_seconds: float
+    """Processor time of the same: what a run takes on one thread of an idle machine."""
     epochs: int
     seconds_per_epoch: float
     """Learning alone, without the validation that follows."""
@@ -133,6 +135,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
     items = read_items(titles) if titles.exists() else None
     if cell.users is not None:
         events = _sample(events, cell.users)
+    busy = time.process_time()
     with tempfile.TemporaryDirectory() as output:
         outcome = train(
             cell.config,
@@ -161,6 +164,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
         command=f"kairos bench papers --suite {cell.suite} --rows {cell.row} --seeds {cell.seed}",
         started_at=started_at,
         seconds=round(outcome.seconds, 1),
+        cpu_seconds=round(time.process_time() - busy, 1),
         epochs=epochs,
         seconds_per_epoch=round(sum(done.seconds for done in outcome.epochs) / max(epochs, 1), 2),
         best_epoch=outcome.best_epoch,
@@ -221,7 +225,8 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _main() -> int:
+def main() -> int:
+    """Run the cell that standard input describes; the exit code."""
     cell = Cell.model_validate_json(sys.stdin.read())
     signs = sys.stdout
     sys.stdout = sys.stderr  # nothing but signs goes to the one who waits
@@ -239,4 +244,4 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(main())
