@@ -1,26 +1,45 @@
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-PAPERS = Path(__file__).parents[2] / "benchmarks" / "papers"
+import pytest
+
+from tests.architecture.repository import ROOT
+from training.papers.cell import Record
+from training.papers.plot import digest_of
+from training.papers.render import plot_of, shows
+from training.papers.results import is_current, read_measured
+from training.papers.suite import Suite
+from training.papers.table import render_page
+
+PAPERS = ROOT / "benchmarks" / "papers"
+SUITES = sorted((PAPERS / "suites").glob("*.toml"))
+REFRESH = "refresh it: kairos bench papers --render"
 
 
 def test_the_page_of_results_says_what_the_records_say() -> None:
-    rendered = subprocess.run(
-        [sys.executable, PAPERS / "table.py"], capture_output=True, text=True, check=True
-    ).stdout
-    assert (PAPERS / "README.md").read_text("utf-8") == rendered, (
-        "refresh it: python benchmarks/papers/table.py > benchmarks/papers/README.md"
-    )
+    assert (PAPERS / "README.md").read_text("utf-8") == render_page(PAPERS), REFRESH
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_every_plot_shows_what_the_records_say(file: Path) -> None:
+    suite = Suite.read(file)
+    if measured := read_measured(PAPERS, suite):
+        assert shows(plot_of(PAPERS, suite), digest_of(suite, measured)), REFRESH
+
+
+def test_every_record_belongs_to_a_row_as_its_suite_says_it_now() -> None:
+    suites = {file.stem: Suite.read(file) for file in SUITES}
+    for file in (PAPERS / "results").rglob("*.json"):
+        record = Record.read(file)
+        suite = suites[record.suite]
+        assert file.relative_to(PAPERS / "results") == Path(
+            record.suite, f"{record.row}-{record.seed}.json"
+        )
+        assert is_current(record, suite, suite.row(record.row)), f"{file}: run it again"
 
 
 def test_every_record_names_its_command_its_data_and_its_machine() -> None:
-    records = list((PAPERS / "results").glob("*.json"))
-    assert records
-    for file in records:
-        record = json.loads(file.read_text("utf-8"))
-        assert record["command"].startswith("python benchmarks/papers/run_recipe.py")
-        assert len(record["data"]["sha256"]) == 64
-        assert record["machine"]["processor"]
-        assert record["runs"]
+    for file in (PAPERS / "results").rglob("*.json"):
+        record = Record.read(file)
+        assert record.command.startswith("kairos bench papers")
+        assert all(len(sha256) == 64 for sha256 in record.data.values())
+        assert record.processor

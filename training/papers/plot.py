@@ -96,10 +96,11 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
 def _draw_rows(
     axis: Axes, suite: Suite, rows: list[Dot], stood_beside: dict[str, dict[str, float]]
 ) -> None:
+    low = _lowest(rows, stood_beside, suite)
     labels: list[str] = []
     for name, figures in stood_beside.items():
         if suite.plot in figures:
-            axis.plot(_scaled(suite, figures[suite.plot]), len(labels), "|", color="black", ms=9)
+            _draw_reference(axis, suite, figures[suite.plot], low, len(labels))
             labels.append(REFERENCES.get(name, name))
     for knows, colour in COLOURS.items():
         chosen = [dot for dot in rows if dot.knows == knows]
@@ -120,6 +121,24 @@ def _draw_rows(
     axis.invert_yaxis()
     axis.set_xlabel(_unit(suite))
     axis.legend(loc="best", fontsize=8)
+
+
+def _lowest(rows: list[Dot], stood_beside: dict[str, dict[str, float]], suite: Suite) -> float:
+    """Where the axis begins: room for all rows and the best reference, not for the far ones."""
+    means = [dot.mean - dot.sd for dot in rows]
+    known = [figures[suite.plot] for figures in stood_beside.values() if suite.plot in figures]
+    lowest = min([*means, max(known, default=means[0])])
+    highest = max([*(dot.mean + dot.sd for dot in rows), *known])
+    return lowest - 0.25 * (highest - lowest)
+
+
+def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, place: int) -> None:
+    shown = max(value, low)
+    axis.plot(_scaled(suite, shown), place, "|" if value >= low else "<", color="black", ms=6)
+    if value < low:
+        told = f"{_scaled(suite, value):.3g}"
+        at = (_scaled(suite, shown), place)
+        axis.annotate(told, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:

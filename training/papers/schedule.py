@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple, Protocol
@@ -96,13 +97,12 @@ class _Child(NamedTuple):
 
     def follow(self, cell: Cell, watcher: Watcher) -> str | None:
         """Pass its signs on until it ends; says why where it failed."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            try:
-                watcher.sign(cell, Sign.model_validate_json(line))
-            except ValidationError:
-                continue
-        code = self.process.wait()
+        with self.process as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                with suppress(ValidationError):  # a library may have something to say, too
+                    watcher.sign(cell, Sign.model_validate_json(line))
+        code = self.process.returncode
         with self.complaints as told:
             told.seek(0)
             lines = [line for line in told.read().splitlines() if line.strip()]

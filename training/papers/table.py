@@ -33,7 +33,7 @@ that were made with what the suites say now. Only the retail data ships with Kai
   knowing more is worth.
 - Ties count against the model (`training/metrics.py`). References are fitted on everything before
   the test, models on the training part only.
-- All rows of a suite share one budget and one set of settings, tuned for none of them.
+- All rows of a suite share one budget and one set of settings, save what a row says of its own.
 """
 
 

@@ -1,0 +1,79 @@
+"""What measures: bench papers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import kairos
+from tests.training.papers import SUITE, folder_with_suite
+
+BROKEN = SUITE.replace('"popularity"', '"crystal_ball"').replace("seeds = [0, 3]", "seeds = 1")
+
+
+def papers(folder: Path, *arguments: str, exit_code: int = 0) -> str:
+    where = ("--folder", folder, "--data", folder / "data", "--jobs", "2")
+    return kairos("bench", "papers", *where, *arguments, exit_code=exit_code).output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_with_suite(tmp_path_factory.mktemp("papers"), BROKEN)
+
+
+def test_a_row_that_fails_stops_no_other_and_what_is_recorded_is_not_run_again(
+    folder: Path,
+) -> None:
+    chosen = ("--suite", "tiny", "--rows", "mercer,counts,positional")
+    told = papers(folder, *chosen, exit_code=1)
+    assert "failed tiny counts: " in told
+    assert "'crystal_ball'" in told
+    records = folder / "results" / "tiny"
+    assert {file.name for file in records.iterdir()} == {"mercer-0.json", "positional-0.json"}
+    page = (folder / "README.md").read_text()
+    assert "| Mercer | query time given |" in page
+    assert (folder / "plots" / "tiny.svg").exists()
+
+    (records / "mercer-0.json").unlink()
+    again = papers(folder, *chosen, exit_code=1)
+    assert "2 cells, 1 of them recorded already" in again
+    assert "tiny mercer 0: epoch 2/2 loss" in again
+    assert "tiny positional 0: started" not in again
+    assert (folder / "README.md").read_text().count("| Mercer |") == page.count("| Mercer |")
+
+
+def test_a_cell_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    told = papers(
+        folder, *("--suite", "tiny", "--rows", "degree_2", "--device", "meta"), exit_code=1
+    )
+    assert "failed tiny degree_2 0: " in told
+    assert not (folder / "results").exists()
+
+
+def test_a_quick_look_is_told_and_not_recorded(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    told = papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
+    assert "| Mercer of degree 2 | query time given |" in told
+    assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
+
+
+def test_rendering_needs_no_data(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path)
+    papers(folder, "--render")
+    assert (folder / "README.md").read_text().startswith("# Recorded results")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "name one with --suite"),
+        (("--suite", "huge"), "a suite is one of ['tiny']"),
+        (("--suite", "tiny", "--rows", "mercator"), "'mercator'"),
+        (("--suite", "tiny", "--seeds", "one"), "write 0,1"),
+    ],
+)
+def test_what_cannot_be_run_is_told(
+    tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    told = papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
+    assert complaint in told

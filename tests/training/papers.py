@@ -1,0 +1,119 @@
+"""A small suite over the tiny world, and records without a training."""
+
+from pathlib import Path
+
+from tests import tiny
+from training.papers.cell import Record
+from training.papers.suite import Row, Suite, digest
+from training.report import Difference, Report
+
+SUITE = """
+title = "A tiny world"
+told = "Thirty users."
+data = "tiny"
+metrics = ["accuracy", "mrr"]
+plot = "accuracy"
+figures = "percent"
+
+[[curves]]
+name = "degree"
+axis = "degree"
+
+[base.split]
+kind = "by_time"
+test = 0.15
+validation = 0.15
+
+[base.encoder]
+kind = "self_attention"
+dim = 8
+layers = 1
+feed_forward = 8
+dropout = 0.1
+max_history = 6
+time_encoding = { kind = "mercer", periods = 3 }
+
+[base.fit]
+epochs = 2
+tokens = 300
+warmup_steps = 2
+loss = { kind = "softmax", negatives = 64 }
+
+[[rows]]
+name = "mercer"
+label = "Mercer"
+class = "query time given"
+seeds = [0, 3]
+published = { figures = { accuracy = 0.4683 }, source = "somebody, Table 3" }
+
+[[rows]]
+name = "positional"
+label = "Positional"
+class = "order only"
+encoder.time_encoding = { kind = "positional", frequencies = 4 }
+
+[[rows]]
+name = "counts"
+label = "Counts"
+class = "order only"
+encoder = { kind = "popularity", dim = 1 }
+fit.loss = { kind = "bce" }
+
+[[rows]]
+name = "degree_2"
+label = "Mercer of degree 2"
+class = "query time given"
+point = { curve = "degree", at = 2 }
+encoder.time_encoding.degree = 2
+"""
+
+
+def folder_with_suite(folder: Path, told: str = SUITE) -> Path:
+    """A folder as benchmarks/papers is, with data beside it."""
+    (folder / "suites").mkdir(parents=True)
+    (folder / "suites" / "tiny.toml").write_text(told)
+    (folder / "data" / "tiny").mkdir(parents=True)
+    events = folder / "data" / "tiny" / "events.parquet"
+    tiny.gap_world(users=30, length=8).write_parquet(events)
+    return folder
+
+
+def suite_in(folder: Path, told: str = SUITE) -> Suite:
+    """That suite, read from its file."""
+    return Suite.read(folder_with_suite(folder, told) / "suites" / "tiny.toml")
+
+
+def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
+    """What a cell would have left that reached this accuracy."""
+    settings = suite.settings(row, seed)
+    figures = {"accuracy": accuracy, "ndcg@10": 0.7, "mrr": 0.6, "questions": 200.0}
+    later = figures | {"accuracy": accuracy - 0.1, "questions": 120.0}
+    withheld = figures | {"accuracy": accuracy - 0.05}
+    popular = figures | {"accuracy": 0.25, "ndcg@10": 0.3}
+    return Record(
+        suite=suite.name,
+        row=row.name,
+        seed=seed,
+        settings=settings,
+        settings_sha256=digest(settings),
+        config=suite.config(row, seed).model_dump(mode="json"),
+        data={"tiny/events.parquet": "0" * 64},
+        device="cpu",
+        processor="An abacus",
+        threads=1,
+        python="3.11",
+        torch="2",
+        command="kairos bench papers",
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=12.0,
+        epochs=2,
+        cpu_seconds=9.5,
+        seconds_per_epoch=5.0,
+        best_epoch=2,
+        parameters=12345,
+        report=Report(
+            rows={"model": figures, "model_withheld": withheld, "popular_all_time": popular},
+            after_a_gap={"model": later},
+            ahead={"popular_all_time": Difference(0.4, 0.3, 0.5)},
+        ),
+    )
