@@ -30,12 +30,17 @@ SAYING_WHEN: list[EncoderConfig] = [
 ]
 
 
-@pytest.fixture(params=SAYING_WHEN, ids=lambda encoder: str(encoder.kind))
-def client(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Client]:
-    """A service of a model that says when, with one user's events stored."""
-    store = tmp_path / "saying_when"
-    tiny_bundle.publish(store, seed=3, encoder=request.param)
-    with running(settings.model_copy(update={"bundle_store": store})) as client:
+@pytest.fixture(scope="module", params=SAYING_WHEN, ids=lambda encoder: str(encoder.kind))
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    """A service of a model that says when, with some events stored; no test adds any."""
+    root = tmp_path_factory.mktemp("saying_when")
+    tiny_bundle.publish(root / "bundles", seed=3, encoder=request.param)
+    settings = Settings(
+        database_url=f"sqlite:///{root / 'kairos.db'}", bundle_store=root / "bundles"
+    )
+    with running(settings) as client:
         store_events(client)
         yield client
 
