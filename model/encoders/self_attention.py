@@ -1,5 +1,6 @@
 """The time-aware self-attention encoder: the system's own."""
 
+from collections.abc import Sequence
 from typing import Literal, cast, final
 
 import torch
@@ -9,11 +10,25 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States, TimeEncoding
-from model.layers.fourier_basis import basis, phasors, rotate
+from model.interfaces import (
+    Encoded,
+    Intensities,
+    SequenceEncoder,
+    States,
+    TimeEncoding,
+    TimeKernel,
+)
+from model.layers.fourier_basis import ReadOut, basis, phasors, rotate, scaled_basis
 from model.layers.repeat_pointer import RepeatPointer
-from model.layers.time_aware_attention import KeyValues, TimeProjection
-from model.layers.time_aware_block import TimeAwareBlock, TimeView, at_positions
+from model.layers.self_modulating import ModulationConfig, ModulationView, SelfModulation
+from model.layers.time_aware_attention import TimeProjection
+from model.layers.time_aware_block import (
+    BlockRead,
+    BlockView,
+    TimeAwareBlock,
+    TimeView,
+    at_positions,
+)
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.mercer import MercerConfig
 
@@ -34,14 +49,26 @@ class SelfAttentionConfig(Config):
     """Add a learned vector per position, counted from the oldest event read."""
     repeats: bool = False
     """Let the history's own items be pointed at, for data where people come back to them."""
+    query: Literal["sum", "mlp"] = "sum"
+    """What a block looks for: linear in the state, of which the interval since the last event is a
+    summand, or a perceptron of the state and that interval side by side."""
     time_encoding: TimeEncodingConfig = MercerConfig()
+    """Features of intervals, or a kernel of two instants that is added to how events match."""
+    modulation: ModulationConfig | None = None
+    """Let the intensity of an event's group scale the attention it gets."""
 
-    def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":  # noqa: ARG002
+    def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
         """The module this describes, for a catalogue of `items` and so many known `actions`."""
+        modulation = self.modulation
         return SelfAttention(
-            **self.model_dump(exclude={"kind", "time_encoding"}),
+            **self.model_dump(exclude={"kind", "layers", "time_encoding", "modulation"}),
             actions=actions,
             time_encoding=self.time_encoding.build(),
+            modulations=[
+                modulation.build(dim=self.dim, heads=self.heads) if modulation else None
+                for _ in range(self.layers)
+            ],
+            marks=torch.zeros(items + 1, modulation.groups) if modulation else None,
         )
 
 
@@ -53,35 +80,50 @@ class SelfAttention(SequenceEncoder):
     causal pass, and reading position i equals encoding the first i events. The state of a position
     also holds the interval from its event to its query time.
 
+    A kernel of two instants, which has no features, tells time pairwise instead: every block adds
+    it to the logits, and states hold no interval. With modulation, every block is an SMLayer, and
+    its weights no longer sum to one.
+
     Shape: items (batch, len, dim) -> user (batch, dim)
 
-    Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018).
+    Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018); with a kernel, NTKA
+        2022; with modulation, Chen et al. 2021.
     DIFFERS(paper): blocks normalise before attending; the query reads the interval since the last
-        event as a sum rather than through an MLP; attention weights are not dropped out.
+        event as a sum unless `query` is "mlp"; attention weights are not dropped out.
+    DIFFERS(paper): with `query` "mlp", the perceptron of every block reads the features through the
+        one linear map that also adds them to the state.
     DIFFERS(code): lags are to each position's own target time, where the code trains on prefixes.
     """
+
+    groups: int
+    marks: Tensor
 
     def __init__(
         self,
         *,
         dim: int,
         heads: int,
-        layers: int,
         feed_forward: int,
         dropout: float,
         max_history: int,
         position_table: bool,
         repeats: bool,
+        query: Literal["sum", "mlp"],
         actions: int,
-        time_encoding: TimeEncoding,
+        time_encoding: TimeEncoding | TimeKernel,
+        modulations: Sequence[SelfModulation | None],
+        marks: Float[Tensor, "rows groups"] | None,
     ) -> None:
         super().__init__()
+        reads_kernel = isinstance(time_encoding, TimeKernel)
+        time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
         self.dim = dim
         self.max_history = max_history
+        self.is_normalised = marks is None
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.positions = nn.Embedding(max_history, dim) if position_table else None
-        self.since_last = TimeProjection(time_dim=time_encoding.dim, dim=dim)
+        self.since_last = TimeProjection(time_dim=time_dim, dim=dim)
         self.withheld = nn.Parameter(torch.zeros(dim))
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
@@ -90,41 +132,55 @@ class SelfAttention(SequenceEncoder):
                 heads=heads,
                 feed_forward=feed_forward,
                 dropout=dropout,
-                time_dim=time_encoding.dim,
+                time_dim=time_dim,
+                query=query,
+                reads_kernel=reads_kernel,
+                modulation=modulation,
             )
-            for _ in range(layers)
+            for modulation in modulations
         )
         self.norm = nn.LayerNorm(dim)
-        self.pointer = RepeatPointer(dim=dim, time_dim=time_encoding.dim) if repeats else None
+        self.pointer = (
+            RepeatPointer(dim=dim, time_dim=time_dim, reads_kernel=reads_kernel)
+            if repeats
+            else None
+        )
         for table in (self.actions, self.positions):
             if table is not None:
                 nn.init.normal_(table.weight, std=dim**-0.5)
+        if marks is not None:
+            # Only then is this one of the encoders that must be told groups (GroupedItems).
+            self.groups = marks.shape[1]
+            self.register_buffer("marks", marks)
 
     def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
         """User vectors at every position; what follows a position never reaches it."""
         view = self._view(batch)
         content = self._content(batch, items)
-        states = content + self._since_last(view, batch.query_given)
+        states = content + view.told
+        intensities: list[Intensities] = []
         for block in self._stack:
-            states = block.read_all(states, view)
+            states, _, modulated = block.read_all(states, view)
+            if modulated is not None:
+                intensities.append(modulated.intensities)
         users: Tensor = self.norm(states)
-        return States(users, self._point(users, content, view))
+        return States(users, self._point(users, content, view), tuple(intensities))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
         """User vectors at the last event of each history, with the last block's weights there."""
         view = self._view(batch)
         content = self._content(batch, items)
-        states = content + self._since_last(view, batch.query_given)
+        states = content + view.told
         *earlier, final_block = self._stack
         for block in earlier:
-            states = block.read_all(states, view)
-        memory = final_block.remember(states, view)
+            states = block.read_all(states, view).states
+        memory = final_block.remember(states, view.time)
         last = batch.lengths - 1
         asked = view.at(last)
-        state, weights = final_block.read(
+        read = final_block.read(
             at_positions(states, last), memory, asked, visible=_real(batch), weights_wanted=True
         )
-        return self._encoded(state, weights, content, asked)
+        return self._encoded(read, content, asked)
 
     def sweep(
         self,
@@ -133,41 +189,31 @@ class SelfAttention(SequenceEncoder):
         query_times: Float64[Tensor, " query_times"],
     ) -> Encoded:
         """One history asked about many instants: only its last position is worked out for each."""
-        count = len(query_times)
         content = self._content(batch, items)
         whole = self._view(batch)
-        prefix_view = TimeView(whole.events[:, :-1], whole.asked[:, :-1], whole.read_out)
-        view = TimeView(
-            whole.events[:, -1:].expand(count, -1, -1),
-            self._asked_at(query_times, len(batch.rows[0])),
-            whole.read_out,
-        )
-        given = batch.query_given
-        prefix = content[:, :-1] + self._since_last(prefix_view, given[:, :-1])
-        state = content[:, -1:] + self._since_last(view, given[:, -1:])
-        weights: Tensor | None = None
+        before, asked = whole.before_last(), self._swept(batch, query_times, whole.time)
+        own = asked.time.of_last()
+        prefix, state = content[:, :-1] + before.told, content[:, -1:] + asked.told
+        read: BlockRead | None = None
         for block in self._stack:
-            before = block.remember(prefix, prefix_view)
-            own = block.remember(state, view)
-            memory = KeyValues(
-                torch.cat((before.keys.expand(count, -1, -1, -1), own.keys), dim=2),
-                torch.cat((before.values.expand(count, -1, -1, -1), own.values), dim=2),
-            )
+            shared = block.remember(prefix, before.time)
+            memory = shared.followed_by(block.remember(state, own))
             if prefix.shape[1]:
-                prefix, _ = block.read(prefix, before, prefix_view, is_causal=True)
-            state, weights = block.read(state, memory, view, weights_wanted=True)
-        pointable = whole._replace(events=whole.events.expand(count, -1, -1), asked=view.asked)
-        return self._encoded(state, weights, content.expand(count, -1, -1), pointable)
+                prefix = block.read(prefix, shared, before, is_causal=True).states
+            read = block.read(state, memory, asked, weights_wanted=True)
+            state = read.states
+        assert read is not None
+        return self._encoded(read, content.expand(len(query_times), -1, -1), asked)
 
-    def _encoded(
-        self, state: Tensor, weights: Tensor | None, content: Tensor, view: TimeView
-    ) -> Encoded:
-        users: Tensor = self.norm(state)
-        repeats = self._point(users, content, view)
+    def _encoded(self, read: BlockRead, content: Tensor, asked: BlockView) -> Encoded:
+        users: Tensor = self.norm(read.states)
+        repeats = self._point(users, content, asked)
+        modulated = read.modulated
         return Encoded(
             user=users.squeeze(1),
-            attention=None if weights is None else weights.squeeze(2),
+            attention=None if read.weights is None else read.weights.squeeze(2),
             repeats=None if repeats is None else repeats.squeeze(1),
+            intensity=None if modulated is None else modulated.intensity.mean(1).squeeze(1),
         )
 
     def _content(self, batch: SequenceBatch, items: Tensor) -> Tensor:
@@ -179,41 +225,84 @@ class SelfAttention(SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _since_last(self, view: TimeView, given: Tensor) -> Tensor:
+    def _view(self, batch: SequenceBatch) -> BlockView:
+        """Every position of a batch, asked about its own query time."""
+        times, asked = batch.times, batch.query_times
+        if self._reads_position:
+            times = _ticks(batch)
+            asked = times + 1
+        time = TimeView(self._phasors(times), self._phasors(asked), self._read_out())
+        return BlockView(
+            time,
+            self._told(time, batch.query_given),
+            self._kernel(batch.query_times, batch.times),
+            None if self.is_normalised else ModulationView.of(batch, self.marks),
+        )
+
+    def _swept(self, batch: SequenceBatch, query_times: Tensor, whole: TimeView) -> BlockView:
+        """The last position of the one history of a batch, asked about each of some instants."""
+        instants = query_times.unsqueeze(-1)
+        ticks = torch.full_like(instants, batch.rows.shape[1])
+        time = TimeView(
+            whole.events.expand(len(instants), -1, -1),
+            self._phasors(ticks if self._reads_position else instants),
+            whole.read_out,
+        )
+        modulation: ModulationView | None = None
+        if not self.is_normalised:
+            modulation = ModulationView(
+                self.marks[batch.rows].expand(len(instants), -1, -1),
+                instants - batch.times[:, -1:],
+                batch.query_given[:, -1:].expand_as(instants),
+            )
+        return BlockView(
+            time,
+            self._told(time.of_last(), batch.query_given[:, -1:]),
+            self._kernel(instants, batch.times),
+            modulation,
+        )
+
+    def _phasors(self, times: Tensor) -> Tensor:
+        if isinstance(self.time_encoding, TimeKernel):
+            return phasors(times, times.new_empty(0))
+        return phasors(times, self.time_encoding.frequencies())
+
+    def _read_out(self) -> ReadOut:
+        if isinstance(self.time_encoding, TimeKernel):
+            # No features of no frequencies.
+            return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
+        return self.time_encoding.read_out()
+
+    def _told(self, time: TimeView, given: Tensor) -> Tensor:
         """What a position knows of the interval from its own event to its query time."""
-        interval = rotate(basis(view.events), view.asked)
-        told = interval @ self.since_last.on_basis(view.read_out).T + self.since_last(
-            view.read_out.offset
+        interval = rotate(basis(time.events), time.asked)
+        told = interval @ self.since_last.on_basis(time.read_out).T + self.since_last(
+            time.read_out.offset
         )
         return torch.where(given.unsqueeze(-1), told, self.withheld)
 
-    def _view(self, batch: SequenceBatch) -> TimeView:
-        if self.time_encoding.reads == "time":
-            times, asked = batch.times, batch.query_times
-        else:
-            times = _ticks(batch)
-            asked = times + 1
-        return TimeView(self._phasors(times), self._phasors(asked), self.time_encoding.read_out())
+    def _kernel(self, asked: Tensor, times: Tensor) -> Tensor | None:
+        """K(T_q, t_i): batch, queries, len."""
+        if not isinstance(self.time_encoding, TimeKernel):
+            return None
+        return self.time_encoding(asked.unsqueeze(2), times.unsqueeze(1))
 
-    def _asked_at(self, query_times: Tensor, length: int) -> Tensor:
-        """One query position per instant: query_times, 1, frequencies."""
-        if self.time_encoding.reads == "position":
-            query_times = torch.full_like(query_times, length)
-        return self._phasors(query_times.unsqueeze(-1))
+    def _point(self, users: Tensor, content: Tensor, view: BlockView) -> Tensor | None:
+        if self.pointer is None:
+            return None
+        events, asked, read_out = view.time
+        keys = self.pointer.remember(content, events, read_out)
+        pointed: Tensor = self.pointer(users, keys, asked, read_out, view.kernel)
+        return pointed
+
+    @property
+    def _reads_position(self) -> bool:
+        encoding = self.time_encoding
+        return isinstance(encoding, TimeEncoding) and encoding.reads == "position"
 
     @property
     def _stack(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
-
-    def _phasors(self, times: Tensor) -> Tensor:
-        return phasors(times, self.time_encoding.frequencies())
-
-    def _point(self, users: Tensor, content: Tensor, view: TimeView) -> Tensor | None:
-        if self.pointer is None:
-            return None
-        keys = self.pointer.remember(content, view.events, view.read_out)
-        pointed: Tensor = self.pointer(users, keys, view.asked, view.read_out)
-        return pointed
 
 
 def _real(batch: SequenceBatch) -> Tensor | None:

@@ -23,11 +23,21 @@ class KeyValues(NamedTuple):
     values: Float[Tensor, "batch heads len width"]
 
 
-class Attended(NamedTuple):
-    """The answer at each query position, and the weights where they were asked for."""
+class Sight(NamedTuple):
+    """What each query may see of the events; with nothing said, all of them.
 
-    states: Float[Tensor, "batch queries dim"]
-    weights: Float[Tensor, "batch heads queries len"] | None
+    Attributes:
+        visible: which events each query may see.
+        is_causal: whether query i sees the first i + 1 events only.
+        bias: what is added to how well each event matches, such as a kernel of the two instants.
+    """
+
+    visible: Bool[Tensor, "batch #queries len"] | None = None
+    is_causal: bool = False
+    bias: Float[Tensor, "batch heads queries len"] | None = None
+
+
+EVERYTHING = Sight()
 
 
 @final
@@ -60,19 +70,24 @@ class TimeAwareMatch(nn.Module):
     so keys are `[W z_i + U o, b(t_i)]`, which depend on the event alone, queries are
     `[q, R(T_q) C' U' q]`, which depend on the query time alone, and one product gives the match.
 
+    What a position looks for is a linear map of its state, or whatever `query` makes of it: a query
+    is asked about one instant, so nothing needs to be linear there.
+
     Paper: Xu et al. 2019, section 6: keys are `[Z, phi(T - t)]` times one matrix `[W, U]`.
 
     Raises:
         ValueError: if `heads` does not divide `dim`.
     """
 
-    def __init__(self, *, dim: int, heads: int, time_dim: int) -> None:
+    def __init__(
+        self, *, dim: int, heads: int, time_dim: int, query: nn.Module | None = None
+    ) -> None:
         super().__init__()
         if dim % heads:
             raise ValueError(f"heads must divide dim, however: {dim=}, {heads=}")
         self.heads = heads
         self.scale = (dim // heads) ** -0.5
-        self.query = nn.Linear(dim, dim)
+        self.query = nn.Linear(dim, dim) if query is None else query
         self.key = nn.Linear(dim, dim)
         self.time_key = TimeProjection(time_dim=time_dim, dim=dim)
 
@@ -84,9 +99,12 @@ class TimeAwareMatch(nn.Module):
         return beside_basis(content, events, self.heads)
 
     def queries(
-        self, states: Float[Tensor, "batch queries dim"], asked: Asked, read_out: ReadOut
+        self, states: Float[Tensor, "batch queries known"], asked: Asked, read_out: ReadOut
     ) -> Float[Tensor, "batch heads queries width"]:
-        """The queries of positions asked about the instants of `asked`, scaled."""
+        """The queries of positions asked about the instants of `asked`, scaled.
+
+        `states` is as wide as what `query` reads.
+        """
         content = split_heads(self.query(states) * self.scale, self.heads)
         of_basis = content @ on_basis(self.time_key, read_out, self.heads)
         return torch.cat((content, rotate(of_basis, asked.unsqueeze(1))), dim=-1)
@@ -103,13 +121,17 @@ class TimeAwareAttention(nn.Module):
     Shape: states (batch, len, dim) -> (batch, len, dim)
 
     Paper: Xu et al. 2019, section 6.
+    DIFFERS(paper): keys and values are linear in `[Z, phi]`; the rotation needs them so. Queries
+        may be a perceptron of it, as the paper suggests.
     DIFFERS(code): every position is asked about its own target time, exactly, in one pass.
     """
 
-    def __init__(self, *, dim: int, heads: int, time_dim: int) -> None:
+    def __init__(
+        self, *, dim: int, heads: int, time_dim: int, query: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.heads = heads
-        self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim)
+        self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim, query=query)
         self.value = nn.Linear(dim, dim)
         self.time_value = TimeProjection(time_dim=time_dim, dim=dim)
         self.output = nn.Linear(dim, dim)
@@ -125,40 +147,69 @@ class TimeAwareAttention(nn.Module):
 
     def read(
         self,
-        states: Float[Tensor, "batch queries dim"],
+        states: Float[Tensor, "batch queries known"],
         memory: KeyValues,
         asked: Asked,
         read_out: ReadOut,
-        *,
-        visible: Bool[Tensor, "batch #queries len"] | None = None,
-        is_causal: bool = False,
-        weights_wanted: bool = False,
-    ) -> Attended:
-        """Attend from `states`, asked about the instants of `asked`, to what was remembered.
-
-        `visible` says which events each query may see, `is_causal` that position i sees the first
-        i + 1; neither: all of them.
-        """
-        queries = self.match.queries(states, asked, read_out)
+        sight: Sight = EVERYTHING,
+    ) -> Float[Tensor, "batch queries dim"]:
+        """Attend from `states`, asked about the instants of `asked`, to what was remembered."""
+        visible, is_causal, bias = sight
         mask = None if visible is None else visible.unsqueeze(1)
-        weights: Tensor | None = None
-        if weights_wanted:
-            logits = queries @ memory.keys.transpose(-1, -2)
-            if is_causal:
-                mask = torch.ones_like(logits, dtype=torch.bool).tril()
-            if mask is not None:
-                logits = logits.masked_fill(~mask, float("-inf"))
-            weights = logits.softmax(-1)
-            answer = weights @ memory.values
-        else:
-            answer = F.scaled_dot_product_attention(
-                queries, memory.keys, memory.values, attn_mask=mask, is_causal=is_causal, scale=1.0
-            )
+        if bias is not None:
+            hidden = _hidden(sight, bias)
+            mask = bias if hidden is None else bias.masked_fill(hidden, float("-inf"))
+        answer = F.scaled_dot_product_attention(
+            self.match.queries(states, asked, read_out),
+            memory.keys,
+            memory.values,
+            attn_mask=mask,
+            is_causal=is_causal and mask is None,
+            scale=1.0,
+        )
+        return self._joined(answer, asked, read_out)
+
+    def weigh(
+        self,
+        states: Float[Tensor, "batch queries known"],
+        memory: KeyValues,
+        asked: Asked,
+        read_out: ReadOut,
+        sight: Sight = EVERYTHING,
+    ) -> Float[Tensor, "batch heads queries len"]:
+        """How much every query attends to each event: a distribution over what it sees."""
+        logits = self.match.queries(states, asked, read_out) @ memory.keys.transpose(-1, -2)
+        if sight.bias is not None:
+            logits = logits + sight.bias
+        hidden = _hidden(sight, logits)
+        if hidden is not None:
+            logits = logits.masked_fill(hidden, float("-inf"))
+        return logits.softmax(-1)
+
+    def read_weighed(
+        self,
+        weights: Float[Tensor, "batch heads queries len"],
+        memory: KeyValues,
+        asked: Asked,
+        read_out: ReadOut,
+    ) -> Float[Tensor, "batch queries dim"]:
+        """What `read` answers, with weights at hand; they need not sum to one."""
+        return self._joined(weights @ memory.values, asked, read_out)
+
+    def _joined(self, answer: Tensor, asked: Tensor, read_out: ReadOut) -> Tensor:
+        """Heads side by side, their sums over the basis turned to the query time and read out."""
         of_basis = on_basis(self.time_value, read_out, self.heads)
         content, of_events = torch.split(answer, list(of_basis.shape[1:]), dim=-1)
         of_time = rotate(of_events, asked.unsqueeze(1)) @ of_basis.transpose(-1, -2)
-        joined = (content + of_time).transpose(1, 2).flatten(2)
-        return Attended(self.output(joined), weights)
+        joined: Tensor = self.output((content + of_time).transpose(1, 2).flatten(2))
+        return joined
+
+
+def _hidden(sight: Sight, logits: Tensor) -> Tensor | None:
+    """Which events each query must not see, broadcasting against its logits."""
+    if sight.is_causal:
+        return torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
+    return None if sight.visible is None else ~sight.visible.unsqueeze(1)
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:

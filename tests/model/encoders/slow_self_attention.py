@@ -1,9 +1,11 @@
-"""The self-attention encoder the slow way: features of every pairwise interval, in float64.
+"""The self-attention encoder the slow way: every pair of instants by itself, in float64.
 
-Written from the paper's formula (Xu et al. 2019, section 6) and shares no code with the encoder:
-there is no basis and no rotation here, and nothing is done for two events at once.
+Written from the papers' formulas (Xu et al. 2019, section 6; NTKA 2022; Chen et al. 2021) and
+shares no code with the encoder: there is no basis and no rotation here, and nothing is done for two
+events at once.
 """
 
+import math
 from typing import NamedTuple, cast
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.encoders.self_attention import SelfAttention
+from model.interfaces import TimeKernel
 from model.layers.time_aware_block import TimeAwareBlock
 from tests.model.time_encodings.by_definition import features_by_definition
 
@@ -18,11 +21,31 @@ Weights = dict[str, Tensor]
 
 
 class Slow(NamedTuple):
-    """Per position of one history: user vectors, last block's weights, log-mass of repeats."""
+    """Per position of one history: user vectors, last block's weights, log-mass of repeats, and
+    the intensities of every block per head (position, heads, groups)."""
 
     users: Tensor
     attention: Tensor
     repeats: Tensor | None
+    intensities: list[Tensor]
+
+
+class Known(NamedTuple):
+    """What a query knows of time: features and kernel per event, its own interval, its groups.
+
+    Attributes:
+        ages: per event up to the query, phi(T_q - t_i); of no features where a kernel tells time.
+        told: what stands for the interval since the query's own event.
+        kernel: per event up to the query, K(T_q, t_i); zeros where features tell time.
+        interval: days since the query's own event; None where it is withheld.
+        marks: per event up to the query, the groups of its item.
+    """
+
+    ages: list[Tensor]
+    told: Tensor
+    kernel: Tensor
+    interval: float | None
+    marks: Tensor
 
 
 def encode_slowly(encoder: SelfAttention, batch: SequenceBatch, items: Tensor, sample: int) -> Slow:
@@ -38,78 +61,127 @@ def encode_slowly(encoder: SelfAttention, batch: SequenceBatch, items: Tensor, s
         if encoder.positions is not None:
             vector = vector + weights["positions.weight"][place]
         content.append(vector)
-    ages = [[_age(encoder, batch, sample, q, i) for i in range(q + 1)] for q in range(length)]
-    states = []
-    for place, vector in enumerate(content):
-        if batch.query_given[sample, place]:
-            told = weights["since_last.weight"] @ ages[place][place]
-        else:
-            told = weights["withheld"]
-        states.append(vector + told)
+    known = [_known(encoder, weights, batch, sample, q) for q in range(length)]
+    states = [vector + at.told for vector, at in zip(content, known, strict=True)]
     attention = torch.zeros(length, heads, length, dtype=torch.float64)
+    intensities = []
     for number in range(len(encoder.blocks)):
         below = {
             name.removeprefix(f"blocks.{number}."): tensor
             for name, tensor in weights.items()
             if name.startswith(f"blocks.{number}.")
         }
-        states, attention = _block(below, heads, states, ages)
+        states, attention, seen = _block(below, heads, states, known)
+        if len(seen):
+            intensities.append(seen)
     users = [_layer_norm(weights, "norm", state) for state in states]
     repeats = None
     if encoder.pointer is not None:
         repeats = torch.full((length, length), float("-inf"), dtype=torch.float64)
+        scale = weights.get("pointer.kernel_scale.scale", torch.zeros(1))
         for q, user in enumerate(users):
+            looked_for = _linear(weights, "pointer.match.query", user)
             for i in range(q + 1):
-                match = _match(weights, "pointer.match", user, content[i], ages[q][i])
-                repeats[q, i] = match.sum() / encoder.dim**0.5 + weights["pointer.bias"]
-    return Slow(torch.stack(users), attention, repeats)
+                key = _key(weights, "pointer.match", content[i], known[q].ages[i])
+                match = (looked_for * key).sum() / encoder.dim**0.5
+                repeats[q, i] = match + scale * known[q].kernel[i] + weights["pointer.bias"]
+    return Slow(torch.stack(users), attention, repeats, intensities)
 
 
-def _age(encoder: SelfAttention, batch: SequenceBatch, sample: int, q: int, i: int) -> Tensor:
-    """phi(T_q - t_i)."""
-    if encoder.time_encoding.reads == "position":
-        interval = float(q + 1 - i)
+def _known(
+    encoder: SelfAttention, weights: Weights, batch: SequenceBatch, sample: int, q: int
+) -> Known:
+    asked, times = batch.query_times[sample, q], batch.times[sample]
+    given = bool(batch.query_given[sample, q])
+    encoding = encoder.time_encoding
+    kernel = torch.zeros(q + 1, dtype=torch.float64)
+    if isinstance(encoding, TimeKernel):
+        ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
+        kernel = torch.stack([encoding(asked, times[i]).detach().double() for i in range(q + 1)])
     else:
-        interval = float(batch.query_times[sample, q] - batch.times[sample, i])
-    features = features_by_definition(encoder.time_encoding, interval)
-    return torch.tensor(features, dtype=torch.float64)
+        reads_position = encoding.reads == "position"
+        intervals = [q + 1 - i if reads_position else asked - times[i] for i in range(q + 1)]
+        ages = [
+            torch.tensor(features_by_definition(encoding, float(interval)), dtype=torch.float64)
+            for interval in intervals
+        ]
+    return Known(
+        ages=ages,
+        told=weights["since_last.weight"] @ ages[q] if given else weights["withheld"],
+        kernel=kernel,
+        interval=float(asked - times[q]) if given else None,
+        marks=weights.get("marks", torch.zeros(100, 0))[batch.rows[sample, : q + 1]].double(),
+    )
 
 
 def _block(
-    weights: Weights, heads: int, states: list[Tensor], ages: list[list[Tensor]]
-) -> tuple[list[Tensor], Tensor]:
+    weights: Weights, heads: int, states: list[Tensor], known: list[Known]
+) -> tuple[list[Tensor], Tensor, Tensor]:
     normed = [_layer_norm(weights, "attention_norm", state) for state in states]
     length, width = len(states), len(states[0]) // heads
     attention = torch.zeros(length, heads, length, dtype=torch.float64)
-    out = []
-    for q in range(length):
-        answer = torch.zeros_like(states[0])
-        logits = torch.stack(
-            [
-                _match(weights, "attention.match", normed[q], normed[i], ages[q][i])
-                .view(heads, width)
-                .sum(-1)
-                / width**0.5
-                for i in range(q + 1)
-            ]
-        )
+    out, intensities = [], []
+    for q, at in enumerate(known):
+        looked_for = _query(weights, normed[q], at.told)
+        logits = torch.zeros(q + 1, heads, dtype=torch.float64)
+        for i in range(q + 1):
+            key = _key(weights, "attention.match", normed[i], at.ages[i])
+            logits[i] = (looked_for * key).view(heads, width).sum(-1) / width**0.5
+            if "kernel_scale.scale" in weights:
+                logits[i] += weights["kernel_scale.scale"] * at.kernel[i]
         attention[q, :, : q + 1] = (logits.exp() / logits.exp().sum(0)).T
+        if "modulation.log_scale" in weights:
+            intensity = _intensity(weights, heads, attention[q], normed[: q + 1], at.interval)
+            intensities.append(intensity)
+            for i, groups in enumerate(at.marks):
+                if groups.any():
+                    attention[q, :, i] *= intensity @ groups
+        answer = torch.zeros_like(states[0])
         for i in range(q + 1):
             value = _linear(weights, "attention.value", normed[i])
-            value = value + weights["attention.time_value.weight"] @ ages[q][i]
+            value = value + weights["attention.time_value.weight"] @ at.ages[i]
             answer = answer + attention[q, :, i].repeat_interleave(width) * value
         state = states[q] + _linear(weights, "attention.output", answer)
         hidden = _layer_norm(weights, "feed_forward_norm", state)
         hidden = _linear(weights, "feed_forward.rise", hidden)
         hidden = 0.5 * hidden * (1 + torch.erf(hidden / 2**0.5))
         out.append(state + _linear(weights, "feed_forward.fall", hidden))
-    return out, attention
+    return out, attention, torch.stack(intensities) if intensities else torch.zeros(0)
 
 
-def _match(weights: Weights, name: str, query: Tensor, key: Tensor, age: Tensor) -> Tensor:
-    """q * (W z_i + U phi(T_q - t_i)), coordinate by coordinate, before scaling."""
-    keys = _linear(weights, f"{name}.key", key) + weights[f"{name}.time_key.weight"] @ age
-    return _linear(weights, f"{name}.query", query) * keys
+def _query(weights: Weights, state: Tensor, told: Tensor) -> Tensor:
+    """ReLU([Z, Z_T] W_0 + b_0) W_1 + b_1, or a linear map of the state alone."""
+    if "attention.match.query.weight" in weights:
+        return _linear(weights, "attention.match.query", state)
+    inner = _linear(weights, "attention.match.query.inner", torch.cat((state, told)))
+    return _linear(weights, "attention.match.query.outer", inner.clamp(min=0))
+
+
+def _key(weights: Weights, name: str, state: Tensor, age: Tensor) -> Tensor:
+    """W z_i + U phi(T_q - t_i)."""
+    return _linear(weights, f"{name}.key", state) + weights[f"{name}.time_key.weight"] @ age
+
+
+def _intensity(
+    weights: Weights, heads: int, attention: Tensor, states: list[Tensor], interval: float | None
+) -> Tensor:
+    """lambda_k = phi_k log(1 + exp(w_k . sigmoid(W_k h + b_k log(1 + d) + c_k) / phi_k))."""
+    values = [_linear(weights, "modulation.value", state).view(heads, -1) for state in states]
+    history = sum(attention[:, i, None] * value for i, value in enumerate(values))
+    assert isinstance(history, Tensor)
+    intensity = torch.zeros(heads, len(weights["modulation.log_scale"]), dtype=torch.float64)
+    for head in range(heads):
+        within = _linear(weights, "modulation.endogenous", history[head])
+        for k, of_group in enumerate(within.view(intensity.shape[1], -1)):
+            if interval is None:
+                since = weights["modulation.withheld"][k]
+            else:
+                since = weights["modulation.exogenous"][k] * math.log1p(interval)
+            dynamics = 1 / (1 + (-of_group - since).exp())
+            scale = weights["modulation.log_scale"][k].exp()
+            drive = dynamics @ weights["modulation.direction"][k] / scale
+            intensity[head, k] = scale * (1 + drive.exp()).log()
+    return intensity
 
 
 def _linear(weights: Weights, name: str, vector: Tensor) -> Tensor:

@@ -1,14 +1,17 @@
+import math
+
 import pytest
 import torch
 
 from model.encoders.self_attention import SelfAttention, SelfAttentionConfig
 from model.history import Event, Query
-from model.interfaces import SequenceEncoder
+from model.interfaces import GroupedItems, SequenceEncoder
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.contracts.histories import DAY, START, draw_queries, laid_out
+from tests.contracts.histories import DAY, ITEMS, START, draw_queries, laid_out
 from tests.contracts.sequence_encoder import SequenceEncoderContract, encode, vectors
 from tests.model.encoders.slow_self_attention import encode_slowly
 
@@ -26,15 +29,27 @@ def small(time_encoding: TimeEncodingConfig, **changed: object) -> SelfAttention
 
 
 class SelfAttentionContract(SequenceEncoderContract):
-    def test_rotation_equals_features_of_every_pairwise_interval(
+    @classmethod
+    def build(cls) -> SequenceEncoder:
+        encoder = super().build()
+        if isinstance(encoder, GroupedItems):
+            # Items of one group, of two, and of none.
+            groups = torch.arange(encoder.marks.shape[1])
+            rows = torch.arange(len(encoder.marks))[:, None]
+            encoder.marks.copy_((rows % (len(groups) + 1) == groups) | (rows % 5 == groups))
+            encoder.marks[0] = 0
+        return encoder
+
+    def test_every_position_equals_working_out_every_pair_of_instants(
         self, encoder: SequenceEncoder
     ) -> None:
         assert isinstance(encoder, SelfAttention)
         batch = laid_out(*draw_queries(14, 1, 9, 3, seed=5))
         batch = batch.withhold(torch.arange(14).expand(4, -1) % 5 == 2)
-        items = vectors(encoder, batch)
+        items, since = vectors(encoder, batch), batch.query_times - batch.times
         with torch.no_grad():
             states, encoded = encoder.states(batch, items), encoder(batch, items)
+            intensities = [layer.at(since).transpose(1, 2) for layer in states.intensities]
         assert encoded.attention is not None
         worst = 0.0
         for sample, length in enumerate(batch.lengths.tolist()):
@@ -47,6 +62,11 @@ class SelfAttentionContract(SequenceEncoderContract):
             if states.repeats is not None and slow.repeats is not None:
                 seen = torch.ones(length, length, dtype=torch.bool).tril()
                 pairs.append((states.repeats[sample, :length, :length][seen], slow.repeats[seen]))
+            told = batch.query_given[sample, :length]
+            for layer, expected in zip(intensities, slow.intensities, strict=True):
+                pairs.append((layer[sample, :length][told], expected[told]))
+            if encoded.intensity is not None:
+                pairs.append((encoded.intensity[sample], slow.intensities[-1][-1].mean(0)))
             for fast, expected in pairs:
                 worst = max(worst, float((fast.double() - expected).abs().max()))
         assert worst <= 1e-5
@@ -118,6 +138,67 @@ class TestWithActions(SelfAttentionContract):
 class TestSingleBlock(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=8), layers=1, heads=4)
     reads_time = True
+
+
+class TestQueryMLP(SelfAttentionContract):
+    config = small(MercerConfig(periods=4, degree=3), query="mlp")
+    reads_time = True
+
+
+class TestKernel(SelfAttentionContract):
+    config = small(NonstationaryConfig(components=3))
+    reads_time = True
+
+
+class TestKernelWithRepeats(SelfAttentionContract):
+    config = small(NonstationaryConfig(components=3), repeats=True, layers=1)
+    reads_time = True
+
+
+class TestModulation(SelfAttentionContract):
+    config = small(MercerConfig(periods=4, degree=3), modulation={"groups": 3})
+    reads_time = True
+
+
+class TestEverythingAtOnce(SelfAttentionContract):
+    config = small(
+        MercerConfig(periods=4, degree=3), query="mlp", repeats=True, modulation={"groups": 3}
+    )
+    actions = 2
+    reads_time = True
+
+
+class TestEverythingAtOnceWithKernel(SelfAttentionContract):
+    config = small(
+        NonstationaryConfig(components=3), query="mlp", repeats=True, modulation={"groups": 3}
+    )
+    actions = 2
+    reads_time = True
+
+
+def test_only_modulation_wants_groups_and_leaves_weights_unnormalised() -> None:
+    plain, modulated = small(MercerConfig()), small(MercerConfig(), modulation={"groups": 3})
+    assert not isinstance(plain.build(items=5), GroupedItems)
+    assert plain.build(items=5).is_normalised
+    encoder = modulated.build(items=5)
+    assert isinstance(encoder, GroupedItems)
+    assert encoder.marks.shape == (6, encoder.groups)
+    assert not encoder.is_normalised
+    assert "marks" in encoder.state_dict()
+
+
+def test_items_of_no_group_are_read_as_without_modulation() -> None:
+    encoder = small(MercerConfig(), modulation={"groups": 3}).build(items=ITEMS).eval()
+    plain = small(MercerConfig()).build().eval()
+    plain.load_state_dict(encoder.state_dict(), strict=False)
+    query = draw_queries(7)[0]
+    torch.testing.assert_close(encode(encoder, query).user, encode(plain, query).user)
+
+
+def test_a_fresh_kernel_counts_as_little_as_the_divisor_of_its_authors() -> None:
+    encoder = small(NonstationaryConfig()).build()
+    scale = encoder.state_dict()["blocks.0.kernel_scale.scale"]
+    torch.testing.assert_close(scale, torch.full((2,), math.exp(-math.sqrt(8))))
 
 
 def test_without_actions_what_was_done_is_not_read() -> None:
