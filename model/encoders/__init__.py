@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from model.encoders.gru4rec import GRU4RecConfig
+from model.encoders.lstm import LSTMConfig
 from model.encoders.markov import MarkovConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.popularity import PopularityConfig
@@ -13,9 +14,11 @@ from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.encoders.time_joint import TimeJointConfig
+from model.encoders.time_lstm import TimeLSTMConfig
 
 EncoderConfig = Annotated[
     GRU4RecConfig
+    | LSTMConfig
     | MarkovConfig
     | PersonalFrequencyConfig
     | PopularityConfig
@@ -23,6 +26,7 @@ EncoderConfig = Annotated[
     | RNNAttentionConfig
     | SASRecConfig
     | SelfAttentionConfig
-    | TimeJointConfig,
+    | TimeJointConfig
+    | TimeLSTMConfig,
     Field(discriminator="kind"),
 ]
