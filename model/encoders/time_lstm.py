@@ -75,7 +75,7 @@ class TimeLSTM1(nn.Module):
 
     def __init__(self, *, dim: int, time_dim: int, hidden: int) -> None:
         super().__init__()
-        self.widths = (dim, time_dim)
+        self.dim = dim
         self.content = nn.Linear(dim, 5 * hidden)  # i, f, g, o, T
         self.gate_interval = nn.Linear(time_dim, hidden, bias=False)
         self.output_interval = nn.Linear(time_dim, hidden, bias=False)
@@ -87,7 +87,7 @@ class TimeLSTM1(nn.Module):
         self, inputs: Float[Tensor, "batch len width"], memory: Memory | None = None
     ) -> tuple[Float[Tensor, "batch len hidden"], Memory]:
         """The output after every event, and what the next one will find."""
-        contents, intervals = inputs.transpose(0, 1).split(self.widths, dim=-1)
+        contents, intervals = _parted(inputs, self.dim)
         *known, gate = self.content(contents).chunk(5, dim=-1)
         known[3] = known[3] + self.output_interval(intervals)
         gates = (gate + self.gate_interval(intervals).tanh()).sigmoid()
@@ -134,7 +134,7 @@ class TimeLSTM3(nn.Module):
 
     def __init__(self, *, dim: int, time_dim: int, hidden: int) -> None:
         super().__init__()
-        self.widths = (dim, time_dim)
+        self.dim = dim
         self.content = nn.Linear(dim, 5 * hidden)  # i, g, o, T_1, T_2
         self.raw_gate_interval = nn.Parameter(torch.empty(hidden, time_dim))
         self.carry_interval = nn.Linear(time_dim, hidden, bias=False)
@@ -155,7 +155,7 @@ class TimeLSTM3(nn.Module):
         self, inputs: Float[Tensor, "batch len width"], memory: Memory | None = None
     ) -> tuple[Float[Tensor, "batch len hidden"], Memory]:
         """The output after every event, and what the next one will find."""
-        contents, intervals = inputs.transpose(0, 1).split(self.widths, dim=-1)
+        contents, intervals = _parted(inputs, self.dim)
         *known, first, second = self.content(contents).chunk(5, dim=-1)
         known[2] = known[2] + self.output_interval(intervals)
         shown = (first + (intervals @ self.gate_interval().T).tanh()).sigmoid()
@@ -222,6 +222,12 @@ def _start(recurrence: nn.Module) -> None:
             nn.init.zeros_(parameter)
         else:
             nn.init.normal_(parameter, std=SPREAD)
+
+
+def _parted(inputs: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """What happened and its interval's features, step by step: len, batch, width each."""
+    steps = inputs.transpose(0, 1)
+    return steps[..., :dim], steps[..., dim:]
 
 
 def _found(memory: Memory | None, like: Tensor) -> Memory:
