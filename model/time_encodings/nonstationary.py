@@ -26,6 +26,11 @@ class NonstationaryConfig(Config):
     """Also the unit in which those networks read time."""
     learn_periods: bool = True
 
+    @classmethod
+    def paper_code(cls) -> "NonstationaryConfig":
+        """As many components, and networks as wide, as the authors have; they set no periods."""
+        return cls(components=4, hidden=4)
+
     def build(self) -> "Nonstationary":
         """The module this describes."""
         return Nonstationary(**self.model_dump(exclude={"kind"}))
@@ -63,8 +68,8 @@ class Nonstationary(TimeKernel):
         >>> kernel(times.unsqueeze(2), times.unsqueeze(1)).shape
         torch.Size([2, 5, 5])
 
-    Paper: NTKA 2022, whose kernel is eq. 9 of Remes et al. 2017, with networks as in Remes et al.
-        2018.
+    Paper: Non-stationary Time-aware Kernelized Attention (KDD 2022), whose kernel is that of Remes
+        et al. 2017, parametrised as in Remes et al. 2018.
     DIFFERS(code): networks end in softplus rather than ReLU, which can die and take a component
         with it, and have one hidden layer of tanh, which stays put beyond the training times.
     DIFFERS(code): time enters the networks in units of the longest period; frequencies and lengths

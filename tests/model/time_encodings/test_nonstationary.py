@@ -124,6 +124,12 @@ def test_fixed_periods_learn_nothing() -> None:
     assert CONFIG.build().base_periods().requires_grad
 
 
+def test_the_authors_have_four_components() -> None:
+    kernel = NonstationaryConfig.paper_code().build()
+    assert len(kernel.base_periods()) == 4
+    assert kernel.weight.inner.out_features == 4
+
+
 def test_weights_survive_a_round_trip(kernel: Nonstationary, times: Tensor) -> None:
     copy = CONFIG.build()
     copy.load_state_dict(kernel.state_dict())
