@@ -36,7 +36,7 @@ def test_a_row_tells_mean_spread_cost_and_what_was_published(
 ) -> None:
     line = line_of(render_suite(suite, measured), "Mercer")
     assert line == (
-        "| Mercer | query time given | **45.00** ± 7.07 | **60.00** ± 0.00 | 2 | 12,345 | 12 | 5.0 "
+        "| Mercer | query time given | **45.00** ± 7.07 | **60.00** ± 0.00 | 2 | 12,345 | 12 | 10 "
         "| 46.83 (somebody, Table 3) |"
     )
 

@@ -31,6 +31,8 @@ that were made with what the suites say now. Only the retail data ships with Kai
 - The class says what a model knows about time: the order of events only, the intervals in the
   history, or also the query time. Rows compete within a class; between classes they say what
   knowing more is worth.
+- Seconds are of the whole run, measuring included. Runs shared the machine, so the processor's
+  seconds tell more.
 - Ties count against the model (`training/metrics.py`). References are fitted on everything before
   the test, models on the training part only.
 - All rows of a suite share one budget and one set of settings, save what a row says of its own.
@@ -67,7 +69,7 @@ def render_suite(suite: Suite, measured: list[Measured]) -> str:
 
 def _table(suite: Suite, measured: list[Measured]) -> str:
     published = any(each.row.published for each in measured)
-    head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "s / epoch"]
+    head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "CPU s / run"]
     lines = [_line([*head, "published"] if published else head)]
     right = "---:"
     lines.append(_line(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
@@ -88,7 +90,7 @@ def _table(suite: Suite, measured: list[Measured]) -> str:
             str(len(each.records)),
             f"{each.records[0].parameters:,}",
             f"{statistics.mean(record.seconds for record in each.records):.0f}",
-            f"{statistics.mean(record.seconds_per_epoch for record in each.records):.1f}",
+            f"{statistics.mean(record.cpu_seconds for record in each.records):.0f}",
         ]
         source = [_published(suite, each.row)] if published else []
         lines.append(_line([each.row.label, each.row.knows, *cells, *cost, *source]))
