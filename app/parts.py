@@ -1,6 +1,9 @@
 """The parts one application is made of, and how a request reaches them."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fastapi import Request
 
@@ -10,6 +13,8 @@ from app.serving import Serving
 from app.settings import Settings
 from app.work import BoundedPool
 from model.bundle.store import BundleStore
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,22 @@ class Parts:
     store: BundleStore
     serving: Serving
     inference: BoundedPool
+
+    async def infer(self, work: Callable[[], Answer]) -> Answer:
+        """Have the inference pool do some work, and account for the wait.
+
+        Raises:
+            OverloadedError: if too many requests wait already.
+        """
+        asked_at = time.perf_counter()
+
+        def answer() -> Answer:
+            self.metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
+            with self.metrics.stage("model"):
+                return work()
+
+        with self.metrics.inference_in_progress.track_inprogress():
+            return await self.inference.run(answer)
 
 
 # Asynchronous although it waits for nothing: FastAPI would send a plain function to a thread.

@@ -108,6 +108,16 @@ class NextTime(Protocol):
         """The interval by which the next event has come with probability `share`; may be inf."""
         ...
 
+    def quantile_after(
+        self, share: float, waited: Float64[Tensor, "*shape"]
+    ) -> Float64[Tensor, "*shape"]:
+        """The same, once it is known that no event has come for so many days."""
+        ...
+
+    def log_survival(self, intervals: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+        """The logarithm of the probability that no event comes for so long."""
+        ...
+
 
 @runtime_checkable
 class Intensities(Protocol):
@@ -183,12 +193,14 @@ class SequenceEncoder(nn.Module, ABC):
             squared Euclidean distance.
         is_normalised: whether attention weights sum to one.
         in_unit_ball: whether item vectors are kept at a length of at most one.
+        says_when: whether it also says when the next event comes.
     """
 
     dim: int
     similarity: ClassVar[Literal["dot", "l2"]] = "dot"
     is_normalised: bool = True
     in_unit_ball: ClassVar[bool] = False
+    says_when: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:

@@ -1,7 +1,5 @@
 """From a request to an answer: find the history, ask the model, account for both."""
 
-import time
-from collections.abc import Callable
 from typing import final
 from uuid import uuid4
 
@@ -54,7 +52,7 @@ class RecommendationService:
             )
         explain = asked.explain != "none"
         constraints = _constraints(asked)
-        answer = await self._infer(lambda: bundle.answer(query, constraints, explain=explain))
+        answer = await self._parts.infer(lambda: bundle.answer(query, constraints, explain=explain))
         self._parts.metrics.recommendations.labels(answer.fallback or "none").inc()
         self._parts.metrics.history_length.observe(answer.history_used)
         warnings = answer.warnings
@@ -81,18 +79,6 @@ class RecommendationService:
         return await self._parts.database.read(
             lambda session: EventRepository(session).history(user_id, query_time, longest)
         )
-
-    async def _infer(self, work: Callable[[], Answer]) -> Answer:
-        metrics = self._parts.metrics
-        asked_at = time.perf_counter()
-
-        def answer() -> Answer:
-            metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
-            with metrics.stage("model"):
-                return work()
-
-        with metrics.inference_in_progress.track_inprogress():
-            return await self._parts.inference.run(answer)
 
 
 def _join(stored: list[Event], inline: list[Event]) -> list[Event]:

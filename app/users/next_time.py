@@ -1,7 +1,6 @@
 """When a user's next event comes: find the history, ask the model, and tell it in instants."""
 
 import math
-import time
 from datetime import UTC, datetime
 from typing import final
 
@@ -14,8 +13,8 @@ from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from app.wire import rfc_3339
 from model.bundle.bundle import Bundle
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
-from model.history import Event, Query
-from model.layers.next_time import NextInterval
+from model.history import Query
+from model.interfaces import NextTime
 
 SHARES = (0.1, 0.5, 0.9)
 GRID = tuple(step / 50 for step in range(50))
@@ -41,24 +40,19 @@ class NextTimeService:
             OverloadedError: if too many requests wait already.
         """
         bundle = self._parts.serving.require()
+        if not bundle.recommender.encoder.says_when:
+            raise ModelSaysNoTimeError(
+                f"saying when needs a model that does, but {bundle.version} is of the kind "
+                f"{bundle.manifest.recommender.encoder.kind!r}; train a point process such as "
+                "'rmtpp', publish it and activate it"
+            )
         instant = now() if at is None else at
         longest = self._parts.settings.max_history
         events = await self._parts.database.read(
             lambda session: EventRepository(session).history(user_id, instant, longest)
         )
         query = Query.as_of(events, instant, user_id=user_id)
-        return await self._infer(bundle, user_id, query)
-
-    async def _infer(self, bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
-        metrics = self._parts.metrics
-        asked_at = time.perf_counter()
-
-        def answer() -> NextTimeAnswer:
-            metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
-            return _answer(bundle, user_id, query)
-
-        with metrics.inference_in_progress.track_inprogress():
-            return await self._parts.inference.run(answer)
+        return await self._parts.infer(lambda: _answer(bundle, user_id, query))
 
 
 def _answer(bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
@@ -66,9 +60,8 @@ def _answer(bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)
     density: tuple[NextTimeDensity, ...] = ()
-    # Asked of an empty history, too: whether a model says when is no matter of whom.
-    interval = _ask(bundle, query if history.events else _shortest(bundle, query.query_time))
-    if history.events:
+    interval = bundle.encode(query, history).next_time if history.events else None
+    if interval is not None:
         last_at = history.events[-1].at
         waited = torch.tensor(
             (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
@@ -92,24 +85,7 @@ def _answer(bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
     )
 
 
-def _ask(bundle: Bundle, query: Query) -> NextInterval:
-    """The interval from the last event of a history to the next."""
-    said = bundle.encode(query, bundle.look_up(query)).next_time
-    if not isinstance(said, NextInterval):
-        raise ModelSaysNoTimeError(
-            f"saying when needs a model that does, but {bundle.version} is of the kind "
-            f"{bundle.manifest.recommender.encoder.kind!r}; train a point process such as 'rmtpp', "
-            "publish it and activate it"
-        )
-    return said
-
-
-def _shortest(bundle: Bundle, at: int) -> Query:
-    """A question that any model can be asked, to see what it says."""
-    return Query((Event(bundle.catalog.item_id(1), at),), at)
-
-
-def _density(interval: NextInterval, waited: torch.Tensor) -> tuple[NextTimeDensity, ...]:
+def _density(interval: NextTime, waited: torch.Tensor) -> tuple[NextTimeDensity, ...]:
     grid = [float(interval.quantile_after(share, waited)) for share in GRID]
     days = torch.tensor([day for day in grid if math.isfinite(day)], dtype=torch.float64)
     left = interval.log_density(days) - interval.log_survival(waited)

@@ -28,7 +28,8 @@ from model.time_encodings.positional import PositionalConfig
 from training.batches import TrainingWindows
 from training.config import FitConfig
 from training.dataset import Dataset
-from training.fit import batch_loss, make_optimizer
+from training.fit import make_optimizer
+from training.objective import batch_loss
 from training.sources import read_events
 from training.split import LeaveOneOutConfig
 

@@ -56,6 +56,8 @@ class RMTPP(SequenceEncoder):
         before it. No lower bound on |w|: a series takes over near 0.
     """
 
+    says_when = True
+
     def __init__(
         self, *, dim: int, hidden: int, dropout: float, time_scale: float, actions: int
     ) -> None:

@@ -115,6 +115,8 @@ class TimeJoint(SequenceEncoder):
         error it has a density, of log(1 + d) with a learned spread, restricted to d >= 0.
     """
 
+    says_when = True
+
     def __init__(
         self,
         *,
