@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from model.encoders.caser import CaserConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
 from model.encoders.markov import MarkovConfig
@@ -13,11 +14,15 @@ from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.rnn_attention import RNNAttentionConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.encoders.shan import SHANConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.encoders.time_lstm import TimeLSTMConfig
+from model.encoders.tisasrec import TiSASRecConfig
+from model.encoders.transrec import TransRecConfig
 
 EncoderConfig = Annotated[
-    GRU4RecConfig
+    CaserConfig
+    | GRU4RecConfig
     | LSTMConfig
     | MarkovConfig
     | PersonalFrequencyConfig
@@ -26,7 +31,10 @@ EncoderConfig = Annotated[
     | RNNAttentionConfig
     | SASRecConfig
     | SelfAttentionConfig
+    | SHANConfig
     | TimeJointConfig
-    | TimeLSTMConfig,
+    | TimeLSTMConfig
+    | TiSASRecConfig
+    | TransRecConfig,
     Field(discriminator="kind"),
 ]
