@@ -17,7 +17,8 @@ class RawIntervalConfig(Config):
 
     kind: Literal["raw"] = "raw"
     time_scale: PositiveFloat = 30.0
-    """Days that count as one. What multiplies the interval saturates far beyond it."""
+    """Days that count as one; near the usual interval of the data is best. Far shorter ones hardly
+    count at first, far longer ones saturate what reads them."""
 
     def build(self) -> "RawInterval":
         """The module this describes."""
