@@ -135,7 +135,7 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
     periods = [
         parameter
         for name, parameter in recommender.named_parameters()
-        if name.endswith("log_periods") and parameter.requires_grad
+        if any(part.endswith("log_periods") for part in name.split(".")) and parameter.requires_grad
     ]
     known = {id(parameter) for parameter in periods}
     weights = [

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float64
 from torch import Tensor, nn
-from zuko.flows import (  # type: ignore[import-untyped]
+from zuko.flows import (
     ElementWiseTransform,
     GeneralCouplingTransform,
     LazyTransform,
