@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from model.encoders.caser import CaserConfig
+from model.encoders.din import DINConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
 from model.encoders.markov import MarkovConfig
@@ -22,6 +23,7 @@ from model.encoders.transrec import TransRecConfig
 
 EncoderConfig = Annotated[
     CaserConfig
+    | DINConfig
     | GRU4RecConfig
     | LSTMConfig
     | MarkovConfig
