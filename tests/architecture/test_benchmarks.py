@@ -20,6 +20,13 @@ def test_the_page_of_results_says_what_the_records_say() -> None:
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
+    suite = Suite.read(file)
+    for row in suite.rows:
+        suite.config(row, seed=0)
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
 def test_every_plot_shows_what_the_records_say(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):

@@ -1,5 +1,8 @@
 """What measures: bench papers."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,16 @@ from tests.cli.conftest import kairos
 from tests.training.papers import SUITE, folder_with_suite
 
 BROKEN = SUITE.replace('"popularity"', '"crystal_ball"').replace("seeds = [0, 3]", "seeds = 1")
+
+INTERRUPTIBLE = """
+import signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cli.main import app
+
+app()
+"""
+"""A process that tests start in the background may have interrupts ignored."""
 
 
 def papers(folder: Path, *arguments: str, exit_code: int = 0) -> str:
@@ -55,6 +68,27 @@ def test_a_quick_look_is_told_and_not_recorded(tmp_path: Path) -> None:
     told = papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
     assert "| Mercer of degree 2 | query time given |" in told
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
+
+
+def test_an_interrupt_ends_the_cells_too(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path, SUITE.replace("epochs = 2", "epochs = 100000"))
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", INTERRUPTIBLE, "bench", "papers"),
+            *("--suite", "tiny", "--rows", "degree_2"),
+            *("--folder", folder, "--data", folder / "data"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "epoch 3/" in line)
+        process.send_signal(signal.SIGINT)
+        # Its end is the end of whoever else could write to the pipe.
+        assert "failed" not in process.stderr.read()
+    assert process.returncode == 130
+    assert not (folder / "results").exists()
 
 
 def test_rendering_needs_no_data(tmp_path: Path) -> None:

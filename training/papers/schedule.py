@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -72,6 +72,8 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, watcher: Watcher) -> list[Fai
         why = process.follow(cell, watcher)
         with lock:
             running.discard(process.process)
+        if stopped:
+            return None
         if why is None:
             watcher.done(cell, Record.read(cell.record))
             return None
@@ -80,7 +82,12 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, watcher: Watcher) -> list[Fai
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         try:
-            return [failure for failure in pool.map(run, cells) if failure is not None]
+            told = [pool.submit(run, cell) for cell in cells]
+            # An interrupt may not wake a thread that waits (polars takes the signal first), so
+            # none waits for long.
+            while wait(told, timeout=1).not_done:
+                pass
+            return [failure for each in told if (failure := each.result()) is not None]
         except BaseException:
             with lock:
                 stopped = True
