@@ -81,8 +81,8 @@ class SelfAttention(SequenceEncoder):
     also holds the interval from its event to its query time.
 
     A kernel of two instants, which has no features, tells time pairwise instead: every block adds
-    it to the logits, and states hold no interval. With modulation, every block is an SMLayer, and
-    its weights no longer sum to one.
+    it to the logits, and states hold no interval. A single event is then read alike at all
+    instants. With modulation, every block is an SMLayer, whose weights do not sum to one.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
@@ -175,10 +175,10 @@ class SelfAttention(SequenceEncoder):
         for block in earlier:
             states = block.read_all(states, view).states
         memory = final_block.remember(states, view.time)
-        last = batch.lengths - 1
+        last, real = batch.lengths - 1, (batch.rows > 0).unsqueeze(1)
         asked = view.at(last)
         read = final_block.read(
-            at_positions(states, last), memory, asked, visible=_real(batch), weights_wanted=True
+            at_positions(states, last), memory, asked, visible=real, weights_wanted=True
         )
         return self._encoded(read, content, asked)
 
@@ -303,15 +303,6 @@ class SelfAttention(SequenceEncoder):
     @property
     def _stack(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
-
-
-def _real(batch: SequenceBatch) -> Tensor | None:
-    """Which positions hold events, as batch, 1, len; None where all do."""
-    length = batch.rows.shape[1]
-    if bool((batch.lengths == length).all()):
-        return None
-    places = torch.arange(length, device=batch.rows.device)
-    return (places < batch.lengths[:, None]).unsqueeze(1)
 
 
 def _ticks(batch: SequenceBatch) -> Tensor:

@@ -1,6 +1,5 @@
 """How a kernel of two instants enters attention."""
 
-import math
 from typing import final
 
 import torch
@@ -12,14 +11,16 @@ from torch import Tensor, nn
 class KernelScale(nn.Module):
     """How much a kernel of two instants counts beside the match of their contents, per head.
 
-    Paper: NTKA 2022, which divides the kernel by `exp(sqrt(head_dim))` before adding it.
-    DIFFERS(code): that divisor is where a learned scale starts; one kernel serves all blocks, of
-        which each head scales it for itself, instead of one kernel per block.
+    Paper: NTKA 2022.
+    DIFFERS(code): a learned scale that starts at one, where the code divides by
+        `exp(sqrt(head_dim))`: behind a divisor of hundreds a kernel takes far longer to learn.
+    DIFFERS(code): one kernel serves all blocks, each head of which scales it for itself, where the
+        code has a kernel per block.
     """
 
-    def __init__(self, *, heads: int, head_dim: int) -> None:
+    def __init__(self, *, heads: int) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.full((heads,), math.exp(-(head_dim**0.5))))
+        self.scale = nn.Parameter(torch.ones(heads))
 
     def forward(
         self, kernel: Float[Tensor, "batch queries len"]

@@ -27,7 +27,7 @@ class RepeatPointer(nn.Module):
     def __init__(self, *, dim: int, time_dim: int, reads_kernel: bool = False) -> None:
         super().__init__()
         self.match = TimeAwareMatch(dim=dim, heads=1, time_dim=time_dim)
-        self.kernel_scale = KernelScale(heads=1, head_dim=dim) if reads_kernel else None
+        self.kernel_scale = KernelScale(heads=1) if reads_kernel else None
         self.bias = nn.Parameter(torch.tensor(0.0))
 
     def remember(

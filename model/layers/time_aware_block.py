@@ -131,9 +131,7 @@ class TimeAwareBlock(nn.Module):
             time_dim=time_dim,
             query=QueryMLP(dim=dim) if query == "mlp" else None,
         )
-        self.kernel_scale = (
-            KernelScale(heads=heads, head_dim=dim // heads) if reads_kernel else None
-        )
+        self.kernel_scale = KernelScale(heads=heads) if reads_kernel else None
         self.modulation = modulation
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)

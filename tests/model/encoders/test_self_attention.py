@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.contracts.histories import DAY, ITEMS, START, draw_queries, laid_out
+from tests.contracts.histories import DAY, ITEMS, START, asked_at, draw_queries, laid_out
 from tests.contracts.sequence_encoder import SequenceEncoderContract, encode, vectors
 from tests.model.encoders.slow_self_attention import encode_slowly
 
@@ -195,10 +193,15 @@ def test_items_of_no_group_are_read_as_without_modulation() -> None:
     torch.testing.assert_close(encode(encoder, query).user, encode(plain, query).user)
 
 
-def test_a_fresh_kernel_counts_as_little_as_the_divisor_of_its_authors() -> None:
-    encoder = small(NonstationaryConfig()).build()
-    scale = encoder.state_dict()["blocks.0.kernel_scale.scale"]
-    torch.testing.assert_close(scale, torch.full((2,), math.exp(-math.sqrt(8))))
+def test_a_kernel_cannot_tell_when_it_is_asked_about_one_event() -> None:
+    encoder = small(NonstationaryConfig()).build().eval()
+    one, several = draw_queries(1, 6)
+    answers = [
+        (encode(encoder, query).user, encode(encoder, asked_at(query, query.query_time + DAY)).user)
+        for query in (one, several)
+    ]
+    assert torch.equal(*answers[0])
+    assert not torch.equal(*answers[1])
 
 
 def test_without_actions_what_was_done_is_not_read() -> None:
