@@ -148,11 +148,6 @@ class TestKernel(SelfAttentionContract):
     reads_time = True
 
 
-class TestKernelWithRepeats(SelfAttentionContract):
-    config = small(NonstationaryConfig(components=3), repeats=True, layers=1)
-    reads_time = True
-
-
 class TestModulation(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), modulation={"groups": 3})
     reads_time = True
