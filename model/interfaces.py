@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.layers.fourier_basis import ReadOut, basis, phasors
+from model.layers.item_groups import ItemGroups
 
 
 class TimeEncoding(nn.Module, ABC):
@@ -194,6 +195,7 @@ class SequenceEncoder(nn.Module, ABC):
         is_normalised: whether attention weights sum to one.
         in_unit_ball: whether item vectors are kept at a length of at most one.
         says_when: whether it also says when the next event comes.
+        item_groups: of an encoder that tells groups of items apart; the trainer tells it which.
     """
 
     dim: int
@@ -201,6 +203,11 @@ class SequenceEncoder(nn.Module, ABC):
     is_normalised: bool = True
     in_unit_ball: ClassVar[bool] = False
     says_when: ClassVar[bool] = False
+    item_groups: ItemGroups | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.item_groups = None
 
     @abstractmethod
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
@@ -255,15 +262,6 @@ class CandidateScorer(Protocol):
         and is asked about that position's query time.
         """
         ...
-
-
-@runtime_checkable
-class GroupedItems(Protocol):
-    """An encoder that must be told which groups every item belongs to, before it is trained."""
-
-    groups: int
-    marks: Float[Tensor, "rows groups"]
-    """1 where the item of a row belongs to a group; row 0, padding, belongs to none. A buffer."""
 
 
 class Counted(NamedTuple):

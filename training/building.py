@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from model.interfaces import CountingEncoder, GroupedItems
+from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.dataset import Dataset
@@ -28,10 +28,12 @@ def build_recommender(
     )
     torch.manual_seed(config.fit.seed)
     recommender = described.build()
-    encoder = recommender.encoder
-    if isinstance(encoder, GroupedItems):
-        marks = groups_of(dataset, is_training, groups=encoder.groups, source=config.data.groups)
-        encoder.marks.copy_(torch.from_numpy(marks.values))
+    item_groups = recommender.encoder.item_groups
+    if item_groups is not None:
+        marks = groups_of(
+            dataset, is_training, groups=item_groups.groups, source=config.data.groups
+        )
+        item_groups.tell(torch.from_numpy(marks.values))
         described = described.model_copy(update={"groups": marks.names})
     return described, recommender
 

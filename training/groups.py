@@ -96,7 +96,7 @@ def _places(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> NDArr
         (Chaudhuri, Chung and Tsiatas 2012), without which every rare pair of items that meet only
         each other would be a cluster of its own.
     """
-    from scipy.sparse import coo_matrix, diags # noqa: PLC0415
+    from scipy.sparse import coo_matrix, diags  # noqa: PLC0415
     from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415
 
     learned = is_training & (dataset.rows > 0)

@@ -12,7 +12,6 @@ from model.errors import TrainingError
 from model.interfaces import (
     CandidateScorer,
     EveryPosition,
-    GroupedItems,
     Intensities,
     NextTime,
     States,
@@ -248,8 +247,8 @@ def _continuous_time(
 
     One draw within each interval serves all layers.
     """
-    encoder = recommender.encoder
-    if states is None or not states.intensities or not isinstance(encoder, GroupedItems):
+    encoder, item_groups = recommender.encoder, recommender.encoder.item_groups
+    if states is None or not states.intensities or item_groups is None:
         raise TrainingError(
             "the likelihood of continuous time needs an encoder with intensities of groups of "
             f"items, but {type(encoder).__name__} with weight={config.weight} has none; set "
@@ -258,7 +257,7 @@ def _continuous_time(
     intervals = _intervals(supervised)
     places = supervised.positions[supervised.position_of]
     given = batch.query_given.flatten()[places]
-    places, marks = places[given], encoder.marks[supervised.targets[given]]
+    places, marks = places[given], item_groups(supervised.targets[given])
     drawn: Tensor | None = None
     if config.integral == "monte_carlo":
         drawn = intervals * torch.rand_like(intervals)

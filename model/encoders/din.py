@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import Encoded, Judged, SequenceEncoder
+from model.layers.item_groups import ItemGroups
 from model.layers.local_activation import LocalActivation
 from model.layers.self_modulating import Modulated, ModulationConfig, ModulationView, SelfModulation
 
@@ -45,7 +46,7 @@ class DINConfig(Config):
             weights=self.weights,
             dropout=self.dropout,
             modulation=modulation.build(dim=self.dim, heads=1) if modulation else None,
-            marks=torch.zeros(items + 1, modulation.groups) if modulation else None,
+            item_groups=(ItemGroups(items=items, groups=modulation.groups) if modulation else None),
         )
 
 
@@ -110,9 +111,6 @@ class DIN(SequenceEncoder):
     DIFFERS(paper): the loss is the trainer's; no mini-batch aware regularisation, no Dice.
     """
 
-    groups: int
-    marks: Tensor
-
     def __init__(
         self,
         *,
@@ -121,7 +119,7 @@ class DIN(SequenceEncoder):
         weights: Literal["softmax", "free"],
         dropout: float,
         modulation: SelfModulation | None,
-        marks: Float[Tensor, "rows groups"] | None,
+        item_groups: ItemGroups | None,
     ) -> None:
         super().__init__()
         self.dim = dim
@@ -139,18 +137,15 @@ class DIN(SequenceEncoder):
             nn.Linear(hidden[1], 1),
         )
         self.width = max(dim, *hidden)
-        if marks is not None:
-            # Only then is this one of the encoders that must be told groups (GroupedItems).
-            self.groups = marks.shape[1]
-            self.register_buffer("marks", marks)
+        self.item_groups = item_groups
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
         """What to propose candidates by: the mean of the items, modulated where the weights are."""
         share = (batch.rows > 0) / batch.lengths.unsqueeze(-1)
         weights = share[:, None, None]
-        if self.modulation is None:
+        if self.modulation is None or self.item_groups is None:
             return Encoded((weights.squeeze(1) @ items).squeeze(1))
-        view = ModulationView.of(batch, self.marks).at(batch.lengths - 1)
+        view = ModulationView.of(batch, self.item_groups).at(batch.lengths - 1)
         modulated: Modulated = self.modulation(weights, self.modulation.remember(items), view)
         return Encoded(
             (modulated.weights.squeeze(1) @ items).squeeze(1),
@@ -186,13 +181,12 @@ class DIN(SequenceEncoder):
         return Judged(torch.cat(scores)[as_asked], torch.cat(attention)[as_asked])
 
     def _histories(self, batch: SequenceBatch, items: Tensor) -> Prefixes:
-        is_modulated = self.modulation is not None
         return Prefixes(
             items,
             self.activation.remember(items),
             (batch.rows > 0).unsqueeze(1),
             None if self.modulation is None else self.modulation.remember(items),
-            ModulationView.of(batch, self.marks) if is_modulated else None,
+            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
         )
 
     def _judge(self, prefixes: Prefixes, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import Encoded, Intensities, SequenceEncoder, States, TimeEncoding
 from model.layers.fourier_basis import basis, phasors, rotate
+from model.layers.item_groups import ItemGroups
 from model.layers.sasrec_block import SASRecBlock, SASRecView
 from model.layers.self_modulating import ModulationConfig, ModulationView
 from model.layers.time_aware_block import TimeView, at_positions
@@ -64,7 +65,7 @@ class SASRecConfig(Config):
                 )
                 for _ in range(self.layers)
             ],
-            marks=torch.zeros(items + 1, modulation.groups) if modulation else None,
+            item_groups=(ItemGroups(items=items, groups=modulation.groups) if modulation else None),
         )
 
 
@@ -86,9 +87,6 @@ class SASRec(SequenceEncoder):
     DIFFERS(paper): with modulation, too, positions are added; the SMLayer's authors concatenate.
     """
 
-    groups: int
-    marks: Tensor
-
     def __init__(
         self,
         *,
@@ -97,12 +95,12 @@ class SASRec(SequenceEncoder):
         max_history: int,
         time_encoding: TimeEncoding,
         blocks: Sequence[SASRecBlock],
-        marks: Float[Tensor, "rows groups"] | None,
+        item_groups: ItemGroups | None,
     ) -> None:
         super().__init__()
         self.dim = dim
         self.max_history = max_history
-        self.is_normalised = marks is None
+        self.is_normalised = item_groups is None
         self.time_encoding = time_encoding
         self.withheld = nn.Parameter(torch.zeros(time_encoding.dim))
         self.positions = nn.Embedding(max_history, dim)
@@ -110,10 +108,7 @@ class SASRec(SequenceEncoder):
         self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(dim, eps=1e-8)
         nn.init.normal_(self.positions.weight, std=dim**-0.5)
-        if marks is not None:
-            # Only then is this one of the encoders that must be told groups (GroupedItems).
-            self.groups = marks.shape[1]
-            self.register_buffer("marks", marks)
+        self.item_groups = item_groups
 
     def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
         """User vectors at every position; what follows a position never reaches it."""
@@ -167,7 +162,7 @@ class SASRec(SequenceEncoder):
         return SASRecView(
             TimeView(events, asked, read_out),
             torch.where(batch.query_given.unsqueeze(-1), told, self.withheld),
-            None if self.is_normalised else ModulationView.of(batch, self.marks),
+            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
         )
 
     @property

@@ -19,6 +19,7 @@ from model.interfaces import (
     TimeKernel,
 )
 from model.layers.fourier_basis import ReadOut, basis, phasors, rotate, scaled_basis
+from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulating import ModulationConfig, ModulationView, SelfModulation
 from model.layers.time_aware_attention import TimeProjection
@@ -68,7 +69,7 @@ class SelfAttentionConfig(Config):
                 modulation.build(dim=self.dim, heads=self.heads) if modulation else None
                 for _ in range(self.layers)
             ],
-            marks=torch.zeros(items + 1, modulation.groups) if modulation else None,
+            item_groups=(ItemGroups(items=items, groups=modulation.groups) if modulation else None),
         )
 
 
@@ -95,9 +96,6 @@ class SelfAttention(SequenceEncoder):
     DIFFERS(code): lags are to each position's own target time, where the code trains on prefixes.
     """
 
-    groups: int
-    marks: Tensor
-
     def __init__(
         self,
         *,
@@ -112,14 +110,14 @@ class SelfAttention(SequenceEncoder):
         actions: int,
         time_encoding: TimeEncoding | TimeKernel,
         modulations: Sequence[SelfModulation | None],
-        marks: Float[Tensor, "rows groups"] | None,
+        item_groups: ItemGroups | None,
     ) -> None:
         super().__init__()
         reads_kernel = isinstance(time_encoding, TimeKernel)
         time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
         self.dim = dim
         self.max_history = max_history
-        self.is_normalised = marks is None
+        self.is_normalised = item_groups is None
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.positions = nn.Embedding(max_history, dim) if position_table else None
@@ -148,10 +146,7 @@ class SelfAttention(SequenceEncoder):
         for table in (self.actions, self.positions):
             if table is not None:
                 nn.init.normal_(table.weight, std=dim**-0.5)
-        if marks is not None:
-            # Only then is this one of the encoders that must be told groups (GroupedItems).
-            self.groups = marks.shape[1]
-            self.register_buffer("marks", marks)
+        self.item_groups = item_groups
 
     def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
         """User vectors at every position; what follows a position never reaches it."""
@@ -236,7 +231,7 @@ class SelfAttention(SequenceEncoder):
             time,
             self._told(time, batch.query_given),
             self._kernel(batch.query_times, batch.times),
-            None if self.is_normalised else ModulationView.of(batch, self.marks),
+            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
         )
 
     def _swept(self, batch: SequenceBatch, query_times: Tensor, whole: TimeView) -> BlockView:
@@ -249,9 +244,9 @@ class SelfAttention(SequenceEncoder):
             whole.read_out,
         )
         modulation: ModulationView | None = None
-        if not self.is_normalised:
+        if self.item_groups is not None:
             modulation = ModulationView(
-                self.marks[batch.rows].expand(len(instants), -1, -1),
+                self.item_groups(batch.rows).expand(len(instants), -1, -1),
                 instants - batch.times[:, -1:],
                 batch.query_given[:, -1:].expand_as(instants),
             )

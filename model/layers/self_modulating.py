@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.config import Config
+from model.layers.item_groups import ItemGroups
 from model.layers.time_aware_attention import split_heads
 
 LEAST = 1e-8
@@ -44,9 +45,9 @@ class ModulationView(NamedTuple):
     given: Bool[Tensor, "batch queries"]
 
     @classmethod
-    def of(cls, batch: SequenceBatch, marks: Float[Tensor, "rows groups"]) -> "ModulationView":
-        """Every position of a batch as a query, with the marks of the whole catalogue at hand."""
-        return cls(marks[batch.rows], batch.query_times - batch.times, batch.query_given)
+    def of(cls, batch: SequenceBatch, item_groups: ItemGroups) -> "ModulationView":
+        """Every position of a batch as a query."""
+        return cls(item_groups(batch.rows), batch.query_times - batch.times, batch.query_given)
 
     def at(self, positions: Int64[Tensor, " batch"]) -> "ModulationView":
         """The same events, asked about at one position of each history."""

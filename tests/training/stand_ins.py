@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.interfaces import Encoded, Judged, SequenceEncoder, States
+from model.layers.item_groups import ItemGroups
 from model.recommender import Recommender
 from tests import tiny
 from training.batches import Supervised, TrainingWindows
@@ -72,6 +73,14 @@ class Exponential:
         """Nobody asks."""
         raise NotImplementedError
 
+    def quantile_after(
+        self, share: float, waited: Float64[Tensor, "*shape"]
+    ) -> Float64[Tensor, "*shape"]:
+        return waited - math.log(1 - share) / self.rate
+
+    def log_survival(self, intervals: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
+        return -self.rate * intervals
+
 
 @final
 class Lookup(SequenceEncoder):
@@ -82,11 +91,8 @@ class Lookup(SequenceEncoder):
     def __init__(self, items: int, said: States | None = None) -> None:
         super().__init__()
         self.said = said
-        self.groups = 2
-        self.marks: Tensor
-        marks = torch.zeros(items + 1, 2)
-        marks[1::2, 0] = marks[2::3, 1] = 1.0
-        self.register_buffer("marks", marks)
+        self.item_groups = ItemGroups(items=items, groups=2)
+        self.item_groups.marks[1::2, 0] = self.item_groups.marks[2::3, 1] = 1.0
 
     def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
         return States(items) if self.said is None else self.said._replace(users=items)

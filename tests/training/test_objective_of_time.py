@@ -52,7 +52,8 @@ def test_the_biased_likelihood_is_what_its_formula_says() -> None:
     data = dataset()
     supervised, recommender = everything(data), timed(data, Rates(SLOPES))
     terms = []
-    marks = recommender.encoder.marks[supervised.targets]
+    assert recommender.encoder.item_groups is not None
+    marks = recommender.encoder.item_groups(supervised.targets)
     for days, mark in zip(days_waited(supervised), marks, strict=True):
         if not mark.any():
             continue
@@ -70,7 +71,8 @@ def test_one_draw_per_interval_is_unbiased_and_shared_by_all_layers() -> None:
     supervised, recommender = everything(data), timed(data, *layers)
     estimates = [regulariser(recommender, supervised) for _ in range(300)]
     expected = 0.0
-    marks = recommender.encoder.marks[supervised.targets]
+    assert recommender.encoder.item_groups is not None
+    marks = recommender.encoder.item_groups(supervised.targets)
     for factor in (1, 2):
         terms = []
         for days, mark in zip(days_waited(supervised), marks, strict=True):

@@ -54,7 +54,11 @@ def encode_slowly(
         float(batch.query_times[sample, q] - batch.times[sample, q]) if given[q] else None
         for q in range(length)
     ]
-    marks = weights["marks"][batch.rows[sample, :length]] if "marks" in weights else None
+    marks = (
+        weights["item_groups.marks"][batch.rows[sample, :length]]
+        if "item_groups.marks" in weights
+        else None
+    )
     attention = intensity = torch.empty(0)
     for number in range(len(encoder.blocks)):
         below = {

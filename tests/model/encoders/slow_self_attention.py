@@ -94,6 +94,7 @@ def _known(
     asked, times = batch.query_times[sample, q], batch.times[sample]
     given = bool(batch.query_given[sample, q])
     encoding = encoder.time_encoding
+    marks = weights.get("item_groups.marks", torch.zeros(100, 0))
     kernel = torch.zeros(q + 1, dtype=torch.float64)
     if isinstance(encoding, TimeKernel):
         ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
@@ -110,7 +111,7 @@ def _known(
         told=weights["since_last.weight"] @ ages[q] if given else weights["withheld"],
         kernel=kernel,
         interval=float(asked - times[q]) if given else None,
-        marks=weights.get("marks", torch.zeros(100, 0))[batch.rows[sample, : q + 1]].double(),
+        marks=marks[batch.rows[sample, : q + 1]].double(),
     )
 
 

@@ -12,7 +12,6 @@ from model.history import Query
 from model.interfaces import (
     CandidateScorer,
     EveryPosition,
-    GroupedItems,
     Judged,
     SequenceEncoder,
 )
@@ -72,7 +71,8 @@ class DINContract(SequenceEncoderContract):
     def build(cls) -> SequenceEncoder:
         encoder = cls.config.build(items=ITEMS)
         if cls.config.modulation is not None:
-            encoder.marks.copy_(some_groups())
+            assert encoder.item_groups is not None
+            encoder.item_groups.tell(some_groups())
         return encoder
 
     def test_it_judges_and_so_answers_no_position_without_a_candidate(
@@ -156,7 +156,7 @@ class DINContract(SequenceEncoderContract):
         drive = drive + weights.get("modulation.base_rate", 0.0)
         scale = weights["modulation.log_scale"].exp()
         intensity = scale * torch.log1p(torch.exp(drive / scale))
-        marks = weights["marks"][batch.rows[sample]]
+        marks = weights["item_groups.marks"][batch.rows[sample]]
         return [
             share * (float(mark @ intensity) if mark.any() else 1.0)
             for share, mark in zip(shares, marks[: place + 1], strict=True)
@@ -300,7 +300,7 @@ class TestModulatedFreeWeights(DINContract):
 
 
 def test_only_a_modulated_encoder_wants_groups() -> None:
-    assert not isinstance(small().build(items=ITEMS), GroupedItems)
+    assert small().build(items=ITEMS).item_groups is None
     modulated = small(modulation=ModulationConfig(groups=GROUPS)).build(items=ITEMS)
-    assert isinstance(modulated, GroupedItems)
-    assert modulated.marks.shape == (ITEMS + 1, GROUPS)
+    assert modulated.item_groups is not None
+    assert modulated.item_groups.marks.shape == (ITEMS + 1, GROUPS)

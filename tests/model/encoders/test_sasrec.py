@@ -4,7 +4,7 @@ from torch import Tensor
 
 from model.encoders.sasrec import SASRec, SASRecConfig
 from model.history import Event, Query
-from model.interfaces import GroupedItems, SequenceEncoder
+from model.interfaces import SequenceEncoder
 from model.layers.self_modulating import ModulationConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
@@ -40,7 +40,8 @@ class SASRecContract(SequenceEncoderContract):
     def build(cls) -> SequenceEncoder:
         encoder = cls.config.build(items=ITEMS)
         if cls.config.modulation is not None:
-            encoder.marks.copy_(some_groups())
+            assert encoder.item_groups is not None
+            encoder.item_groups.tell(some_groups())
         return encoder
 
     def test_the_formulas_one_event_at_a_time_in_double_precision(
@@ -89,7 +90,7 @@ class ModulatedContract(SASRecContract):
         assert_same(attention.sum(-1), torch.ones(1, self.config.heads))
 
     def test_groups_travel_with_the_weights(self, encoder: SequenceEncoder) -> None:
-        assert torch.equal(encoder.state_dict()["marks"], some_groups())
+        assert torch.equal(encoder.state_dict()["item_groups.marks"], some_groups())
 
 
 class TestSASRec(SASRecContract):
@@ -138,7 +139,8 @@ class TestModulated(ModulatedContract):
 
     def test_without_groups_the_query_time_is_not_read(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, SASRec)
-        encoder.marks.zero_()
+        assert encoder.item_groups is not None
+        encoder.item_groups.marks.zero_()
         query = draw_queries(6)[0]
         later = asked_at(query, query.query_time + 100 * DAY)
         assert torch.equal(encode(encoder, query).user, encode(encoder, later).user)
@@ -155,10 +157,10 @@ class TestModulatedSASRecPlus(ModulatedContract):
 
 
 def test_only_a_modulated_encoder_wants_groups() -> None:
-    assert not isinstance(small().build(items=ITEMS), GroupedItems)
+    assert small().build(items=ITEMS).item_groups is None
     modulated = small(modulation=ModulationConfig(groups=GROUPS)).build(items=ITEMS)
-    assert isinstance(modulated, GroupedItems)
-    assert modulated.marks.shape == (ITEMS + 1, modulated.groups)
+    assert modulated.item_groups is not None
+    assert modulated.item_groups.marks.shape == (ITEMS + 1, GROUPS)
 
 
 def test_a_kernel_without_features_is_refused_by_name() -> None:

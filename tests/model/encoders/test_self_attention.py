@@ -3,7 +3,7 @@ import torch
 
 from model.encoders.self_attention import SelfAttention, SelfAttentionConfig
 from model.history import Event, Query
-from model.interfaces import GroupedItems, SequenceEncoder
+from model.interfaces import SequenceEncoder
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
@@ -30,12 +30,12 @@ class SelfAttentionContract(SequenceEncoderContract):
     @classmethod
     def build(cls) -> SequenceEncoder:
         encoder = super().build()
-        if isinstance(encoder, GroupedItems):
+        if encoder.item_groups is not None:
             # Items of one group, of two, and of none.
-            groups = torch.arange(encoder.marks.shape[1])
-            rows = torch.arange(len(encoder.marks))[:, None]
-            encoder.marks.copy_((rows % (len(groups) + 1) == groups) | (rows % 5 == groups))
-            encoder.marks[0] = 0
+            marks = encoder.item_groups.marks
+            groups, rows = torch.arange(marks.shape[1]), torch.arange(len(marks))[:, None]
+            marks.copy_((rows % (len(groups) + 1) == groups) | (rows % 5 == groups))
+            marks[0] = 0
         return encoder
 
     def test_every_position_equals_working_out_every_pair_of_instants(
@@ -171,13 +171,13 @@ class TestEverythingAtOnceWithKernel(SelfAttentionContract):
 
 def test_only_modulation_wants_groups_and_leaves_weights_unnormalised() -> None:
     plain, modulated = small(MercerConfig()), small(MercerConfig(), modulation={"groups": 3})
-    assert not isinstance(plain.build(items=5), GroupedItems)
+    assert plain.build(items=5).item_groups is None
     assert plain.build(items=5).is_normalised
     encoder = modulated.build(items=5)
-    assert isinstance(encoder, GroupedItems)
-    assert encoder.marks.shape == (6, encoder.groups)
+    assert encoder.item_groups is not None
+    assert encoder.item_groups.marks.shape == (6, 3)
     assert not encoder.is_normalised
-    assert "marks" in encoder.state_dict()
+    assert "item_groups.marks" in encoder.state_dict()
 
 
 def test_items_of_no_group_are_read_as_without_modulation() -> None:

@@ -1,0 +1,168 @@
+"""Every method trains in one loop, is saved in one bundle and answers one service."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import polars as pl
+import pytest
+
+from app.settings import Settings
+from model.bundle.answer import Constraints
+from model.bundle.bundle import Bundle
+from model.bundle.store import BundleStore
+from model.clock import to_datetime
+from model.encoders import EncoderConfig
+from model.history import Event, Query
+from model.time_encodings import TimeEncodingConfig
+from tests import tiny, zoo
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
+from tests.e2e.test_life import Unheard
+from training.run import Outcome, train
+
+EVENTS = tiny.gap_world(users=24, length=8)
+ITEMS = pl.DataFrame(
+    {
+        "item_id": tiny.ITEM_IDS,
+        "title": [f"Item {item_id}" for item_id in tiny.ITEM_IDS],
+        "categories": [["soon" if int(item_id[1:]) < 10 else "late"] for item_id in tiny.ITEM_IDS],
+    }
+)
+
+YEAR = 365 * tiny.DAY
+NOTHING_EXCLUDED = Constraints(n=5, exclude_seen=False)
+
+
+def awkward_world() -> pl.DataFrame:
+    """Histories of one event, of equal times only, and of decades between two events."""
+    happened = [("single", "i1", tiny.FIRST_AT)]
+    for user in range(6):
+        at_once = [(f"at once {user}", f"i{(user + n) % 20}", tiny.FIRST_AT) for n in range(6)]
+        decades = [
+            (f"decades {user}", f"i{(user + n) % 20}", tiny.FIRST_AT - n * 20 * YEAR)
+            for n in (2, 1, 0, 0)
+        ]
+        happened += at_once + decades
+    return tiny.event_log(happened)
+
+
+AWKWARD = awkward_world()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, BundleStore]]:
+    """One service for all methods: each is published, activated and asked in turn."""
+    root = tmp_path_factory.mktemp("zoo")
+    store = BundleStore(root / "bundles")
+    settings = Settings(
+        database_url=f"sqlite:///{root / 'kairos.db'}",
+        bundle_store=store.root,
+        poll_interval_seconds=0.01,
+    )
+    with running(settings) as client:
+        yield client, store
+
+
+@pytest.mark.parametrize("method", zoo.METHODS)
+def test_a_method_trains_is_bundled_and_answers(
+    method: str, served: tuple[Client, BundleStore], tmp_path: Path
+) -> None:
+    client, store = served
+    outcome = train(zoo.recipe(method), EVENTS, ITEMS, tmp_path, progress=Unheard())
+    assert_finite(outcome)
+    assert outcome.report.rows["model"]["questions"] == EVENTS["user_id"].n_unique()
+    version = store.take_in(outcome.bundle)
+    eventually(lambda: client.get("/health/ready").status_code == 200)
+    eventually(lambda: answer(client, [("i1", 0)])["model_version"] == version)
+
+    told = answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])
+    assert told["fallback"] is None
+    assert {item["reason"] for item in told["items"]} == {"model"}
+    assert all(math.isfinite(item["score"]) for item in told["items"])
+    ranked = [item["score"] for item in told["items"]]
+    assert ranked == sorted(ranked, reverse=True)
+    if zoo.ATTENDS[method]:
+        assert [event["item_id"] for event in told["attention"]["events"]] == ["i1", "i12", "i4"]
+        weights = [event["weight"] for event in told["attention"]["events"]]
+        assert all(math.isfinite(weight) for weight in weights)
+        if told["attention"]["normalised"]:
+            assert sum(weights) == pytest.approx(1, abs=1e-5)
+        if "modulat" in method:
+            assert len(told["attention"]["intensities"]) == zoo.MODULATION["groups"]
+    else:
+        assert told["attention"] is None
+        assert "attention_unavailable" in told["warnings"]
+    assert answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])["items"] == told["items"]
+    assert_says_when(method, Bundle.open(outcome.bundle))
+
+
+@pytest.mark.parametrize("method", zoo.METHODS)
+def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Path) -> None:
+    outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=Unheard())
+    assert_finite(outcome)
+    bundle = Bundle.open(outcome.bundle)
+    at = tiny.FIRST_AT
+    single = (Event("i1", at),)
+    at_once = tuple(Event(f"i{n}", at) for n in range(5))
+    decades = (Event("i1", at - 40 * YEAR), Event("i2", at))
+    for history in (single, at_once, decades):
+        for wait in (0, 1, YEAR, 80 * YEAR):
+            query = Query(history, at + wait)
+            found = bundle.answer(query, NOTHING_EXCLUDED, explain=True)
+            assert all(math.isfinite(item.score) for item in found.items)
+            if found.attention is not None:
+                assert all(math.isfinite(weight) for weight in found.attention.weights)
+
+
+def answer(client: Client, happened: list[tuple[str, float]]) -> dict:  # type: ignore[type-arg]
+    """The service's answer to a history of items and how many days ago they were met."""
+    history = [
+        {
+            "item_id": item_id,
+            "timestamp": to_datetime(int(tiny.LAST_AT - days * tiny.DAY)).isoformat(),
+        }
+        for item_id, days in happened
+    ]
+    response = client.post(
+        "/v1/recommendations",
+        {
+            "history": history,
+            "query_time": to_datetime(tiny.LAST_AT).isoformat(),
+            "explain": "attention",
+            "n": 5,
+        },
+    )
+    assert response.status_code == 200, response.text
+    return response.json()  # type: ignore[no-any-return]
+
+
+def assert_finite(outcome: Outcome) -> None:
+    for row in outcome.report.rows.values():
+        assert all(math.isfinite(value) for value in row.values())
+    assert all(math.isfinite(epoch.loss) for epoch in outcome.epochs)
+
+
+def assert_says_when(method: str, bundle: Bundle) -> None:
+    query = Query((Event("i1", tiny.FIRST_AT),), tiny.FIRST_AT)
+    said = bundle.encode(query, bundle.look_up(query)).next_time
+    assert (said is not None) == (method in zoo.TELLS_WHEN)
+    assert bundle.recommender.encoder.says_when == (method in zoo.TELLS_WHEN)
+    if said is not None:
+        assert float(said.quantile(0.5)) > 0
+
+
+def kinds(union: object) -> set[str]:
+    annotated = get_args(union)[0]
+    members = get_args(annotated) or (annotated,)
+    return {str(member.model_fields["kind"].default) for member in members}
+
+
+def test_the_list_of_methods_leaves_out_no_member() -> None:
+    settings = [method["encoder"] for method in zoo.METHODS.values()]
+    assert {encoder["kind"] for encoder in settings} == kinds(EncoderConfig)
+    encodings = {
+        encoder["time_encoding"]["kind"] for encoder in settings if "time_encoding" in encoder
+    }
+    assert encodings == kinds(TimeEncodingConfig)

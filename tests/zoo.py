@@ -1,0 +1,124 @@
+"""Every method that Kairos builds, each as the settings that make a run one of it, made small."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from training.config import RunConfig
+
+Settings = Mapping[str, Any]
+
+SMALL = {"dim": 8, "max_history": 6}
+
+
+def _encoder(kind: str, **settings: object) -> dict[str, Any]:
+    return {"encoder": {"kind": kind, **SMALL, **settings}}
+
+
+def _attending(time_encoding: Settings, **settings: object) -> dict[str, Any]:
+    return _encoder(
+        "self_attention",
+        heads=2,
+        layers=2,
+        feed_forward=8,
+        time_encoding=dict(time_encoding),
+        **settings,
+    )
+
+
+def _fitted(settings: dict[str, Any], **fit: object) -> dict[str, Any]:
+    return {**settings, "fit": fit}
+
+
+MERCER = {"kind": "mercer", "periods": 3, "degree": 2}
+TIME2VEC = {"kind": "time2vec", "frequencies": 4}
+MODULATION = {"groups": 3}
+REGULARISED = {"weight": 0.1}
+
+METHODS: dict[str, dict[str, Any]] = {
+    # Time encodings, in our self-attention encoder
+    "positional": _attending({"kind": "positional", "frequencies": 4}),
+    "bochner_normal": _attending({"kind": "bochner_normal", "frequencies": 4}),
+    "bochner_invcdf_mlp": _attending(
+        {"kind": "bochner_inverse_cdf", "map": "mlp", "frequencies": 4}
+    ),
+    "bochner_invcdf_mlp_residual": _attending(
+        {"kind": "bochner_inverse_cdf", "map": "mlp_residual", "frequencies": 4}
+    ),
+    "bochner_invcdf_maf": _attending(
+        {"kind": "bochner_inverse_cdf", "map": "maf", "frequencies": 4}
+    ),
+    "bochner_invcdf_real_nvp": _attending(
+        {"kind": "bochner_inverse_cdf", "map": "real_nvp", "frequencies": 4}
+    ),
+    "bochner_nonparametric": _attending({"kind": "bochner_nonparametric", "frequencies": 4}),
+    "bochner_nonparametric_code": _attending(
+        {"kind": "bochner_nonparametric", "form": "code", "frequencies": 4}
+    ),
+    "mercer_concat": _attending(MERCER),
+    "mercer_sum": _attending(MERCER | {"form": "sum"}),
+    "time2vec": _attending(TIME2VEC),
+    "nonstationary": _attending({"kind": "nonstationary"}),
+    "query_mlp": _attending(MERCER, query="mlp"),
+    # Self-modulating attention
+    "self_modulating": _attending(MERCER, modulation=MODULATION),
+    "self_modulating_ctreg": _fitted(
+        _attending(MERCER, modulation=MODULATION), continuous_time=REGULARISED
+    ),
+    "sasrec_modulated": _fitted(
+        _encoder("sasrec", modulation=MODULATION), continuous_time=REGULARISED
+    ),
+    "din_modulated": _fitted(_encoder("din", modulation=MODULATION), loss={"kind": "bce"}),
+    # Attention baselines
+    "sasrec": _encoder("sasrec"),
+    "sasrec_bce": _fitted(_encoder("sasrec"), loss={"kind": "bce"}),
+    "sasrec_gbce": _fitted(_encoder("sasrec"), loss={"kind": "gbce", "negatives": 4}),
+    "sasrec_plus": _encoder("sasrec", time_encoding=MERCER),
+    "tisasrec": _encoder("tisasrec"),
+    "tisasrec_to_query": _encoder("tisasrec", relation="to_query"),
+    "shan": _encoder("shan"),
+    "din": _fitted(_encoder("din"), loss={"kind": "bce"}),
+    "rnn_attention": _encoder("rnn_attention"),
+    # Recurrent
+    "gru4rec": _encoder("gru4rec"),
+    "lstm": _encoder("lstm"),
+    "lstm_t": _encoder("lstm", interval={"kind": "log"}),
+    "lstm_time2vec": _encoder("lstm", interval=TIME2VEC),
+    "tlstm1": _encoder("time_lstm", gates=1),
+    "tlstm1_time2vec": _encoder("time_lstm", gates=1, interval=TIME2VEC),
+    "tlstm3": _encoder("time_lstm", gates=3),
+    "tlstm3_time2vec": _encoder("time_lstm", gates=3, interval=TIME2VEC),
+    # Point processes
+    "rmtpp": _encoder("rmtpp"),
+    "time_joint": _encoder("time_joint"),
+    # Others
+    "caser": _encoder("caser"),
+    "transrec": _fitted(_encoder("transrec"), loss={"kind": "bpr"}),
+    "popularity": {"encoder": {"kind": "popularity"}},
+    "popularity_last_week": {"encoder": {"kind": "popularity", "window": "last_week"}},
+    "markov": {"encoder": {"kind": "markov", "successors": 5}},
+    "personal_frequency": {"encoder": {"kind": "personal_frequency"}},
+}
+
+ATTENDS = {
+    name: settings["encoder"]["kind"]
+    in {"self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
+    for name, settings in METHODS.items()
+}
+"""Whether an answer of the method can carry attention."""
+
+TELLS_WHEN = {"rmtpp", "time_joint"}
+"""Methods that also say when the next event comes."""
+
+
+def recipe(method: str) -> RunConfig:
+    """A run of one method that takes a moment."""
+    settings = METHODS[method]
+    fit = {"epochs": 1, "tokens": 200, "warmup_steps": 1, "monitor": "ndcg@10"}
+    return RunConfig.model_validate(
+        {
+            "split": {"kind": "leave_one_out"},
+            "profile_histories": 20,
+            **settings,
+            "fit": fit | settings.get("fit", {}),
+        }
+    )
