@@ -3,9 +3,11 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.repository import ROOT
+from tests.architecture.test_zoo import MEMBERS, kind
 from training.papers.cell import Record
 from training.papers.plot import digest_of
-from training.papers.render import plot_of, shows
+from training.papers.reached import kinds_reached, with_numbers
+from training.papers.render import ZOO, plot_of, shows
 from training.papers.results import is_current, read_measured
 from training.papers.suite import Suite
 from training.papers.table import render_page
@@ -17,6 +19,17 @@ REFRESH = "refresh it: kairos bench papers --render"
 
 def test_the_page_of_results_says_what_the_records_say() -> None:
     assert (PAPERS / "README.md").read_text("utf-8") == render_page(PAPERS), REFRESH
+
+
+def test_the_page_of_the_zoo_says_what_the_records_say() -> None:
+    page = (ROOT / ZOO).read_text("utf-8")
+    assert page == with_numbers(page, PAPERS), REFRESH
+
+
+def test_every_member_of_the_zoo_has_reached_a_number() -> None:
+    counted = {"popularity", "markov", "personal_frequency"}  # they stand among the references
+    kinds = {kind(config) for config in MEMBERS}
+    assert kinds - counted - kinds_reached(PAPERS) == set()
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)

@@ -52,3 +52,16 @@ def test_a_config_survives_a_round_trip_through_json(config: type[Config]) -> No
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
 def test_the_zoo_is_documented(config: type[Config]) -> None:
     assert f"`{kind(config)}`" in document("docs/models.md")
+
+
+VARIANTS = ("form", "gates", "map", "relation", "window")
+"""Fields that choose between methods, each of which the zoo's page tells by name."""
+
+
+@pytest.mark.parametrize("config", MEMBERS, ids=kind)
+def test_every_variant_of_a_member_is_documented(config: type[Config]) -> None:
+    rows = [line for line in document("docs/models.md").splitlines() if f"`{kind(config)}`" in line]
+    for name in VARIANTS:
+        if name in config.model_fields:
+            for variant in get_args(config.model_fields[name].annotation):
+                assert any(str(variant) in row for row in rows), f"{name} = {variant!r}"

@@ -3,13 +3,17 @@
 from pathlib import Path
 
 from training.papers.plot import digest_of, draw
+from training.papers.reached import with_numbers
 from training.papers.results import read_measured
 from training.papers.suite import Suite
 from training.papers.table import render_page
 
+ZOO = Path("docs") / "models.md"
+"""The page of the zoo, from the root of the project that the folder stands in."""
+
 
 def render(folder: Path) -> list[Path]:
-    """Bring the page up to date, and the plots that show other figures than the records.
+    """Bring the pages up to date, and the plots that show other figures than the records.
 
     Returns:
         The files that were written.
@@ -25,6 +29,10 @@ def render(folder: Path) -> list[Path]:
             plot.write_text(draw(suite, measured), "utf-8")
             written.append(plot)
     page.write_text(render_page(folder), "utf-8")
+    zoo = folder.parent.parent / ZOO
+    if zoo.exists():
+        zoo.write_text(with_numbers(zoo.read_text("utf-8"), folder), "utf-8")
+        written.append(zoo)
     return written
 
 

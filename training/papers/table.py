@@ -70,13 +70,13 @@ def render_suite(suite: Suite, measured: list[Measured]) -> str:
 def _table(suite: Suite, measured: list[Measured]) -> str:
     published = any(each.row.published for each in measured)
     head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "CPU s / run"]
-    lines = [_line([*head, "published"] if published else head)]
+    lines = [line([*head, "published"] if published else head)]
     right = "---:"
-    lines.append(_line(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
+    lines.append(line(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
     for name, figures in references(measured).items():
-        cells = [_figure(suite, figures.get(metric)) for metric in suite.metrics]
+        cells = [figure(suite, figures.get(metric)) for metric in suite.metrics]
         empty = [""] * (4 + published)
-        lines.append(_line([REFERENCES.get(name, name), "reference", *cells, *empty]))
+        lines.append(line([REFERENCES.get(name, name), "reference", *cells, *empty]))
     rivals = {
         each.row.knows: [rival for rival in measured if rival.row.knows == each.row.knows]
         for each in measured
@@ -93,7 +93,7 @@ def _table(suite: Suite, measured: list[Measured]) -> str:
             f"{statistics.mean(record.cpu_seconds for record in each.records):.0f}",
         ]
         source = [_published(suite, each.row)] if published else []
-        lines.append(_line([each.row.label, each.row.knows, *cells, *cost, *source]))
+        lines.append(line([each.row.label, each.row.knows, *cells, *cost, *source]))
     return "\n".join(lines)
 
 
@@ -108,11 +108,11 @@ def _knowing(suite: Suite, measured: list[Measured]) -> str:
     gap = later < questions
     head = ["query time", f"{suite.plot}, given", "withheld"]
     head += [f"given, after a gap ({later:.0f} of {questions:.0f} questions)"] * gap
-    lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
+    lines = [line(head), line(["---", *["---:"] * (len(head) - 1)])]
     for each in told:
         cells = [each.given(suite.plot), each.withheld(suite.plot)]
         cells += [each.after_a_gap(suite.plot)] * gap
-        lines.append(_line([each.row.label, *(_spread(suite, values) for values in cells)]))
+        lines.append(line([each.row.label, *(_spread(suite, values) for values in cells)]))
     return "\n".join(lines)
 
 
@@ -154,7 +154,7 @@ def _published(suite: Suite, row: Row) -> str:
         return ""
     several = len(row.published.figures) > 1
     figures = ", ".join(
-        _figure(suite, value) + (f" {metric}" if several else "")
+        figure(suite, value) + (f" {metric}" if several else "")
         for metric, value in row.published.figures.items()
     )
     return f"{figures} ({row.published.source})"
@@ -163,16 +163,18 @@ def _published(suite: Suite, row: Row) -> str:
 def _spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
     if not values:
         return ""
-    told = _figure(suite, statistics.mean(values))
+    told = figure(suite, statistics.mean(values))
     told = f"**{told}**" if bold else told
-    return f"{told} ± {_figure(suite, sd(values))}" if len(values) > 1 else told
+    return f"{told} ± {figure(suite, sd(values))}" if len(values) > 1 else told
 
 
-def _figure(suite: Suite, value: float | None) -> str:
+def figure(suite: Suite, value: float | None) -> str:
+    """A figure as the suite tells its figures; nothing where there is none."""
     if value is None:
         return ""
     return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
 
 
-def _line(cells: list[str]) -> str:
+def line(cells: list[str]) -> str:
+    """A line of a table."""
     return f"| {' | '.join(cells)} |"
