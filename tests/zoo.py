@@ -1,8 +1,10 @@
 """Every method that Kairos builds, each as the settings that make a run one of it, made small."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
+from model.encoders import EncoderConfig
+from model.time_encodings import TimeEncodingConfig
 from training.config import RunConfig
 
 Settings = Mapping[str, Any]
@@ -98,6 +100,26 @@ METHODS: dict[str, dict[str, Any]] = {
     "markov": {"encoder": {"kind": "markov", "successors": 5}},
     "personal_frequency": {"encoder": {"kind": "personal_frequency"}},
 }
+
+
+def _unlisted() -> dict[str, dict[str, Any]]:
+    """Members that need no settings of their own to be tried: a new one is tried unasked."""
+    listed = [method["encoder"] for method in METHODS.values()]
+    encoders = kinds(EncoderConfig) - {encoder["kind"] for encoder in listed}
+    attended = {encoder.get("time_encoding", {}).get("kind") for encoder in listed}
+    return {kind: _encoder(kind) for kind in encoders} | {
+        kind: _attending({"kind": kind}) for kind in kinds(TimeEncodingConfig) - attended
+    }
+
+
+def kinds(union: object) -> set[str]:
+    """The kinds of a discriminated union."""
+    annotated = get_args(union)[0]
+    members = get_args(annotated) or (annotated,)
+    return {str(member.model_fields["kind"].default) for member in members}
+
+
+METHODS |= _unlisted()
 
 ATTENDS = {
     name: settings["encoder"]["kind"]

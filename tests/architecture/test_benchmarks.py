@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.repository import ROOT
+from model.config import Config
+from tests.architecture.repository import ROOT, document
 from tests.architecture.test_zoo import MEMBERS, kind
 from training.papers.cell import Record
 from training.papers.plot import digest_of
@@ -26,10 +27,12 @@ def test_the_page_of_the_zoo_says_what_the_records_say() -> None:
     assert page == with_numbers(page, PAPERS), REFRESH
 
 
-def test_every_member_of_the_zoo_has_reached_a_number() -> None:
+@pytest.mark.parametrize("config", MEMBERS, ids=kind)
+def test_a_member_has_reached_a_number_or_says_that_it_has_none(config: type[Config]) -> None:
     counted = {"popularity", "markov", "personal_frequency"}  # they stand among the references
-    kinds = {kind(config) for config in MEMBERS}
-    assert kinds - counted - kinds_reached(PAPERS) == set()
+    rows = [line for line in document("docs/models.md").splitlines() if f"`{kind(config)}`" in line]
+    is_told = any("not measured" in row for row in rows)
+    assert kind(config) in kinds_reached(PAPERS) | counted or is_told
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import polars as pl
 import pytest
@@ -13,9 +12,7 @@ from model.bundle.answer import Constraints
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
 from model.clock import to_datetime
-from model.encoders import EncoderConfig
 from model.history import Event, Query
-from model.time_encodings import TimeEncodingConfig
 from tests import tiny, zoo
 from tests.app.client import Client, running
 from tests.app.test_serving import eventually
@@ -151,18 +148,3 @@ def assert_says_when(method: str, bundle: Bundle) -> None:
     assert bundle.recommender.encoder.says_when == (method in zoo.TELLS_WHEN)
     if said is not None:
         assert float(said.quantile(0.5)) > 0
-
-
-def kinds(union: object) -> set[str]:
-    annotated = get_args(union)[0]
-    members = get_args(annotated) or (annotated,)
-    return {str(member.model_fields["kind"].default) for member in members}
-
-
-def test_the_list_of_methods_leaves_out_no_member() -> None:
-    settings = [method["encoder"] for method in zoo.METHODS.values()]
-    assert {encoder["kind"] for encoder in settings} == kinds(EncoderConfig)
-    encodings = {
-        encoder["time_encoding"]["kind"] for encoder in settings if "time_encoding" in encoder
-    }
-    assert encodings == kinds(TimeEncodingConfig)
