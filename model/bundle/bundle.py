@@ -26,19 +26,17 @@ from model.bundle.attention_profile import read_profile, write_profile
 from model.bundle.catalog_file import read_catalog, write_catalog
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest, digest_of
-from model.catalog import PADDING_ROW, Catalog
+from model.bundle.ranking import Ranking, rank
+from model.catalog import Catalog
 from model.errors import BundleError
 from model.history import Event, Query
-from model.interfaces import CandidateScorer, Encoded, Judged
+from model.interfaces import Encoded
 from model.recommender import Recommender, RecommenderConfig
 
 WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
 PROFILE = "attention_profile.parquet"
-
-PROPOSED = 1_000
-"""Candidates the index proposes to a model that must look at each of them."""
 
 BEYOND_WINDOW = 0.1
 """How far past its training data, as a share of their span, a model may be asked unremarked."""
@@ -199,82 +197,23 @@ class Bundle:
         return collate([history], [min(query.query_time, latest)], [query.query_time_withheld])
 
     def _from_model(
-        self,
-        query: Query,
-        history: KnownHistory,
-        constraints: Constraints,
-        excluded: set[int],
+        self, query: Query, history: KnownHistory, constraints: Constraints, excluded: set[int]
     ) -> tuple[list[ScoredItem], AttentionOverHistory | None]:
         """The best items by the model, and what it attended to, where it attends."""
-        encoded = self.encode(query, history)
-        user = self.recommender.index_queries(encoded.user)[0].numpy()
-        judges = isinstance(self.recommender.encoder, CandidateScorer)
-        if constraints.include is not None:
-            rows = self._allowed(constraints.include, excluded)
-            scores = self.index.score(user, rows)
-        else:
-            wanted = max(constraints.n, PROPOSED) if judges else constraints.n
-            rows, scores = self.index.search(user, wanted, exclude=excluded)
-        if encoded.repeats is not None:
-            pointed = history.rows
-            if encoded.pointed_rows is not None:
-                pointed = encoded.pointed_rows[0].numpy()
-            rows, scores = self._with_repeats(
-                (rows, scores), user, pointed, encoded.repeats[0].numpy(), excluded, constraints
-            )
-        weights = encoded.attention
-        of_item: str | None = None
-        if judges and len(rows):
-            judged = self._judge(query, history, rows)
-            scores = judged.scores[0].numpy()
-            top = int(scores.argmax())
-            of_item = self.catalog.item_id(int(rows[top]))
-            if judged.attention is not None:
-                weights = judged.attention[:, [top]]
-        best = np.argsort(-scores, kind="stable")[: constraints.n]
-        ranked = [self._scored(int(rows[place]), float(scores[place]), "model") for place in best]
-        if weights is None:
-            return ranked, None
-        intensity = None if encoded.intensity is None else encoded.intensity[0]
-        return ranked, self._attention(history.events, weights[0], intensity, of_item)
-
-    @torch.inference_mode()
-    def _judge(self, query: Query, history: KnownHistory, rows: NDArray[np.int64]) -> Judged:
-        """Have the model look at candidates, as one whose view depends on the item must."""
-        batch = self._laid_out(query, history)
-        return self.recommender.judge(batch, batch.lengths - 1, torch.from_numpy(rows)[None])
-
-    def _with_repeats(
-        self,
-        found: tuple[NDArray[np.int64], NDArray[np.float32]],
-        user: NDArray[np.float32],
-        pointed: NDArray[np.int64],
-        log_mass: NDArray[np.float32],
-        excluded: set[int],
-        constraints: Constraints,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Join the items pointed at to those found, with the mass they are given added.
-
-        The mass only ever raises an item, so the best of this union are the best of the whole
-        catalogue.
-        """
-        counts = (pointed != PADDING_ROW) & (log_mass > -np.inf)
-        pointed, log_mass = pointed[counts], log_mass[counts]
-        if not len(pointed):
-            return found
-        own, item_of = np.unique(pointed, return_inverse=True)
-        peak = log_mass.max()
-        mass = np.log(np.bincount(item_of, np.exp(log_mass.astype(np.float64) - peak))) + peak
-        if constraints.include is not None:
-            allowed = np.isin(own, found[0])
-        else:
-            allowed = ~np.isin(own, np.fromiter(excluded, dtype=np.int64))
-        own = own[allowed]
-        if not len(own):
-            return found
-        scores = np.logaddexp(self.index.score(user, own), mass[allowed].astype(np.float32))
-        others = ~np.isin(found[0], own)
-        return np.append(found[0][others], own), np.append(found[1][others], scores)
+        include = constraints.include
+        ranking = rank(
+            self.recommender,
+            self.index,
+            self._laid_out(query, history),
+            constraints.n,
+            include=None if include is None else self._allowed(include, excluded),
+            excluded=excluded,
+        )
+        ranked = [
+            self._scored(int(row), float(score), "model")
+            for row, score in zip(ranking.rows, ranking.scores, strict=True)
+        ]
+        return ranked, self._attention(history.events, ranking)
 
     def _from_popularity(
         self, n: int, constraints: Constraints, taken: Collection[int]
@@ -313,12 +252,11 @@ class Bundle:
         )
 
     def _attention(
-        self,
-        events: tuple[Event, ...],
-        weights: torch.Tensor,
-        intensity: torch.Tensor | None,
-        of_item_id: str | None,
-    ) -> AttentionOverHistory:
+        self, events: tuple[Event, ...], ranking: Ranking
+    ) -> AttentionOverHistory | None:
+        weights, of_row, intensity = ranking.attention, ranking.of_row, ranking.intensity
+        if weights is None:
+            return None
         intensities = None
         if intensity is not None:
             names = self.manifest.recommender.groups
@@ -328,7 +266,7 @@ class Bundle:
             weights=tuple(weights.mean(0).tolist()),
             heads=tuple(tuple(head) for head in weights.tolist()),
             normalised=self.recommender.encoder.is_normalised,
-            of_item_id=of_item_id,
+            of_item_id=None if of_row is None else self.catalog.item_id(of_row),
             intensities=intensities,
         )
 
