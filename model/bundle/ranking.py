@@ -75,7 +75,7 @@ def rank(
         top = int(scores.argmax())
         of_row = int(rows[top])
         attention = None if judged.attention is None else judged.attention[:, [top]]
-    best = np.argsort(-scores, kind="stable")[:n]
+    best = np.lexsort((rows, -scores))[:n]  # of equals the first in the catalogue, as FAISS has it
     return Ranking(
         rows=rows[best],
         scores=scores[best],
