@@ -16,7 +16,7 @@ from model.layers.time_aware_attention import (
     beside_basis,
     on_basis,
 )
-from model.layers.time_aware_block import TimeView, at_positions
+from model.layers.time_aware_block import BlockRead, Memory, TimeView, at_positions
 
 
 class SASRecView(NamedTuple):
@@ -39,27 +39,6 @@ class SASRecView(NamedTuple):
             at_positions(self.since_last, positions),
             None if self.modulation is None else self.modulation.at(positions),
         )
-
-
-class Memory(NamedTuple):
-    """What queries of a block read of each event; `modulation` is for its intensities."""
-
-    attention: KeyValues
-    modulation: Float[Tensor, "batch heads len head_dim"] | None
-
-
-class BlockRead(NamedTuple):
-    """A block's states, and what its attention was where that was worked out.
-
-    Attributes:
-        states: of the queries.
-        weights: modulated where the block modulates, before dropout.
-        modulated: how, where the block modulates.
-    """
-
-    states: Float[Tensor, "batch queries dim"]
-    weights: Float[Tensor, "batch heads queries len"] | None
-    modulated: Modulated | None
 
 
 @final
