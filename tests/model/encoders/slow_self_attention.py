@@ -15,6 +15,8 @@ from model.batch import SequenceBatch
 from model.encoders.self_attention import SelfAttention
 from model.interfaces import TimeKernel
 from model.layers.time_aware_block import TimeAwareBlock
+from tests.contracts.histories import draw_queries, laid_out
+from tests.contracts.sequence_encoder import vectors
 from tests.model.time_encodings.by_definition import features_by_definition
 
 Weights = dict[str, Tensor]
@@ -193,3 +195,33 @@ def _layer_norm(weights: Weights, name: str, vector: Tensor) -> Tensor:
     centred = vector - vector.mean()
     scaled = centred / (centred.square().mean() + 1e-5).sqrt()
     return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def furthest_from_slow(encoder: SelfAttention) -> float:
+    """The largest difference in anything said, over histories of many lengths and intervals."""
+    batch = laid_out(*draw_queries(14, 1, 9, 3, seed=5))
+    batch = batch.withhold(torch.arange(14).expand(4, -1) % 5 == 2)
+    items, since = vectors(encoder, batch), batch.query_times - batch.times
+    with torch.no_grad():
+        states, encoded = encoder.states(batch, items), encoder(batch, items)
+        intensities = [layer.at(since).transpose(1, 2) for layer in states.intensities]
+    assert encoded.attention is not None
+    worst = 0.0
+    for sample, length in enumerate(batch.lengths.tolist()):
+        slow = encode_slowly(encoder, batch, items, sample)
+        pairs = [
+            (states.users[sample, :length], slow.users),
+            (encoded.user[sample], slow.users[-1]),
+            (encoded.attention[sample, :, :length], slow.attention[-1]),
+        ]
+        if states.repeats is not None and slow.repeats is not None:
+            seen = torch.ones(length, length, dtype=torch.bool).tril()
+            pairs.append((states.repeats[sample, :length, :length][seen], slow.repeats[seen]))
+        told = batch.query_given[sample, :length]
+        for layer, expected in zip(intensities, slow.intensities, strict=True):
+            pairs.append((layer[sample, :length][told], expected[told]))
+        if encoded.intensity is not None:
+            pairs.append((encoded.intensity[sample], slow.intensities[-1][-1].mean(0)))
+        for fast, expected in pairs:
+            worst = max(worst, float((fast.double() - expected).abs().max()))
+    return worst

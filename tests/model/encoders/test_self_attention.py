@@ -9,9 +9,9 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.contracts.histories import DAY, ITEMS, START, asked_at, draw_queries, laid_out
-from tests.contracts.sequence_encoder import SequenceEncoderContract, encode, vectors
-from tests.model.encoders.slow_self_attention import encode_slowly
+from tests.contracts.histories import DAY, ITEMS, START, asked_at, draw_queries
+from tests.contracts.sequence_encoder import SequenceEncoderContract, encode
+from tests.model.encoders.slow_self_attention import furthest_from_slow
 
 
 def small(time_encoding: TimeEncodingConfig, **changed: object) -> SelfAttentionConfig:
@@ -42,32 +42,7 @@ class SelfAttentionContract(SequenceEncoderContract):
         self, encoder: SequenceEncoder
     ) -> None:
         assert isinstance(encoder, SelfAttention)
-        batch = laid_out(*draw_queries(14, 1, 9, 3, seed=5))
-        batch = batch.withhold(torch.arange(14).expand(4, -1) % 5 == 2)
-        items, since = vectors(encoder, batch), batch.query_times - batch.times
-        with torch.no_grad():
-            states, encoded = encoder.states(batch, items), encoder(batch, items)
-            intensities = [layer.at(since).transpose(1, 2) for layer in states.intensities]
-        assert encoded.attention is not None
-        worst = 0.0
-        for sample, length in enumerate(batch.lengths.tolist()):
-            slow = encode_slowly(encoder, batch, items, sample)
-            pairs = [
-                (states.users[sample, :length], slow.users),
-                (encoded.user[sample], slow.users[-1]),
-                (encoded.attention[sample, :, :length], slow.attention[-1]),
-            ]
-            if states.repeats is not None and slow.repeats is not None:
-                seen = torch.ones(length, length, dtype=torch.bool).tril()
-                pairs.append((states.repeats[sample, :length, :length][seen], slow.repeats[seen]))
-            told = batch.query_given[sample, :length]
-            for layer, expected in zip(intensities, slow.intensities, strict=True):
-                pairs.append((layer[sample, :length][told], expected[told]))
-            if encoded.intensity is not None:
-                pairs.append((encoded.intensity[sample], slow.intensities[-1][-1].mean(0)))
-            for fast, expected in pairs:
-                worst = max(worst, float((fast.double() - expected).abs().max()))
-        assert worst <= 1e-5
+        assert furthest_from_slow(encoder) <= 1e-5
 
 
 class TestMercerConcat(SelfAttentionContract):

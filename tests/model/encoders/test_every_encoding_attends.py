@@ -1,0 +1,55 @@
+"""Whatever the encoding, attention by rotation is attention over features of every interval."""
+
+from typing import get_args
+
+import pytest
+import torch
+
+from model.encoders.self_attention import SelfAttention, SelfAttentionConfig
+from model.time_encodings import TimeEncodingConfig
+from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDFConfig
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.bochner_normal import BochnerNormalConfig
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
+from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.time2vec import Time2VecConfig
+from tests.model.encoders.slow_self_attention import furthest_from_slow
+
+ENCODINGS: dict[str, TimeEncodingConfig] = {
+    "bochner_normal": BochnerNormalConfig(frequencies=6),
+    "bochner_normal, linear": BochnerNormalConfig(form="linear", frequencies=6),
+    "inverse CDF, perceptron": BochnerInverseCDFConfig(map="mlp", frequencies=6),
+    "inverse CDF, residual": BochnerInverseCDFConfig(map="mlp_residual", frequencies=6),
+    "inverse CDF, MAF": BochnerInverseCDFConfig(map="maf", frequencies=6),
+    "inverse CDF, RealNVP": BochnerInverseCDFConfig(map="real_nvp", frequencies=6),
+    "non-parametric": BochnerNonparametricConfig(frequencies=6),
+    "non-parametric, as coded": BochnerNonparametricConfig(form="code", frequencies=6),
+    "mercer, concat": MercerConfig(periods=3, degree=3),
+    "mercer, sum": MercerConfig(form="sum", periods=6, degree=3),
+    "mercer, flex": MercerConfig(form="flex", periods=6, degree=3),
+    "mercer, the paper's sequence": MercerConfig(spacing="paper", periods=3, degree=3),
+    "time2vec": Time2VecConfig(frequencies=6),
+    "time2vec, normal start": Time2VecConfig(start="normal", frequencies=6),
+    "nonstationary": NonstationaryConfig(components=3),
+    "positional": PositionalConfig(frequencies=6),
+}
+
+# One that nobody listed is tried as it comes.
+for member in get_args(get_args(TimeEncodingConfig)[0]):
+    if member not in {type(config) for config in ENCODINGS.values()}:
+        ENCODINGS[member.__name__] = member()
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_rotation_equals_features_of_every_pairwise_interval(name: str) -> None:
+    config = SelfAttentionConfig(
+        dim=16, heads=2, layers=2, feed_forward=24, max_history=40, time_encoding=ENCODINGS[name]
+    )
+    torch.manual_seed(1)
+    encoder = config.build().eval()
+    assert isinstance(encoder, SelfAttention)
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    assert furthest_from_slow(encoder) <= 1e-5
