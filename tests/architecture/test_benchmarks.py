@@ -5,11 +5,12 @@ import pytest
 from model.config import Config
 from tests.architecture.repository import ROOT, document
 from tests.architecture.test_zoo import MEMBERS, kind
+from training.papers.attention_plot import digest_of_curves
 from training.papers.cell import Record
 from training.papers.plot import digest_of
 from training.papers.reached import kinds_reached, with_numbers
-from training.papers.render import ZOO, plot_of, shows
-from training.papers.results import is_current, read_measured
+from training.papers.render import ZOO, attention_plot_of, plot_of, shows
+from training.papers.results import curves_of, is_current, read_measured
 from training.papers.suite import Suite
 from training.papers.table import render_page
 
@@ -47,6 +48,8 @@ def test_every_plot_shows_what_the_records_say(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):
         assert shows(plot_of(PAPERS, suite), digest_of(suite, measured)), REFRESH
+        if curves := curves_of(measured):
+            assert shows(attention_plot_of(PAPERS, suite), digest_of_curves(curves)), REFRESH
 
 
 def test_every_record_belongs_to_a_row_as_its_suite_says_it_now() -> None:

@@ -21,6 +21,7 @@ import polars as pl
 import torch
 from pydantic import ValidationError
 
+from model.bundle.bundle import Bundle
 from model.config import Config
 from model.errors import KairosError
 from training.config import RunConfig
@@ -31,6 +32,18 @@ from training.run import train
 from training.sources import read_events, read_items
 
 THREADS = 1
+
+
+class ProfilePoint(Config):
+    """One line of a bundle's `attention_profile.parquet`."""
+
+    view: str
+    by: str
+    name: str
+    interval_days: float
+    mean: float
+    sd: float
+    count: int
 
 
 class Record(Config):
@@ -63,6 +76,8 @@ class Record(Config):
     best_epoch: int
     parameters: int
     report: Report
+    attention_profile: list[ProfilePoint] | None = None
+    """The curves of the bundle's `attention_profile.parquet`, where the suite asks for them."""
 
     @classmethod
     def read(cls, file: Path) -> "Record":
@@ -145,6 +160,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
             progress=_Signs(say),
             device=torch.device(cell.device),
         )
+        profile = Bundle.open(outcome.bundle).attention_profile
         if cell.keep is not None:
             shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
     epochs = len(outcome.epochs)
@@ -170,6 +186,9 @@ def run_cell(cell: Cell, say: Say) -> Record:
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
         report=outcome.report,
+        attention_profile=None
+        if profile is None
+        else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
     )
     record.write(cell.record)
     return record

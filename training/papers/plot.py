@@ -83,13 +83,14 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
         for (curve, points), axis in zip(curves, axes, strict=True):
             _draw_curve(axis, suite, curve, points)
         figure.suptitle(suite.title, fontsize=10)
-        file = io.StringIO()
-        figure.savefig(
-            file,
-            format="svg",
-            facecolor="white",
-            metadata={"Date": None, "Description": f"figures {digest_of(suite, measured)}"},
-        )
+        return as_svg(figure, digest_of(suite, measured))
+
+
+def as_svg(figure: Figure, digest: str) -> str:
+    """A figure as the text of a file that says what it shows by a digest."""
+    file = io.StringIO()
+    metadata = {"Date": None, "Description": f"figures {digest}"}
+    figure.savefig(file, format="svg", facecolor="white", metadata=metadata)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from training.papers.attention_plot import digest_of_curves, draw_attention
 from training.papers.plot import digest_of, draw
 from training.papers.reached import with_numbers
-from training.papers.results import read_measured
+from training.papers.results import curves_of, read_measured
 from training.papers.suite import Suite
 from training.papers.table import render_page
 
@@ -28,6 +29,10 @@ def render(folder: Path) -> list[Path]:
             plot.parent.mkdir(exist_ok=True)
             plot.write_text(draw(suite, measured), "utf-8")
             written.append(plot)
+        attention, curves = attention_plot_of(folder, suite), curves_of(measured)
+        if curves and not shows(attention, digest_of_curves(curves)):
+            attention.write_text(draw_attention(suite.title, curves), "utf-8")
+            written.append(attention)
     page.write_text(render_page(folder), "utf-8")
     zoo = folder.parent.parent / ZOO
     if zoo.exists():
@@ -39,6 +44,11 @@ def render(folder: Path) -> list[Path]:
 def plot_of(folder: Path, suite: Suite) -> Path:
     """The file of a suite's plot."""
     return folder / "plots" / f"{suite.name}.svg"
+
+
+def attention_plot_of(folder: Path, suite: Suite) -> Path:
+    """The file of a suite's plot of attention over time, where a model of it has such curves."""
+    return folder / "plots" / f"{suite.name}-attention.svg"
 
 
 def shows(plot: Path, digest: str) -> bool:

@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-from training.papers.cell import Record
+from training.papers.cell import ProfilePoint, Record
 from training.papers.suite import Row, Suite, digest
 from training.report import MODEL, WITHHELD
 
@@ -52,6 +52,12 @@ def read_measured(folder: Path, suite: Suite) -> list[Measured]:
 def is_current(record: Record, suite: Suite, row: Row) -> bool:
     """Whether a record was made with what the suite says now."""
     return record.settings_sha256 == digest(suite.settings(row, record.seed))
+
+
+def curves_of(measured: list[Measured]) -> list[ProfilePoint]:
+    """The attention profile of the first record that has one; empty where none has."""
+    profiles = (record.attention_profile for each in measured for record in each.records)
+    return next((profile for profile in profiles if profile), [])
 
 
 def references(measured: list[Measured]) -> dict[str, dict[str, float]]:

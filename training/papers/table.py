@@ -3,7 +3,7 @@
 import statistics
 from pathlib import Path
 
-from training.papers.results import Measured, best, read_measured, references, sd
+from training.papers.results import Measured, best, curves_of, read_measured, references, sd
 from training.papers.suite import Row, Suite
 
 REFERENCES = {
@@ -50,6 +50,8 @@ def render_page(folder: Path) -> str:
         suite = Suite.read(file)
         if measured := read_measured(folder, suite):
             picture = f"![{suite.title}](plots/{suite.name}.svg)"
+            if curves_of(measured):
+                picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"
             sections.append(f"## {suite.title}\n\n{render_suite(suite, measured)}\n\n{picture}\n")
     return "\n".join(sections)
 

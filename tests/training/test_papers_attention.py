@@ -1,0 +1,40 @@
+import pytest
+
+from training.papers.attention_plot import digest_of_curves, draw_attention
+from training.papers.cell import ProfilePoint
+from training.papers.render import shows
+
+
+def curve(view: str, by: str, name: str, count: int = 100) -> list[ProfilePoint]:
+    return [
+        ProfilePoint(view=view, by=by, name=name, interval_days=days, mean=0.5, sd=0.1, count=count)
+        for days in (0.01, 1.0, 100.0)
+    ]
+
+
+CURVES = [
+    *curve("observed", "action", "buy"),
+    *curve("observed", "category", "tea"),
+    *curve("predicted", "action", "buy"),
+    *curve("observed", "category", "seldom", count=3),
+]
+
+
+def test_the_three_panels_name_their_curves() -> None:
+    plot = draw_attention("A shop", CURVES)
+    for told in ("A shop", "buy", "tea", "predicted"):
+        assert told in plot
+
+
+def test_a_point_of_few_histories_is_not_drawn() -> None:
+    assert "seldom" not in draw_attention("A shop", CURVES)
+
+
+def test_a_plot_comes_out_the_same_and_says_what_it_shows(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    file = tmp_path_factory.mktemp("plots") / "attention.svg"
+    file.write_text(draw_attention("A shop", CURVES), "utf-8")
+    assert file.read_text("utf-8") == draw_attention("A shop", CURVES)
+    assert shows(file, digest_of_curves(CURVES))
+    assert not shows(file, digest_of_curves(CURVES[1:]))
