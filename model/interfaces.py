@@ -179,10 +179,13 @@ class Judged(NamedTuple):
         scores: larger is better; comparable within a question.
         attention: how much each event counted for each candidate (0 on what the question may not
             see); None where the method has none.
+        intensities: as each candidate sees the history; their `batch` are the questions, their
+            `len` the candidates. None where the method has none.
     """
 
     scores: Float[Tensor, "questions candidates"]
     attention: Float[Tensor, "questions candidates len"] | None
+    intensities: Intensities | None = None
 
 
 class SequenceEncoder(nn.Module, ABC):

@@ -69,7 +69,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "sasrec_modulated": _fitted(
         _encoder("sasrec", modulation=MODULATION), continuous_time=REGULARISED
     ),
-    "din_modulated": _fitted(_encoder("din", modulation=MODULATION), loss={"kind": "bce"}),
+    "din_modulated": _fitted(
+        _encoder("din", modulation=MODULATION), loss={"kind": "bce"}, continuous_time=REGULARISED
+    ),
     # Attention baselines
     "sasrec": _encoder("sasrec"),
     "sasrec_bce": _fitted(_encoder("sasrec"), loss={"kind": "bce"}),

@@ -1,5 +1,6 @@
 """What a batch costs: the loss of its items and, where an encoder speaks of time, of its times."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from model.batch import SequenceBatch
 from model.errors import TrainingError
 from model.interfaces import (
     CandidateScorer,
-    EveryPosition,
     Intensities,
     NextTime,
     States,
@@ -42,6 +42,9 @@ from training.losses import (
 PairwiseConfig = BCEConfig | GBCEConfig | BPRConfig
 """Losses that contrast a target with some items which its user has not met in training."""
 
+Rates = Callable[[Float64[Tensor, "batch len"]], Float[Tensor, "targets heads groups"]]
+"""A layer's intensities for every target, so many days after the event it was asked for at."""
+
 
 def batch_loss(
     recommender: Recommender,
@@ -61,21 +64,22 @@ def batch_loss(
         batch = batch.withhold(
             torch.rand(batch.rows.shape, device=device) < config.query_time_dropout
         )
-    states: States | None = None
+    rates: list[Rates]
+    next_time: NextTime | None = None
     if isinstance(recommender.encoder, CandidateScorer):
-        loss = _judged(recommender, supervised, batch, config.loss, rng)
-        if config.continuous_time.weight and isinstance(recommender.encoder, EveryPosition):
-            states = recommender.states(batch)
+        loss, rates = _judged(recommender, supervised, batch, config.loss, rng)
     else:
         states = recommender.states(batch)
         loss = _of_items(recommender, supervised, batch, states, config.loss, rng)
+        rates = [_rates_at_positions(layer, supervised) for layer in states.intensities]
+        next_time = states.next_time
     if config.continuous_time.weight:
         regulariser = _continuous_time(
-            recommender, supervised, batch, states, config.continuous_time
+            recommender, supervised, batch, rates, config.continuous_time
         )
         loss = loss + config.continuous_time.weight * regulariser
-    if states is not None and states.next_time is not None and config.next_time_weight:
-        loss = loss + config.next_time_weight * _next_time(supervised, states.next_time)
+    if next_time is not None and config.next_time_weight:
+        loss = loss + config.next_time_weight * _next_time(supervised, next_time)
     return loss
 
 
@@ -196,8 +200,11 @@ def _judged(
     batch: SequenceBatch,
     loss: LossConfig,
     rng: np.random.Generator,
-) -> Tensor:
-    """Targets against negatives, both judged by an encoder that must see them."""
+) -> tuple[Tensor, list[Rates]]:
+    """Targets against negatives, both judged by an encoder that must see them.
+
+    The intensities are those that the targets see.
+    """
     if isinstance(loss, SoftmaxConfig):
         raise TrainingError(
             "an encoder that judges candidates is trained on some of them, by the loss bce, gbce "
@@ -208,9 +215,12 @@ def _judged(
     rows = drawn.rows[drawn.owner_of]
     candidates = torch.cat((supervised.targets.unsqueeze(1), rows), dim=1)
     places = supervised.positions[supervised.position_of]
-    scores = recommender.judge(batch, places, candidates).scores
+    scores, _, intensities = recommender.judge(batch, places, candidates)
     items = len(recommender.items.weight) - 1
-    return _contrast(loss, scores[:, 0], scores[:, 1:], rows, supervised, items=items)
+    contrast = _contrast(loss, scores[:, 0], scores[:, 1:], rows, supervised, items=items)
+    if intensities is None:
+        return contrast, []
+    return contrast, [_rates_of_targets(intensities, places, candidates.shape[1])]
 
 
 def _contrast(
@@ -240,7 +250,7 @@ def _continuous_time(
     recommender: Recommender,
     supervised: Supervised,
     batch: SequenceBatch,
-    states: States | None,
+    layers: list[Rates],
     config: ContinuousTimeConfig,
 ) -> Tensor:
     """When targets of each group came, by every self-modulating layer, where it was not withheld.
@@ -248,7 +258,7 @@ def _continuous_time(
     One draw within each interval serves all layers.
     """
     encoder, item_groups = recommender.encoder, recommender.encoder.item_groups
-    if states is None or not states.intensities or item_groups is None:
+    if not layers or item_groups is None:
         raise TrainingError(
             "the likelihood of continuous time needs an encoder with intensities of groups of "
             f"items, but {type(encoder).__name__} with weight={config.weight} has none; set "
@@ -257,27 +267,40 @@ def _continuous_time(
     intervals = _intervals(supervised)
     places = supervised.positions[supervised.position_of]
     given = batch.query_given.flatten()[places]
-    places, marks = places[given], item_groups(supervised.targets[given])
+    marks = item_groups(supervised.targets[given])
     drawn: Tensor | None = None
     if config.integral == "monte_carlo":
         drawn = intervals * torch.rand_like(intervals)
     total = intervals.new_zeros((), dtype=marks.dtype)
-    for layer in states.intensities:
+    for rates in layers:
         total = total + continuous_time_loss(
-            _at(layer, intervals, places),
-            None if drawn is None else _at(layer, drawn, places),
-            intervals.flatten()[places],
+            rates(intervals)[given],
+            None if drawn is None else rates(drawn)[given],
+            intervals.flatten()[places[given]],
             marks,
             supervised.weights[given],
         )
     return total
 
 
-def _at(
-    layer: Intensities, intervals: Tensor, places: Tensor
-) -> Float[Tensor, "targets heads groups"]:
-    """The intensities of one layer at some places of the batch."""
-    return layer.at(intervals).transpose(1, 2).flatten(0, 1)[places]
+def _rates_at_positions(layer: Intensities, supervised: Supervised) -> Rates:
+    """The intensities of a layer of a causal encoder, where each target was asked for."""
+    places = supervised.positions[supervised.position_of]
+
+    def at(intervals: Tensor) -> Tensor:
+        return layer.at(intervals).transpose(1, 2).flatten(0, 1)[places]
+
+    return at
+
+
+def _rates_of_targets(seen: Intensities, places: Tensor, candidates: int) -> Rates:
+    """The intensities that each target, the first of its candidates, sees."""
+
+    def at(intervals: Tensor) -> Tensor:
+        own = intervals.flatten()[places].unsqueeze(1).expand(-1, candidates)
+        return seen.at(own)[:, :, 0]
+
+    return at
 
 
 def _next_time(supervised: Supervised, next_time: NextTime) -> Tensor:

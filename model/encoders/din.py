@@ -13,7 +13,13 @@ from model.config import Config
 from model.interfaces import Encoded, Judged, SequenceEncoder
 from model.layers.item_groups import ItemGroups
 from model.layers.local_activation import LocalActivation
-from model.layers.self_modulating import Modulated, ModulationConfig, ModulationView, SelfModulation
+from model.layers.self_modulating import (
+    LayerIntensities,
+    Modulated,
+    ModulationConfig,
+    ModulationView,
+    SelfModulation,
+)
 
 CHUNK = 4_000_000
 """Numbers held at a time of the widest layer there is per pair of a candidate and an event."""
@@ -87,6 +93,21 @@ class Prefixes(NamedTuple):
             None if self.modulation is None else self.modulation[sample, :, :longest],
             view,
         )
+
+
+class Part(NamedTuple):
+    """What was worked out of some candidates of some questions.
+
+    Attributes:
+        scores: of the candidates.
+        weights: of the events up to the longest history among the questions.
+        seen: what intensities know of the history, as each candidate sees it; nothing without
+            modulation.
+    """
+
+    scores: Float[Tensor, "questions candidates"]
+    weights: Float[Tensor, "questions candidates len"]
+    seen: Float[Tensor, "questions 1 candidates width"]
 
 
 @final
@@ -168,17 +189,22 @@ class DIN(SequenceEncoder):
         questions = max(count // candidates.shape[1], 1)
         scores: list[Tensor] = []
         attention: list[Tensor] = []
+        seen: list[Tensor] = []
         for chosen in torch.split(order, questions):
             prefixes = histories.at(positions[chosen])
             parts = [
                 self._judge(prefixes, part)
                 for part in torch.split(candidates[chosen], count, dim=1)
             ]
-            weights = torch.cat([weights for _, weights in parts], dim=1)
-            scores.append(torch.cat([scored for scored, _ in parts], dim=1))
+            weights = torch.cat([part.weights for part in parts], dim=1)
+            scores.append(torch.cat([part.scores for part in parts], dim=1))
             attention.append(F.pad(weights, (0, length - weights.shape[-1])))
+            seen.append(torch.cat([part.seen for part in parts], dim=2))
         as_asked = order.argsort()
-        return Judged(torch.cat(scores)[as_asked], torch.cat(attention)[as_asked])
+        intensities = None
+        if self.modulation is not None:
+            intensities = LayerIntensities(self.modulation, torch.cat(seen)[as_asked])
+        return Judged(torch.cat(scores)[as_asked], torch.cat(attention)[as_asked], intensities)
 
     def _histories(self, batch: SequenceBatch, items: Tensor) -> Prefixes:
         return Prefixes(
@@ -189,8 +215,9 @@ class DIN(SequenceEncoder):
             None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
         )
 
-    def _judge(self, prefixes: Prefixes, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and weights of some candidates, all at once."""
+    def _judge(self, prefixes: Prefixes, candidates: Tensor) -> Part:
+        """Some candidates, all at once."""
+        seen = candidates.new_zeros(len(candidates), 1, candidates.shape[1], 0)
         weights: Tensor = self.activation(candidates, prefixes.events, prefixes.activation)
         if self.is_distribution:
             weights = weights * self.dim**-0.5
@@ -204,7 +231,7 @@ class DIN(SequenceEncoder):
                 given=prefixes.view.given.expand(shape),
             )
             modulated: Modulated = self.modulation(weights.unsqueeze(1), prefixes.modulation, view)
-            weights = modulated.weights.squeeze(1)
+            weights, seen = modulated.weights.squeeze(1), modulated.intensities.history
         interest = self.interest(weights @ prefixes.events)
         scores: Tensor = self.judgement(torch.cat((interest, candidates), dim=-1))
-        return scores.squeeze(-1), weights
+        return Part(scores.squeeze(-1), weights, seen)

@@ -189,11 +189,11 @@ class LayerIntensities:
         history: Float[Tensor, "batch heads len width"],
     ) -> None:
         self._modulation = modulation
-        self._history = history
+        self.history = history
 
     def at(
         self, intervals: Float64[Tensor, "batch len"]
     ) -> Float[Tensor, "batch heads len groups"]:
         """The intensities after these intervals, in days, withheld query times or not."""
         told = torch.ones_like(intervals, dtype=torch.bool)
-        return self._modulation.intensity(self._history, intervals, told)
+        return self._modulation.intensity(self.history, intervals, told)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from model.encoders.din import DINConfig
 from model.errors import TrainingError
 from model.interfaces import States
+from model.layers.self_modulating import ModulationConfig
 from model.recommender import Recommender
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.stand_ins import (
@@ -110,6 +112,28 @@ def test_an_encoder_without_intensities_cannot_be_weighed_by_them() -> None:
                 loss,
                 continuous_time=ContinuousTimeConfig(weight=0.1),
             )
+
+
+def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
+    data = dataset()
+    torch.manual_seed(0)
+    encoder = DINConfig(dim=8, hidden=(8, 4), modulation=ModulationConfig(groups=2)).build(
+        items=len(data.catalog)
+    )
+    assert encoder.item_groups is not None
+    encoder.item_groups.marks[1::2, 0] = encoder.item_groups.marks[2::2, 1] = 1.0
+    recommender, supervised = recommender_of(encoder, data).eval(), everything(data)
+    places = supervised.positions[supervised.position_of]
+    judged = recommender.judge(supervised.batch, places, supervised.targets.unsqueeze(1))
+    assert judged.intensities is not None
+    days = torch.tensor(days_waited(supervised), dtype=torch.float64)
+    rates = judged.intensities.at(days.unsqueeze(1))[:, 0, 0]
+    own = (rates * encoder.item_groups(supervised.targets)).sum(-1)
+    expected = -(own.log() - 0.5 * days * rates.sum(-1)).mean()
+    config = ContinuousTimeConfig(weight=1.0, integral="right_end")
+    with_times = loss_of(recommender, supervised, BCEConfig(), continuous_time=config)
+    without = loss_of(recommender, supervised, BCEConfig())
+    assert (with_times - without).item() == pytest.approx(expected.item(), rel=1e-4)
 
 
 # The next event's time

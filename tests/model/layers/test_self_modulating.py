@@ -6,6 +6,7 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.interfaces import Intensities
+from model.layers.item_groups import ItemGroups
 from model.layers.self_modulating import (
     Modulated,
     ModulationConfig,
@@ -167,7 +168,8 @@ def test_intensities_have_logarithms_and_gradients_from_at_once_to_thirty_years(
 
 
 def test_a_view_of_a_batch_has_the_marks_of_its_items_and_the_intervals_to_their_queries() -> None:
-    catalogue = torch.eye(4)[:, 1:]
+    catalogue = ItemGroups(items=3, groups=3)
+    catalogue.tell(torch.eye(4)[:, 1:])
     batch = SequenceBatch(
         rows=torch.tensor([[1, 3], [2, 0]]),
         actions=torch.zeros(2, 2, dtype=torch.int64),
