@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, final
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int64
-from pydantic import PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
@@ -20,7 +20,7 @@ LEAST = 1e-8
 class ModulationConfig(Config):
     """How many groups of items have an intensity of their own, and how that reads an interval."""
 
-    groups: PositiveInt = 8
+    groups: int = Field(default=8, ge=1, le=256)
     interval: Literal["log", "days"] = "log"
     """log: log(1 + days); days: days as they are, the form of the authors' code."""
     base_rate: bool = False

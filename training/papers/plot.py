@@ -38,6 +38,7 @@ STYLE: dict[str, Any] = {
 class Dot(NamedTuple):
     """A row as it is drawn."""
 
+    row: str
     label: str
     knows: Knows
     mean: float
@@ -54,13 +55,16 @@ def dots(suite: Suite, measured: list[Measured]) -> list[Dot]:
             point = each.row.point
             place = (None, None) if point is None else (point.at, point.curve)
             mean = statistics.mean(values)
-            found.append(Dot(each.row.label, each.row.knows, mean, sd(values), *place))
+            found.append(
+                Dot(each.row.name, each.row.label, each.row.knows, mean, sd(values), *place)
+            )
     return found
 
 
 def digest_of(suite: Suite, measured: list[Measured]) -> str:
     """Identifies what a plot shows; the plot's file carries it."""
-    shown = [suite.title, suite.plot, dots(suite, measured), references(measured)]
+    panels = [panel.model_dump() for panel in suite.panels]
+    shown = [suite.title, suite.plot, panels, dots(suite, measured), references(measured)]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
@@ -73,13 +77,22 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
         for curve in suite.curves
         if (points := sorted((dot for dot in every if dot.curve == curve.name), key=_place))
     ]
-    panels = len(curves) + bool(rows)
+    apart = [
+        (panel.title, chosen)
+        for panel in suite.panels
+        if (chosen := [dot for dot in rows if dot.row in panel.rows])
+    ]
+    panels = len(curves) + bool(rows) + len(apart)
     height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
     with style.context(STYLE):
         figure = Figure(figsize=(7.2 if panels < 2 else 3.9 * panels, height), layout="constrained")
         axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
         if rows:
             _draw_rows(axes.pop(0), suite, rows, references(measured))
+        for title, chosen in apart:
+            axis = axes.pop(0)
+            _draw_rows(axis, suite, chosen, {})
+            axis.set_title(title, fontsize=9)
         for (curve, points), axis in zip(curves, axes, strict=True):
             _draw_curve(axis, suite, curve, points)
         figure.suptitle(suite.title, fontsize=10)

@@ -67,6 +67,13 @@ class Curve(Config):
     axis: str
 
 
+class Panel(Config):
+    """A plot of some rows by themselves, beside that of all."""
+
+    title: str
+    rows: tuple[str, ...]
+
+
 class Suite(Config):
     """Models that are measured on the same questions."""
 
@@ -74,6 +81,8 @@ class Suite(Config):
     title: str
     told: str
     """The data, the split, and what a reader must not conclude."""
+    found: str = ""
+    """What the table says to whoever made it; written by hand, once the records are there."""
     data: str
     """A folder with events.parquet, and perhaps items.parquet."""
     metrics: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -82,6 +91,7 @@ class Suite(Config):
     """The metric that is drawn."""
     figures: Literal["percent", "fraction"] = "fraction"
     curves: tuple[Curve, ...] = ()
+    panels: tuple[Panel, ...] = ()
     base: Settings
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 

@@ -65,6 +65,7 @@ def render_suite(suite: Suite, measured: list[Measured]) -> str:
         _lead(suite, measured),
         _machine(measured),
         _missing(suite, measured),
+        suite.found.strip(),
     ]
     return "\n\n".join(part for part in parts if part)
 
