@@ -85,7 +85,9 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
     panels = len(curves) + bool(rows) + len(apart)
     height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
     with style.context(STYLE):
-        figure = Figure(figsize=(7.2 if panels < 2 else 3.9 * panels, height), layout="constrained")
+        # Rows need room for their names, curves do not.
+        width = 7.2 * (bool(rows) + len(apart)) + 3.9 * len(curves)
+        figure = Figure(figsize=(max(width, 7.2), height), layout="constrained")
         axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
         if rows:
             _draw_rows(axes.pop(0), suite, rows, references(measured))
