@@ -30,6 +30,11 @@ def test_a_point_of_few_histories_is_not_drawn() -> None:
     assert "seldom" not in draw_attention("A shop", CURVES)
 
 
+def test_a_panel_without_a_curve_stays_empty() -> None:
+    plot = draw_attention("A shop", curve("observed", "action", "buy"))
+    assert plot.count(">buy<") == 1
+
+
 def test_a_plot_comes_out_the_same_and_says_what_it_shows(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -86,4 +86,5 @@ def _draw_panel(axis: Axes, panel: Panel, curves: list[ProfilePoint]) -> None:
     axis.set_xlabel("time since the last event")
     if panel is PANELS[0]:
         axis.set_ylabel("weight, mean over heads")
-    axis.legend(fontsize=8)
+    if counts:
+        axis.legend(fontsize=8)
