@@ -151,9 +151,15 @@ class Bundle:
         attention: AttentionOverHistory | None = None
         ranked: list[ScoredItem] = []
         if history.events:
-            ranked, attention = self._from_model(query, history, constraints, excluded)
-            if explain and attention is None:
-                warnings.append("attention_unavailable")
+            ranking = self._rank(query, history, constraints, excluded)
+            ranked = [
+                self._scored(int(row), float(score), "model")
+                for row, score in zip(ranking.rows, ranking.scores, strict=True)
+            ]
+            if explain:
+                attention = self._attention(history.events, ranking)
+                if attention is None:
+                    warnings.append("attention_unavailable")
         fallback: Fallback | None = None if history.events else "no_history"
         missing = constraints.n - len(ranked)
         if missing and not constraints.strict:
@@ -167,7 +173,7 @@ class Bundle:
             history_used=len(history.events),
             unknown_item_ids=history.unknown_item_ids,
             fallback=fallback,
-            attention=attention if explain else None,
+            attention=attention,
             warnings=tuple(warnings),
         )
 
@@ -196,12 +202,12 @@ class Bundle:
         latest = history.events[-1].at + self.manifest.data_window.length
         return collate([history], [min(query.query_time, latest)], [query.query_time_withheld])
 
-    def _from_model(
+    def _rank(
         self, query: Query, history: KnownHistory, constraints: Constraints, excluded: set[int]
-    ) -> tuple[list[ScoredItem], AttentionOverHistory | None]:
-        """The best items by the model, and what it attended to, where it attends."""
+    ) -> Ranking:
+        """The best rows by the model, and what it attended to."""
         include = constraints.include
-        ranking = rank(
+        return rank(
             self.recommender,
             self.index,
             self._laid_out(query, history),
@@ -209,11 +215,6 @@ class Bundle:
             include=None if include is None else self._allowed(include, excluded),
             excluded=excluded,
         )
-        ranked = [
-            self._scored(int(row), float(score), "model")
-            for row, score in zip(ranking.rows, ranking.scores, strict=True)
-        ]
-        return ranked, self._attention(history.events, ranking)
 
     def _from_popularity(
         self, n: int, constraints: Constraints, taken: Collection[int]
