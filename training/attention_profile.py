@@ -3,8 +3,6 @@
 Figure 2a and 2b are the observed curves by action and by category, Figure 2c the predicted ones.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 import torch
@@ -15,14 +13,13 @@ from model.clock import MICROSECONDS_PER_DAY
 from model.recommender import Recommender
 from training.batches import Windows, gather
 from training.dataset import Dataset
+from training.scoring import by_length
 
 SHORTEST_DAYS = 1 / 1440
 BINS = 16
 INSTANTS = 24
 CATEGORIES = 12
 """The most frequent ones have curves of their own."""
-TOKENS = 20_000
-"""Places per forward pass."""
 
 
 def profile_attention(
@@ -73,7 +70,7 @@ def _weights_on_last(
 ) -> NDArray[np.float64] | None:
     recommender.eval()
     weights = np.empty(len(windows))
-    for chosen in _by_length(windows):
+    for chosen in by_length(windows, np.arange(len(windows)), 1):
         batch = gather(known, windows.select(chosen)).to(recommender.device)
         attention = recommender(batch).attention
         if attention is None:
@@ -81,16 +78,6 @@ def _weights_on_last(
         places = torch.arange(len(chosen), device=recommender.device)
         weights[chosen] = attention.mean(1)[places, batch.lengths - 1].cpu().numpy()
     return weights
-
-
-def _by_length(windows: Windows) -> Iterator[NDArray[np.int64]]:
-    lengths = windows.ends - windows.starts
-    order = np.argsort(-lengths, kind="stable")
-    begin = 0
-    while begin < len(order):
-        count = max(TOKENS // int(lengths[order[begin]]), 1)
-        yield order[begin : begin + count]
-        begin += count
 
 
 def _points(

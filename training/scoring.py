@@ -59,7 +59,7 @@ def score(
     shared = np.zeros(len(questions), dtype=np.bool_)
     if not withheld and isinstance(recommender.encoder, EveryPosition):
         shared = _can_share(dataset, questions, windows, starts)
-    for chosen in _by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
+    for chosen in by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
         yield ScoreBlock(
             chosen,
             _score_last(recommender, vectors, gather(known, windows.select(chosen)), withheld),
@@ -95,9 +95,10 @@ def _can_share(
     return several
 
 
-def _by_length(
+def by_length(
     windows: Windows, chosen: NDArray[np.int64], rows: int
 ) -> Iterator[NDArray[np.int64]]:
+    """Chosen windows, the longest first, so many at a time as fit with `rows` scores for each."""
     lengths = (windows.ends - windows.starts)[chosen]
     chosen = chosen[np.argsort(-lengths, kind="stable")]
     begin = 0
@@ -133,7 +134,7 @@ def _score_shared(
     firsts = np.flatnonzero(np.diff(users[chosen], prepend=-1))
     latest = np.append(firsts[1:], len(chosen)) - 1
     of_users = windows.select(chosen[latest])
-    for group in _by_length(of_users, np.arange(len(of_users)), 1):
+    for group in by_length(of_users, np.arange(len(of_users)), 1):
         batch = gather(known, of_users.select(group)).to(recommender.device)
         states = recommender.states(batch)
         of_positions = recommender.user_vectors(states.users)
