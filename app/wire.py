@@ -36,11 +36,12 @@ def parse_instant(value: object) -> int:
         PydanticCustomError: if `value` is neither, or lies outside the years 1 to 9999.
     """
     if isinstance(value, str):
-        instant = _parse_rfc_3339(value)
+        instant: float = _parse_rfc_3339(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         instant = value * MICROSECONDS_PER_SECOND
     elif isinstance(value, float) and math.isfinite(value):
-        instant = round(value * MICROSECONDS_PER_SECOND)
+        # Infinite for the largest floats, so it is rounded only once its range is checked.
+        instant = value * MICROSECONDS_PER_SECOND
     else:
         raise PydanticCustomError(
             "instant_type", "an instant is an RFC 3339 text with an offset, or epoch seconds"
@@ -49,7 +50,7 @@ def parse_instant(value: object) -> int:
         raise PydanticCustomError(
             "instant_range", "an instant lies within the years 1 to 9999 (UTC)"
         )
-    return instant
+    return round(instant)
 
 
 def _parse_rfc_3339(text: str) -> int:

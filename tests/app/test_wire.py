@@ -69,6 +69,8 @@ def test_rfc_3339_and_epoch_seconds_are_both_instants(sent: object, instant: int
         (2**63, "instant_range"),
         (-(2**63), "instant_range"),
         (1e300, "instant_range"),
+        (-1.7e308, "instant_range"),
+        (10**400, "instant_range"),
         (math.nan, "instant_type"),
         (math.inf, "instant_type"),
         (True, "instant_type"),
