@@ -69,7 +69,7 @@ class BundleStore:
         """Take in a bundle, and make it the current one unless told otherwise.
 
         Args:
-            write: fills an empty directory and returns the version, as `Bundle.write` does.
+            write: fills an empty directory and returns the version, as `write_bundle` does.
             activate: whether to move the pointer.
 
         Raises:
