@@ -8,9 +8,12 @@ from typing import TypeVar
 from fastapi import Request
 
 from app.db.database import Database
+from app.gate import Gate
+from app.keyring import KeyRing
 from app.metrics import Metrics
 from app.serving import Serving
 from app.settings import Settings
+from app.shelf import Shelf
 from app.work import BoundedPool
 from model.bundle.store import BundleStore
 
@@ -24,7 +27,10 @@ class Parts:
     settings: Settings
     metrics: Metrics
     database: Database
+    keys: KeyRing
+    gate: Gate
     store: BundleStore
+    shelf: Shelf
     serving: Serving
     inference: BoundedPool
 

@@ -42,6 +42,18 @@ class Settings(BaseSettings):
     poll_interval_seconds: PositiveFloat = 1.0
     """How often `CURRENT` is looked at for a newly activated bundle."""
 
+    requests_per_second: PositiveFloat = 200.0
+    """Requests a second that one API key may send to one process, twice as many in a burst; beyond
+    it they are answered 429. A key may have a limit of its own."""
+
+    open_to_loopback: bool = False
+    """Whether requests from this machine itself need no key even where keys were made. Where none
+    was ever made, this machine is the only one that is answered."""
+
+    pinned_versions: PositiveInt = 2
+    """Versions that stay open because requests ask for them by `model_version`, beside those that
+    answer by themselves."""
+
     max_body_bytes: PositiveInt = MEBIBYTE
     """Largest request body, in bytes; a larger one is answered 413."""
 

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.answers import JsonAnswer
-from app.bodies import JsonRoute
 from app.errors import DatabaseUnavailableError, NoModelError, OverloadedError
+from app.guarded import ReadRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
 
-router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
 
 
 @router.post(
