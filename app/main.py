@@ -26,10 +26,12 @@ from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
 from app.models.router import router as models
 from app.parts import Parts
 from app.problems import describe_problems, install_handlers
+from app.recommendations.records import RecordService
 from app.recommendations.router import router as recommendations
 from app.serving import Serving
 from app.settings import Settings
 from app.shelf import Shelf
+from app.shown import Shown
 from app.users.router import router as users
 from app.work import BoundedPool
 from migrations.run import NewerSchemaError, upgrade
@@ -73,6 +75,8 @@ def create_app(settings: Settings) -> FastAPI:
         inference=BoundedPool(
             "inference", threads=settings.inference_threads, queue=settings.inference_queue
         ),
+        shown=Shown(metrics, longest=settings.recommendation_buffer),
+        background=set(),
     )
     app = FastAPI(
         title="Kairos",
@@ -115,6 +119,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             _background(parts.serving.follow(settings.poll_interval_seconds))
         )
         await stack.enter_async_context(_background(_keep_reading(parts)))
+        records = RecordService(parts)
+        await stack.enter_async_context(_background(records.keep_forgetting()))
+        await stack.enter_async_context(_background(records.keep_flushing()))
         yield
 
 

@@ -1,5 +1,6 @@
 """The parts one application is made of, and how a request reaches them."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from app.metrics import Metrics
 from app.serving import Serving
 from app.settings import Settings
 from app.shelf import Shelf
+from app.shown import Shown
 from app.work import BoundedPool
 from model.bundle.store import BundleStore
 
@@ -22,7 +24,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the services stand on; one set per application, nothing global."""
+    """What the services stand on; one set per application, nothing global.
+
+    Attributes:
+        background: work that nobody waits for, held so that it is not lost half done.
+    """
 
     settings: Settings
     metrics: Metrics
@@ -33,6 +39,8 @@ class Parts:
     shelf: Shelf
     serving: Serving
     inference: BoundedPool
+    shown: Shown
+    background: set[asyncio.Task[None]]
 
     async def infer(self, work: Callable[[], Answer]) -> Answer:
         """Have the inference pool do some work, and account for the wait.
@@ -44,8 +52,7 @@ class Parts:
 
         def answer() -> Answer:
             self.metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
-            with self.metrics.stage("model"):
-                return work()
+            return work()
 
         with self.metrics.inference_in_progress.track_inprogress():
             return await self.inference.run(answer)

@@ -61,6 +61,13 @@ class Settings(BaseSettings):
     """Most events of one history: inline histories beyond it are refused, stored ones cut to the
     most recent."""
 
+    recommendation_buffer: int = Field(default=10_000, ge=0)
+    """Answers that may wait to be recorded while the database is slow or down; beyond it the oldest
+    go unrecorded. 0 records none, and no click can then be told by model version."""
+
+    recommendation_days: PositiveInt = 90
+    """Days for which it is kept what was shown."""
+
     inference_threads: PositiveInt = 1
     """Threads that run the model. One is cheapest per answer; add processes before threads."""
 

@@ -5,7 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.answers import JsonAnswer
-from app.errors import DatabaseUnavailableError, NoModelError, OverloadedError
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoModelError,
+    OverloadedError,
+)
 from app.guarded import ReadRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
@@ -19,7 +25,14 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     "/recommendations",
     summary="Recommend items for a history at an instant",
     response_model=RecommendationAnswer,
-    responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError, has_body=True),
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoModelError,
+        DatabaseUnavailableError,
+        OverloadedError,
+        has_body=True,
+    ),
 )
 async def recommend(
     asked: RecommendationRequest, parts: Annotated[Parts, Depends(parts_of)]
