@@ -19,7 +19,7 @@ class ServiceError(KairosError):
 
     status: ClassVar[int]
     title: ClassVar[str]
-    retry_after: ClassVar[int | None] = None
+    retry_after: int | None = None
 
 
 class MalformedJsonError(ServiceError):
@@ -28,6 +28,22 @@ class MalformedJsonError(ServiceError):
     code = "malformed_json"
     status = 400
     title = "the body is not JSON"
+
+
+class UnauthenticatedError(ServiceError):
+    """A request carries no key, or one that is not valid."""
+
+    code = "unauthenticated"
+    status = 401
+    title = "an API key is needed"
+
+
+class ForbiddenError(ServiceError):
+    """A request carries a valid key whose role does not reach so far."""
+
+    code = "forbidden"
+    status = 403
+    title = "the key's role does not allow this"
 
 
 class NotFoundError(ServiceError):
@@ -68,6 +84,22 @@ class ModelSaysNoTimeError(ServiceError):
     title = "the model does not say when"
 
 
+class NoItemSpaceError(ServiceError):
+    """The served model learns no item vectors, so none are alike."""
+
+    code = "no_item_space"
+    status = 409
+    title = "the model does not say which items are alike"
+
+
+class NothingToRollBackError(ServiceError):
+    """No version was current before this one."""
+
+    code = "nothing_to_roll_back"
+    status = 409
+    title = "there is no earlier version to go back to"
+
+
 class BodyTooLargeError(ServiceError):
     """A body exceeds the cap."""
 
@@ -90,6 +122,23 @@ class UnprocessableError(ServiceError):
     code = "validation_failed"
     status = 422
     title = "the request breaks a rule"
+
+
+class RateLimitedError(ServiceError):
+    """A key asks more often than it may.
+
+    Attributes:
+        retry_after: seconds until the next request is let through.
+    """
+
+    code = "rate_limited"
+    status = 429
+    title = "too many requests with this key"
+    retry_after = 1
+
+    def __init__(self, message: str, *, seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after = seconds
 
 
 class NoModelError(ServiceError):

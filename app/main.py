@@ -13,16 +13,25 @@ from app.dashboard.router import router as dashboard
 from app.db.database import Database
 from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
+from app.gate import Gate
+from app.guarded import describe_keys
 from app.health.router import router as health
 from app.items.router import router as items
+from app.items.router import writing as items_writing
+from app.items.service import ItemService
+from app.keyring import KeyRing
+from app.keys.service import KeyService
 from app.metrics import Metrics
 from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
 from app.models.router import router as models
 from app.parts import Parts
 from app.problems import describe_problems, install_handlers
+from app.recommendations.records import RecordService
 from app.recommendations.router import router as recommendations
 from app.serving import Serving
 from app.settings import Settings
+from app.shelf import Shelf
+from app.shown import Shown
 from app.users.router import router as users
 from app.work import BoundedPool
 from migrations.run import NewerSchemaError, upgrade
@@ -45,7 +54,7 @@ _log = structlog.get_logger()
 def create_app(settings: Settings) -> FastAPI:
     """An application that runs by these settings; what it holds hangs on `app.state.parts`."""
     metrics = Metrics()
-    store = BundleStore(settings.bundle_store)
+    store, shelf, keys = BundleStore(settings.bundle_store), Shelf(), KeyRing()
     parts = Parts(
         settings=settings,
         metrics=metrics,
@@ -54,11 +63,20 @@ def create_app(settings: Settings) -> FastAPI:
             threads=settings.database_threads,
             queue=settings.database_queue,
         ),
+        keys=keys,
+        gate=Gate(
+            keys,
+            requests_per_second=settings.requests_per_second,
+            open_to_loopback=settings.open_to_loopback,
+        ),
         store=store,
-        serving=Serving(store, metrics),
+        shelf=shelf,
+        serving=Serving(store, metrics, shelf, pinned_versions=settings.pinned_versions),
         inference=BoundedPool(
             "inference", threads=settings.inference_threads, queue=settings.inference_queue
         ),
+        shown=Shown(metrics, longest=settings.recommendation_buffer),
+        background=set(),
     )
     app = FastAPI(
         title="Kairos",
@@ -76,9 +94,10 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     install_handlers(app)
-    for router in (recommendations, events, items, users, models, health, dashboard):
+    for router in (recommendations, events, items, items_writing, users, models, health, dashboard):
         app.include_router(router)
     describe_problems(app)
+    describe_keys(app)
     return app
 
 
@@ -93,11 +112,25 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         # need none.
         if settings.migrate_on_start and not await _migrate(settings.database_url):
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
+        await KeyService(parts).refresh()
+        await ItemService(parts).refresh_shelf()
         await parts.serving.refresh()
         await stack.enter_async_context(
             _background(parts.serving.follow(settings.poll_interval_seconds))
         )
+        await stack.enter_async_context(_background(_keep_reading(parts)))
+        records = RecordService(parts)
+        await stack.enter_async_context(_background(records.keep_forgetting()))
+        await stack.enter_async_context(_background(records.keep_flushing()))
         yield
+
+
+async def _keep_reading(parts: Parts) -> None:
+    """Follow the keys and the items that other processes write."""
+    while True:
+        await asyncio.sleep(parts.settings.poll_interval_seconds)
+        await KeyService(parts).refresh()
+        await ItemService(parts).refresh_shelf()
 
 
 @asynccontextmanager

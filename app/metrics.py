@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LAG_SECONDS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 604800.0, 2592000.0)
+_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _EVENTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -39,7 +40,7 @@ class Metrics:
         )
         self.stage_seconds = Histogram(
             "kairos_stage_duration_seconds",
-            "Time spent in one stage of a recommendation.",
+            "Time spent in one stage of an answer: history, filter, encode, search or explain.",
             ["stage"],
             buckets=_SECONDS,
             registry=registry,
@@ -91,6 +92,29 @@ class Metrics:
             "kairos_inference_queue_seconds",
             "Time a request waited for an inference thread.",
             buckets=_SECONDS,
+            registry=registry,
+        )
+        self.shadow_answers = Counter(
+            "kairos_shadow_answers_total",
+            "Questions to the shadow version, by what became of them: compared, skipped, failed.",
+            ["result"],
+            registry=registry,
+        )
+        self.shadow_overlap = Histogram(
+            "kairos_shadow_overlap",
+            "Share of the items in the shadow's answer and the returned one that are in both.",
+            buckets=_SHARES,
+            registry=registry,
+        )
+        self.recommendation_clicks = Counter(
+            "kairos_recommendation_clicks_total",
+            "Events that name an item some recommendation showed, by the version that showed it.",
+            ["model_version"],
+            registry=registry,
+        )
+        self.records_dropped = Counter(
+            "kairos_recommendation_records_dropped_total",
+            "Answers that went unrecorded because the database did not take them in time.",
             registry=registry,
         )
         self.shed_requests = Counter(

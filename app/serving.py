@@ -1,61 +1,148 @@
-"""The one bundle being served, and following the store to the next."""
+"""The bundles that answer, and following the store to the next."""
 
 import asyncio
+import hashlib
 import time
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import final
 
 import structlog
 
-from app.errors import NoModelError
+from app.errors import ModelNotFoundError, ModelRefusedError, NoModelError
 from app.metrics import Metrics
+from app.shelf import Shelf
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
+from model.bundle.traffic import Traffic
+from model.errors import BundleError
 
 _log = structlog.get_logger()
 
 
-@final
-class Serving:
-    """Holds one immutable reference to the bundle that answers, and swaps it when CURRENT moves.
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """The bundles that answer, all at once.
 
-    A request takes the reference once and keeps it, so that every answer comes from one version.
-    A version that does not open is refused and remembered: the previous one serves on, and the
-    refused one is not tried again until CURRENT names something else.
+    Attributes:
+        current: answers whoever nobody else does.
+        challenger: answers a share of the users in its place.
+        share: of the users, 0 to 1.
+        shadow: is asked too, and its answer thrown away.
     """
 
-    def __init__(self, store: BundleStore, metrics: Metrics) -> None:
+    current: Bundle | None = None
+    challenger: Bundle | None = None
+    share: float = 0.0
+    shadow: Bundle | None = None
+
+    @property
+    def versions(self) -> frozenset[str]:
+        """The versions that are open."""
+        bundles = (self.current, self.challenger, self.shadow)
+        return frozenset(bundle.version for bundle in bundles if bundle is not None)
+
+
+@final
+class Serving:
+    """Holds one immutable line-up of bundles, and swaps it whole when the store says otherwise.
+
+    A request takes its bundle once and keeps it, so that every answer comes from one version. A
+    bundle is opened, checked, warmed up and laid out before it is in the line-up. A version that
+    does not open is refused and remembered: the previous one serves on, and the refused one is not
+    tried again until the store names something else.
+    """
+
+    def __init__(
+        self, store: BundleStore, metrics: Metrics, shelf: Shelf, *, pinned_versions: int
+    ) -> None:
         self._store = store
         self._metrics = metrics
-        self._bundle: Bundle | None = None
-        self._refused: str | None = None
+        self._shelf = shelf
+        self._pinned_versions = pinned_versions
+        self._lineup = Lineup()
+        self._refused: dict[str, str] = {}
+        self._pinned: OrderedDict[str, Bundle] = OrderedDict()
+        self._opening = asyncio.Lock()
+
+    @property
+    def lineup(self) -> Lineup:
+        """The bundles that answer now."""
+        return self._lineup
 
     @property
     def bundle(self) -> Bundle | None:
-        """The bundle that answers now; None before the first one opens."""
-        return self._bundle
+        """The current bundle; None before the first one opens."""
+        return self._lineup.current
 
     def require(self) -> Bundle:
-        """The bundle that answers now.
+        """The current bundle.
 
         Raises:
             NoModelError: if there is none yet.
         """
-        if self._bundle is None:
+        if self._lineup.current is None:
+            refused = next(iter(self._refused), None)
             raise NoModelError(
                 "recommending needs a published bundle, but none is being served"
-                + (f" ({self._refused!r} was refused)" if self._refused else "")
+                + (f" ({refused!r} was refused)" if refused else "")
                 + "; publish one and activate it"
             )
-        return self._bundle
+        return self._lineup.current
+
+    def choose(self, user_id: str | None) -> Bundle:
+        """The bundle that answers a user: always the same one while the traffic stays as it is.
+
+        Raises:
+            NoModelError: if there is none yet.
+        """
+        current, lineup = self.require(), self._lineup
+        if lineup.challenger is None or user_id is None:
+            return current
+        return lineup.challenger if share_of(user_id) < lineup.share else current
+
+    async def pinned(self, version: str) -> Bundle:
+        """A version that a request insists on; the most recent few stay open.
+
+        Raises:
+            ModelNotFoundError: if no such version is published.
+            ModelRefusedError: if it cannot be opened.
+        """
+        bundle = self._open_already(version)
+        if bundle is not None:
+            return bundle
+        async with self._opening:
+            bundle = self._open_already(version) or await self._open(version)
+            self._pinned[version] = bundle
+            while len(self._pinned) > self._pinned_versions:
+                self._pinned.popitem(last=False)
+            self._shelf.forget_all_but(self._lineup.versions | self._pinned.keys())
+            return bundle
+
+    async def activate(self, version: str) -> None:
+        """Open a version, and only if it opens make it the current one, here and for all.
+
+        Raises:
+            ModelNotFoundError: if no such version is published.
+            ModelRefusedError: if it cannot be opened; what serves, serves on.
+        """
+        async with self._opening:
+            bundle = self._open_already(version) or await self._open(version)
+            await asyncio.to_thread(self._store.activate, version)
+            self._refused.pop(version, None)
+            self._line_up(
+                Lineup(bundle, self._lineup.challenger, self._lineup.share, self._lineup.shadow)
+            )
 
     async def refresh(self) -> None:
-        """Look at CURRENT once, and swap to the bundle it names if that is another one.
+        """Look at the store once, and swap to the line-up it names if that is another one.
 
         A store that cannot be read is logged, and read again the next time.
         """
         try:
-            await self._refresh()
-        except OSError as error:
+            async with self._opening:
+                await self._refresh()
+        except (OSError, BundleError) as error:
             _log.warning("bundle_store_unreadable", error=str(error))
 
     async def follow(self, poll_interval_seconds: float) -> None:
@@ -66,26 +153,84 @@ class Serving:
 
     async def _refresh(self) -> None:
         version = await asyncio.to_thread(self._store.current)
-        served = self._bundle.version if self._bundle else None
-        if version == self._refused:
-            return
-        self._refused = None
-        if version is None or version == served:
-            return
+        traffic: Traffic = await asyncio.to_thread(self._store.traffic)
+        named = {version, traffic.challenger, traffic.shadow} - {None}
+        self._refused = {v: why for v, why in self._refused.items() if v in named}
+        lineup = Lineup(
+            current=await self._opened(version) or self._lineup.current,
+            challenger=await self._opened(traffic.challenger),
+            share=traffic.share,
+            shadow=await self._opened(traffic.shadow),
+        )
+        if lineup != self._lineup:
+            self._line_up(lineup)
+
+    async def _opened(self, version: str | None) -> Bundle | None:
+        """A version that the store names; None where it names none, or it does not open."""
+        if version is None or version in self._refused:
+            return None
         try:
-            bundle = await asyncio.to_thread(self._store.open, version)
-        except OSError:
+            return self._open_already(version) or await self._open(version)
+        except (ModelNotFoundError, ModelRefusedError) as error:
+            self._refused[version] = str(error)
+            self._metrics.model_swaps.labels("refused").inc()
+            serving = self._lineup.current
+            _log.error(
+                "bundle_refused",
+                version=version,
+                serving=None if serving is None else serving.version,
+                error=str(error),
+            )
+            return None
+
+    def _open_already(self, version: str) -> Bundle | None:
+        lineup = self._lineup
+        for bundle in (lineup.current, lineup.challenger, lineup.shadow):
+            if bundle is not None and bundle.version == version:
+                return bundle
+        return self._pinned.get(version)
+
+    async def _open(self, version: str) -> Bundle:
+        def open_and_lay_out() -> Bundle:
+            # Only names the store itself lists are ever turned into paths.
+            if version not in self._store.versions():
+                raise ModelNotFoundError(
+                    f"a model must be published before it can be used, but {version[:80]!r} is "
+                    "not; GET /v1/models lists those that are"
+                )
+            bundle = self._store.open(version)
+            self._shelf.lay_out(version, bundle.catalog)
+            return bundle
+
+        try:
+            return await asyncio.to_thread(open_and_lay_out)
+        except (OSError, ModelNotFoundError):
             raise
         except Exception as error:
             # Whatever is wrong with a bundle, it must not take down the one that serves.
-            self._refused = version
-            self._metrics.model_swaps.labels("refused").inc()
-            _log.error("bundle_refused", version=version, serving=served, error=str(error))
+            raise ModelRefusedError(str(error)) from error
+
+    def _line_up(self, lineup: Lineup) -> None:
+        previous, self._lineup = self._lineup, lineup
+        for version in lineup.versions:
+            self._pinned.pop(version, None)
+        self._shelf.forget_all_but(lineup.versions | self._pinned.keys())
+        current = lineup.current
+        if current is None or (previous.current is not None and current is previous.current):
             return
-        self._bundle = bundle
         self._metrics.model_swaps.labels("activated").inc()
         self._metrics.model_info.clear()
-        self._metrics.model_info.labels(bundle.version).set(1)
+        self._metrics.model_info.labels(current.version).set(1)
         self._metrics.model_loaded.set(time.time())
-        self._metrics.index_items.set(len(bundle.catalog))
-        _log.info("bundle_activated", version=bundle.version, previous=served)
+        self._metrics.index_items.set(len(current.catalog))
+        _log.info(
+            "bundle_activated",
+            version=current.version,
+            previous=None if previous.current is None else previous.current.version,
+        )
+
+
+def share_of(user_id: str) -> float:
+    """Where a user stands between 0 and 1, evenly spread and always the same."""
+    digest = hashlib.sha256(b"kairos traffic " + user_id.encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

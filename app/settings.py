@@ -42,12 +42,31 @@ class Settings(BaseSettings):
     poll_interval_seconds: PositiveFloat = 1.0
     """How often `CURRENT` is looked at for a newly activated bundle."""
 
+    requests_per_second: PositiveFloat = 200.0
+    """Requests a second that one API key may send to one process, twice as many in a burst; beyond
+    it they are answered 429. A key may have a limit of its own."""
+
+    open_to_loopback: bool = False
+    """Whether requests from this machine itself need no key even where keys were made. Where none
+    was ever made, this machine is the only one that is answered."""
+
+    pinned_versions: PositiveInt = 2
+    """Versions that stay open because requests ask for them by `model_version`, beside those that
+    answer by themselves."""
+
     max_body_bytes: PositiveInt = MEBIBYTE
     """Largest request body, in bytes; a larger one is answered 413."""
 
     max_history: int = Field(default=HISTORY_CAP, ge=1, le=HISTORY_CAP)
     """Most events of one history: inline histories beyond it are refused, stored ones cut to the
     most recent."""
+
+    recommendation_buffer: int = Field(default=10_000, ge=0)
+    """Answers that may wait to be recorded while the database is slow or down; beyond it the oldest
+    go unrecorded. 0 records none, and no click can then be told by model version."""
+
+    recommendation_days: PositiveInt = 90
+    """Days for which it is kept what was shown."""
 
     inference_threads: PositiveInt = 1
     """Threads that run the model. One is cheapest per answer; add processes before threads."""

@@ -27,6 +27,11 @@ class BoundedPool:
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"kairos-{name}")
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call would have to wait for a thread."""
+        return self._pending >= self._threads
+
     async def run(self, work: Callable[[], T]) -> T:
         """The result of `work`, computed on one of the threads.
 

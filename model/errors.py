@@ -31,6 +31,12 @@ class UnknownItemError(KairosError):
     code = "unknown_item"
 
 
+class NoItemSpaceError(KairosError):
+    """A model that learns no item vectors was asked which items are alike."""
+
+    code = "no_item_space"
+
+
 class BundleError(KairosError):
     """A bundle cannot be opened: damaged, incomplete, or of a format this version does not know."""
 

@@ -198,6 +198,7 @@ class SequenceEncoder(nn.Module, ABC):
         is_normalised: whether attention weights sum to one.
         in_unit_ball: whether item vectors are kept at a length of at most one.
         says_when: whether it also says when the next event comes.
+        places_items: whether item vectors mean anything: items alike lie close together.
         item_groups: of an encoder that tells groups of items apart; the trainer tells it which.
     """
 
@@ -206,6 +207,7 @@ class SequenceEncoder(nn.Module, ABC):
     is_normalised: bool = True
     in_unit_ball: ClassVar[bool] = False
     says_when: ClassVar[bool] = False
+    places_items: ClassVar[bool] = True
     item_groups: ItemGroups | None
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from model.bundle.bundle import Bundle
+from model.bundle import writing
 from model.bundle.manifest import Counts, DataWindow
 from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
@@ -66,7 +66,7 @@ def writer(
     """What `BundleStore.publish` calls to fill a directory."""
 
     def write(directory: Path) -> str:
-        return Bundle.write(
+        return writing.write_bundle(
             directory,
             recommender=weights,
             config=config,

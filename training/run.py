@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import torch
 
-from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
+from model.bundle.writing import write_bundle
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.attention_profile import profile_attention
@@ -208,7 +208,7 @@ def _write(
     unnamed = output / ".bundle"
     unnamed.mkdir(exist_ok=True)
     times = dataset.times[learned]
-    version = Bundle.write(
+    version = write_bundle(
         unnamed,
         recommender=recommender,
         config=described,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Double, Index, Integer, MetaData, String, Text
+from sqlalchemy import JSON, BigInteger, Double, Index, Integer, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 # Ids sort and compare by code point on either database; PostgreSQL would otherwise follow the
@@ -31,7 +31,15 @@ class StoredEvent(Table):
     """
 
     __tablename__ = "events"
-    __table_args__ = (Index(None, "user_id", "at", "id"),)
+    __table_args__ = (
+        Index(None, "user_id", "at", "id"),
+        Index(
+            None,
+            "recommendation_id",
+            sqlite_where=text("recommendation_id IS NOT NULL"),
+            postgresql_where=text("recommendation_id IS NOT NULL"),
+        ),
+    )
 
     id: Mapped[int] = mapped_column(_Serial, primary_key=True)
     event_id: Mapped[str] = mapped_column(_Id, unique=True)
@@ -46,9 +54,13 @@ class StoredEvent(Table):
 
 
 class StoredItem(Table):
-    """What callers said of an item. `search_title` is the title case-folded, for searching."""
+    """What callers said of an item. `search_title` is the title case-folded, for searching.
+
+    A deleted item keeps its row, empty but for `deleted_at`, so that every process learns of it.
+    """
 
     __tablename__ = "items"
+    __table_args__ = (Index(None, "updated_at"),)
 
     item_id: Mapped[str] = mapped_column(_Id, primary_key=True)
     title: Mapped[str | None] = mapped_column(Text)
@@ -58,3 +70,77 @@ class StoredItem(Table):
     available_until: Mapped[int | None] = mapped_column(BigInteger)
     properties: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     updated_at: Mapped[int] = mapped_column(BigInteger)
+    deleted_at: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class StoredRecommendation(Table):
+    """What one answer showed, so that the events it leads to can be told by model version."""
+
+    __tablename__ = "recommendations"
+    __table_args__ = (
+        Index(None, "user_id"),
+        Index(None, "model_version", "at"),
+        Index(None, "at"),
+    )
+
+    recommendation_id: Mapped[str] = mapped_column(_Id, primary_key=True)
+    user_id: Mapped[str | None] = mapped_column(_Id)
+    model_version: Mapped[str] = mapped_column(String(64))
+    at: Mapped[int] = mapped_column(BigInteger)
+    fallback: Mapped[str | None] = mapped_column(String(16))
+    item_ids: Mapped[list[str]] = mapped_column(JSON)
+
+
+class StoredKey(Table):
+    """An API key: its SHA-256, never the key itself. Revoked ones stay, as a record."""
+
+    __tablename__ = "api_keys"
+
+    key_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(128))
+    role: Mapped[str] = mapped_column(String(16))
+    digest: Mapped[str] = mapped_column(String(64))
+    requests_per_second: Mapped[float | None] = mapped_column(Double)
+    created_at: Mapped[int] = mapped_column(BigInteger)
+    expires_at: Mapped[int | None] = mapped_column(BigInteger)
+    revoked_at: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class ErasedUser(Table):
+    """The SHA-256 of an erased user's id: enough to leave the user out of copies of old events."""
+
+    __tablename__ = "erased_users"
+
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    erased_at: Mapped[int] = mapped_column(BigInteger)
+
+
+class ModelChange(Table):
+    """One change of what is served: who, when, why, from what to what. Never altered."""
+
+    __tablename__ = "model_changes"
+
+    id: Mapped[int] = mapped_column(_Serial, primary_key=True)
+    at: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str] = mapped_column(String(160))
+    change: Mapped[str] = mapped_column(String(16))
+    version: Mapped[str | None] = mapped_column(String(64))
+    previous_version: Mapped[str | None] = mapped_column(String(64))
+    reason: Mapped[str | None] = mapped_column(Text)
+    detail: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class TrainingRun(Table):
+    """One run of the retraining job, and what its gate decided."""
+
+    __tablename__ = "training_runs"
+    __table_args__ = (Index(None, "started_at"),)
+
+    run_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    started_at: Mapped[int] = mapped_column(BigInteger)
+    finished_at: Mapped[int | None] = mapped_column(BigInteger)
+    result: Mapped[str] = mapped_column(String(16))
+    champion: Mapped[str | None] = mapped_column(String(64))
+    candidate: Mapped[str | None] = mapped_column(String(64))
+    reason: Mapped[str | None] = mapped_column(Text)
+    report: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
-from app.db.tables import StoredEvent
+from app.db.tables import StoredEvent, StoredRecommendation
 from model.history import Event
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -40,6 +40,29 @@ class EventRepository:
             .returning(StoredEvent.event_id)
         )
         return frozenset(self._session.execute(statement, rows).scalars())
+
+    def clicked_versions(self, rows: Sequence[dict[str, Any]]) -> list[str]:
+        """For each of these events that names an item its recommendation showed, whose that was."""
+        led_to = [row for row in rows if row["recommendation_id"] is not None]
+        if not led_to:
+            return []
+        found = self._session.execute(
+            select(
+                StoredRecommendation.recommendation_id,
+                StoredRecommendation.model_version,
+                StoredRecommendation.item_ids,
+            ).where(
+                StoredRecommendation.recommendation_id.in_(
+                    {row["recommendation_id"] for row in led_to}
+                )
+            )
+        )
+        shown = {found_id: (version, item_ids) for found_id, version, item_ids in found}
+        return [
+            shown[row["recommendation_id"]][0]
+            for row in led_to
+            if row["item_id"] in shown.get(row["recommendation_id"], ("", ()))[1]
+        ]
 
     def history(self, user_id: str, query_time: int, longest: int) -> list[Event]:
         """The most recent `longest` events of a user as of `query_time`, oldest first."""

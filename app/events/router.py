@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.answers import JsonAnswer
-from app.bodies import JsonRoute
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.events.schemas import EventBatch, Ingested
 from app.events.service import EventService
+from app.guarded import IngestRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
 
-router = APIRouter(prefix="/v1", tags=["events"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
 
 
 @router.post(

@@ -36,15 +36,20 @@ class EventService:
             elif not isinstance(event, Refusal):
                 row = _row(event, received_at)
                 rows.setdefault(row["event_id"], row)
-        new = await self._keep(list(rows.values()))
+        new, clicks = await self._keep(list(rows.values()))
         duplicates = len(batch.events) - len(rejected) - len(new)
         self._count(new, rows, duplicates=duplicates, rejected=len(rejected))
+        for version in clicks:
+            self._parts.metrics.recommendation_clicks.labels(version).inc()
         return Ingested(accepted=len(new), duplicates=duplicates, rejected=tuple(rejected))
 
-    async def _keep(self, rows: list[dict[str, Any]]) -> frozenset[str]:
+    async def _keep(self, rows: list[dict[str, Any]]) -> tuple[frozenset[str], list[str]]:
+        """The events that were new, and for each that a recommendation led to, whose that was."""
         if not rows:
-            return frozenset()
-        return await self._parts.database.write(lambda session: EventRepository(session).add(rows))
+            return frozenset(), []
+        return await self._parts.database.write(
+            lambda session: _add(EventRepository(session), rows)
+        )
 
     def _count(
         self,
@@ -62,6 +67,11 @@ class EventService:
             row = rows[event_id]
             lag = (row["received_at"] - row["at"]) / MICROSECONDS_PER_SECOND
             self._parts.metrics.event_lag_seconds.observe(max(lag, 0.0))
+
+
+def _add(events: EventRepository, rows: list[dict[str, Any]]) -> tuple[frozenset[str], list[str]]:
+    new = events.add(rows)
+    return new, events.clicked_versions([row for row in rows if row["event_id"] in new])
 
 
 def event_key(event: IncomingEvent) -> str:

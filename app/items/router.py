@@ -1,19 +1,20 @@
-"""GET and PUT /v1/items."""
+"""GET, PUT and DELETE /v1/items."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
 from app.answers import JsonAnswer
-from app.bodies import JsonRoute
 from app.errors import DatabaseUnavailableError, ItemNotFoundError, OverloadedError
+from app.guarded import IngestRoute, ReadRoute
 from app.items.schemas import Item, ItemBatch, ItemPage, StoredItems, Title
 from app.items.service import ItemService
 from app.parts import Parts, parts_of
 from app.problems import problems
 from app.wire import Id
 
-router = APIRouter(prefix="/v1", tags=["items"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["items"], route_class=ReadRoute)
+writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
 
 
 @router.get(
@@ -34,7 +35,7 @@ async def list_items(
     return JsonAnswer(await ItemService(parts).page(search=q, cursor=cursor, limit=limit))
 
 
-@router.put(
+@writing.put(
     "/items",
     summary="Create or replace items",
     response_model=StoredItems,
@@ -60,3 +61,20 @@ async def read_item(
 ) -> JsonAnswer:
     """What was stored of an item."""
     return JsonAnswer(await ItemService(parts).find(item_id))
+
+
+@writing.delete(
+    "/items/{item_id:path}",
+    summary="Delete one item",
+    status_code=204,
+    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+)
+async def delete_item(
+    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+) -> None:
+    """Forget what was stored of an item, and recommend it no more, whatever the models know of it.
+
+    Events that name it stay. Storing it again brings it back.
+    """
+    await ItemService(parts).delete(item_id)

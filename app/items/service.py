@@ -1,16 +1,25 @@
 """The items callers told us of."""
 
+import asyncio
 import base64
 import binascii
 from typing import Any, final
 
 from app.db.tables import StoredItem
-from app.errors import ItemNotFoundError, UnprocessableError
+from app.errors import (
+    DatabaseUnavailableError,
+    ItemNotFoundError,
+    OverloadedError,
+    UnprocessableError,
+)
 from app.items.repository import ItemRepository
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.parts import Parts
+from app.shelf import ShelvedItem
 from app.wire import rfc_3339
-from model.clock import now
+from model.clock import MICROSECONDS_PER_SECOND, now
+
+_OVERLAP = 30 * MICROSECONDS_PER_SECOND
 
 
 @final
@@ -49,10 +58,7 @@ class ItemService:
             lambda session: ItemRepository(session).find(item_id)
         )
         if stored is None:
-            raise ItemNotFoundError(
-                f"an item must be stored before it can be read, but {item_id!r} is not; "
-                "store it with PUT /v1/items"
-            )
+            raise _unknown(item_id)
         return _item(stored)
 
     async def put(self, batch: ItemBatch) -> StoredItems:
@@ -62,7 +68,60 @@ class ItemService:
         await self._parts.database.write(
             lambda session: ItemRepository(session).put(list(rows.values()))
         )
+        await self.refresh_shelf()
         return StoredItems(stored=len(rows))
+
+    async def delete(self, item_id: str) -> None:
+        """Forget an item; it is not recommended again until it is stored anew.
+
+        Raises:
+            ItemNotFoundError: if nobody told us of it.
+        """
+        at = now()
+        was_there = await self._parts.database.write(
+            lambda session: ItemRepository(session).delete(item_id, at)
+        )
+        if not was_there:
+            raise _unknown(item_id)
+        await self.refresh_shelf()
+
+    async def refresh_shelf(self) -> None:
+        """Take over what was said of items since the last look, by whichever process.
+
+        While the database does not answer, what was known last holds.
+        """
+        shelf = self._parts.shelf
+        # Commits become visible later than their stamp says, and clocks of processes differ.
+        since = shelf.latest_update - _OVERLAP
+        try:
+            changed = await self._parts.database.read(
+                lambda session: [
+                    _shelved(stored) for stored in ItemRepository(session).changed_since(since)
+                ]
+            )
+        except (DatabaseUnavailableError, OverloadedError):
+            return
+        if changed:
+            await asyncio.to_thread(shelf.put, changed)
+
+
+def _unknown(item_id: str) -> ItemNotFoundError:
+    return ItemNotFoundError(
+        f"an item must be stored before it can be read or deleted, but {item_id!r} is not; "
+        "store it with PUT /v1/items"
+    )
+
+
+def _shelved(stored: StoredItem) -> ShelvedItem:
+    return ShelvedItem(
+        item_id=stored.item_id,
+        title=stored.title,
+        categories=tuple(stored.categories),
+        available_from=stored.available_from,
+        available_until=stored.available_until,
+        is_deleted=stored.deleted_at is not None,
+        updated_at=stored.updated_at,
+    )
 
 
 def _cursor(item_id: str) -> str:
@@ -112,4 +171,5 @@ def _row(item: ItemDescription, updated_at: int) -> dict[str, Any]:
         "available_until": item.available_until,
         "properties": item.properties,
         "updated_at": updated_at,
+        "deleted_at": None,
     }

@@ -6,12 +6,13 @@ from fastapi import APIRouter, Depends, Path
 
 from app.answers import JsonAnswer
 from app.errors import ModelNotFoundError, ModelRefusedError
+from app.guarded import ReadRoute
 from app.models.schemas import ModelDetail, ModelList
 from app.models.service import ModelService
 from app.parts import Parts, parts_of
 from app.problems import problems
 
-router = APIRouter(prefix="/v1", tags=["models"])
+router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
 
 
 @router.get(

@@ -5,21 +5,34 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.answers import JsonAnswer
-from app.bodies import JsonRoute
-from app.errors import DatabaseUnavailableError, NoModelError, OverloadedError
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoModelError,
+    OverloadedError,
+)
+from app.guarded import ReadRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
 
-router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
 
 
 @router.post(
     "/recommendations",
     summary="Recommend items for a history at an instant",
     response_model=RecommendationAnswer,
-    responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError, has_body=True),
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoModelError,
+        DatabaseUnavailableError,
+        OverloadedError,
+        has_body=True,
+    ),
 )
 async def recommend(
     asked: RecommendationRequest, parts: Annotated[Parts, Depends(parts_of)]

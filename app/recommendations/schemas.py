@@ -5,24 +5,22 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.settings import HISTORY_CAP
-from app.wire import ANSWER, Action, Id, Instant, RequestModel, Rfc3339
+from app.histories.schemas import HistoryRequest
+from app.wire import ANSWER, Id, Instant, RequestModel, Rfc3339
 
 ItemIds = Annotated[list[Id], Field(max_length=1000)]
 
 
-class InlineEvent(RequestModel):
-    """One past event, sent along with the request."""
+class CategoryFilter(RequestModel):
+    """Which categories may be answered."""
 
-    item_id: Id
-    """The item, by the name the catalogue knows it by."""
-    timestamp: Instant
-    """When it happened."""
-    action: Action | None = None
-    """What the user did, where the model was trained with actions."""
+    any: list[Id] = Field(default=[], max_length=100)
+    """If any: only items of at least one of these categories."""
+    none: list[Id] = Field(default=[], max_length=100)
+    """No items of these categories."""
 
 
-class RecommendationRequest(RequestModel):
+class RecommendationRequest(HistoryRequest):
     """Which history, which instant, and which items may be answered."""
 
     model_config = ConfigDict(
@@ -41,13 +39,6 @@ class RecommendationRequest(RequestModel):
         }
     )
 
-    user_id: Id | None = None
-    """Whose stored history to use. A user nobody has heard of is a cold start, not an error."""
-    history: Annotated[list[InlineEvent], Field(max_length=HISTORY_CAP)] | None = None
-    """Events to use instead of the stored ones, in any order. If `user_id` is given too, these win,
-    unless `merge` joins both."""
-    merge: bool = False
-    """Whether to join the stored history with the inline one; an event in both counts once."""
     query_time: Instant | None = None
     """The instant the answer is for; events after it are not used. Default: now."""
     query_time_withheld: bool = False
@@ -61,10 +52,20 @@ class RecommendationRequest(RequestModel):
     """Items never to answer."""
     include_item_ids: ItemIds = Field(default=[])
     """If any: only these items may be answered."""
+    categories: CategoryFilter = CategoryFilter()
+    """Which categories may be answered, by what was last stored of each item."""
+    available_only: bool = True
+    """Whether to leave out items that are not available at the query time."""
+    diversity: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    """0: the best items by score. Towards 1: items ever less like each other (maximal marginal
+    relevance on the item vectors); ranks then follow that choice, not the scores."""
     strict: bool = False
     """Whether to answer fewer than `n` items rather than fill up with popular ones."""
-    explain: Literal["none", "attention", "heads"] = "none"
-    """`attention`: how much each event counted, averaged over heads. `heads`: each head, too."""
+    explain: Literal["none", "attention", "heads", "occlusion"] = "none"
+    """`attention`: how much each event counted, averaged over heads. `heads`: each head, too.
+    `occlusion`: also what the score owes to each of the 20 most attended events."""
+    explain_item_id: Id | None = None
+    """With `explain` = `occlusion`: whose score. Default: the best item answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ class AttendedEvent:
     action: str | None
     weight: float
     """The attention from the query position, averaged over heads."""
+    occlusion: float | None
+    """How much lower the score is without this event, where that was asked for and measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,11 @@ class Attention:
     """The events used, oldest first."""
     heads: tuple[tuple[float, ...], ...] | None
     """With `explain` = `heads`: for each head the weights of `events`."""
+    occlusion_of_item_id: str | None
+    """With `explain` = `occlusion`: the item whose score the events were left out of."""
+    faithfulness: float | None
+    """With `explain` = `occlusion`: Spearman's rank correlation of weight and occlusion over the
+    events that were left out; null where there is no order to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,5 +162,6 @@ class RecommendationAnswer:
     attention: Attention | None
     """If asked for and the model attends at all (`attention_unavailable` says it does not)."""
     warnings: tuple[str, ...]
-    """Stable codes, such as `events_after_query_time`, `history_truncated`,
-    `beyond_training_window`, `attention_unavailable`."""
+    """Stable codes: `events_after_query_time`, `history_truncated`, `beyond_training_window`,
+    `attention_unavailable` (the model does not attend), `diversity_unavailable` (the model learns
+    no item vectors)."""

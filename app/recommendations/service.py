@@ -4,23 +4,17 @@ from typing import final
 from uuid import uuid4
 
 from app.errors import UnprocessableError
-from app.events.repository import EventRepository
+from app.histories.service import HistoryService
 from app.parts import Parts
-from app.recommendations.schemas import (
-    AttendedEvent,
-    Attention,
-    GroupIntensity,
-    InlineEvent,
-    RecommendationAnswer,
-    RecommendationRequest,
-    RecommendedItem,
-)
-from app.wire import rfc_3339
-from model.bundle.answer import Answer, AttentionOverHistory, Constraints
+from app.recommendations.account import account
+from app.recommendations.constraints import constraints_of
+from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
+from app.recommendations.shadow import ShadowService
+from app.shown import ShownAnswer
+from model.bundle.answer import Answer
 from model.bundle.bundle import Bundle
-from model.catalog import Catalog
-from model.clock import MICROSECONDS_PER_SECOND, now
-from model.history import Event, Query
+from model.clock import now
+from model.history import Query
 
 
 @final
@@ -35,125 +29,65 @@ class RecommendationService:
 
         Raises:
             NoModelError: if no bundle is being served.
-            UnprocessableError: if the inline history is longer than this service allows.
+            ModelNotFoundError: if the request insists on a version that is not published.
+            ModelRefusedError: if it insists on one that cannot be opened.
+            UnprocessableError: if the inline history is longer than this service allows, or the
+                model does not know the item to be explained.
             DatabaseUnavailableError: if the history is stored, and cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        bundle = self._parts.serving.require()
+        histories = HistoryService(self._parts)
+        bundle = await histories.bundle(asked)
+        _require_known(bundle, asked.explain_item_id)
         query_time = now() if asked.query_time is None else asked.query_time
-        with self._parts.metrics.stage("history"):
-            inline = self._inline_history(asked)
-            stored = await self._stored_history(asked, query_time)
-            query = Query.as_of(
-                _join(stored, inline),
-                query_time,
+        found = await histories.read(
+            asked, query_time, query_time_withheld=asked.query_time_withheld
+        )
+        answer = await self._parts.infer(lambda: self._answer(bundle, found.query, asked))
+        metrics = self._parts.metrics
+        metrics.recommendations.labels(answer.fallback or "none").inc()
+        metrics.history_length.observe(answer.history_used)
+        recommendation_id = str(uuid4())
+        self._parts.shown.put(
+            ShownAnswer(
+                recommendation_id=recommendation_id,
                 user_id=asked.user_id,
-                query_time_withheld=asked.query_time_withheld,
+                model_version=bundle.version,
+                at=now(),
+                fallback=answer.fallback,
+                item_ids=tuple(item.item_id for item in answer.items),
             )
-        explain = asked.explain != "none"
-        constraints = _constraints(asked)
-        answer = await self._parts.infer(lambda: bundle.answer(query, constraints, explain=explain))
-        self._parts.metrics.recommendations.labels(answer.fallback or "none").inc()
-        self._parts.metrics.history_length.observe(answer.history_used)
-        warnings = answer.warnings
-        if any(event.at > query_time for event in inline):
-            warnings = (*warnings, "events_after_query_time")
-        with self._parts.metrics.stage("answer"):
-            return _account(asked, bundle, query_time, answer, warnings)
+        )
+        if asked.model_version is None:
+            ShadowService(self._parts).compare(asked, found.query, answer)
+        return account(
+            answer,
+            asked,
+            recommendation_id=recommendation_id,
+            bundle=bundle,
+            view=self._parts.shelf.view(bundle.version, bundle.catalog),
+            query_time=query_time,
+            warnings=answer.warnings + found.warnings,
+        )
 
-    def _inline_history(self, asked: RecommendationRequest) -> list[Event]:
-        sent: list[InlineEvent] = asked.history or []
-        longest = self._parts.settings.max_history
-        if len(sent) > longest:
-            raise UnprocessableError(
-                f"an inline history holds at most {longest} events, but this one has {len(sent)}; "
-                "send the most recent ones"
-            )
-        return [Event(event.item_id, event.timestamp, event.action) for event in sent]
-
-    async def _stored_history(self, asked: RecommendationRequest, query_time: int) -> list[Event]:
-        user_id = asked.user_id
-        if user_id is None or (asked.history is not None and not asked.merge):
-            return []
-        longest = self._parts.settings.max_history
-        return await self._parts.database.read(
-            lambda session: EventRepository(session).history(user_id, query_time, longest)
+    def _answer(self, bundle: Bundle, query: Query, asked: RecommendationRequest) -> Answer:
+        stages = self._parts.metrics.stage
+        with stages("filter"):
+            constraints = constraints_of(asked, bundle, self._parts.shelf, query.query_time)
+        return bundle.answer(
+            query,
+            constraints,
+            explain=asked.explain != "none",
+            occlude=asked.explain == "occlusion",
+            occlude_for=asked.explain_item_id,
+            stages=stages,
         )
 
 
-def _join(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Both histories, with what is in both once: a client may send what it has just ingested."""
-    if not stored:
-        return inline
-    known = set(stored)
-    return stored + [event for event in inline if event not in known]
-
-
-def _constraints(asked: RecommendationRequest) -> Constraints:
-    return Constraints(
-        n=asked.n,
-        exclude_seen=asked.exclude_seen,
-        exclude=frozenset(asked.exclude_item_ids),
-        include=frozenset(asked.include_item_ids) if asked.include_item_ids else None,
-        strict=asked.strict,
-    )
-
-
-def _account(
-    asked: RecommendationRequest,
-    bundle: Bundle,
-    query_time: int,
-    answer: Answer,
-    warnings: tuple[str, ...],
-) -> RecommendationAnswer:
-    return RecommendationAnswer(
-        recommendation_id=str(uuid4()),
-        model_version=bundle.version,
-        query_time=rfc_3339(query_time),
-        history_used=answer.history_used,
-        unknown_item_ids=answer.unknown_item_ids,
-        fallback=answer.fallback,
-        items=tuple(
-            RecommendedItem(
-                item_id=item.item_id,
-                score=item.score,
-                rank=rank,
-                reason=item.reason,
-                title=item.title,
-                categories=item.categories,
-            )
-            for rank, item in enumerate(answer.items, start=1)
-        ),
-        attention=_attention(
-            answer.attention, bundle.catalog, query_time, with_heads=asked.explain == "heads"
-        ),
-        warnings=warnings,
-    )
-
-
-def _attention(
-    attention: AttentionOverHistory | None, catalog: Catalog, query_time: int, *, with_heads: bool
-) -> Attention | None:
-    if attention is None:
-        return None
-    return Attention(
-        layer="last",
-        aggregation="mean_heads",
-        normalised=attention.normalised,
-        of_item_id=attention.of_item_id,
-        intensities=None
-        if attention.intensities is None
-        else tuple(GroupIntensity(*named) for named in attention.intensities),
-        events=tuple(
-            AttendedEvent(
-                item_id=event.item_id,
-                title=catalog.title(catalog.row(event.item_id)),
-                timestamp=rfc_3339(event.at),
-                age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
-                action=event.action,
-                weight=weight,
-            )
-            for event, weight in zip(attention.events, attention.weights, strict=True)
-        ),
-        heads=attention.heads if with_heads else None,
-    )
+def _require_known(bundle: Bundle, item_id: str | None) -> None:
+    if item_id is not None and item_id not in bundle.catalog:
+        raise UnprocessableError(
+            f"#/explain_item_id: an explained item must be one the model knows, but {item_id!r} "
+            f"is not among the {len(bundle.catalog)} of {bundle.version}; leave it out to explain "
+            "the best item"
+        )

@@ -11,6 +11,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
+from app.guarded import ReadRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
 from app.users.next_time import NextTimeService
@@ -18,7 +19,7 @@ from app.users.schemas import InstantInAddress, NextTimeAnswer, UserHistory, Use
 from app.users.service import UserService
 from app.wire import Id
 
-router = APIRouter(prefix="/v1", tags=["users"])
+router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
 
 
 @router.get(

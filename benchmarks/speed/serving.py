@@ -28,6 +28,7 @@ from load import Load, send
 
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
+from model.bundle.writing import write_bundle
 from model.clock import to_datetime
 from training.dataset import Dataset
 from training.sources import read_events
@@ -92,7 +93,7 @@ def _half_way(requests: int, connections: int) -> float:
 
 def _again(opened: Bundle, into: Path) -> str:
     """The same model under a new version."""
-    return Bundle.write(
+    return write_bundle(
         into,
         recommender=opened.recommender,
         config=opened.manifest.recommender,

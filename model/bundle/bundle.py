@@ -1,7 +1,6 @@
 """The published artifact: everything needed to answer, opened only once it is proved sound."""
 
-from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import final
 
@@ -10,7 +9,6 @@ import polars as pl
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from pydantic import JsonValue
 from safetensors import SafetensorError
 
 from model.batch import KnownHistory, SequenceBatch, collate, look_up
@@ -19,24 +17,26 @@ from model.bundle.answer import (
     AttentionOverHistory,
     Constraints,
     Fallback,
+    Occlusion,
+    RankedItems,
     Reason,
     ScoredItem,
+    Sweep,
 )
-from model.bundle.attention_profile import read_profile, write_profile
-from model.bundle.catalog_file import read_catalog, write_catalog
+from model.bundle.attention_profile import read_profile
+from model.bundle.catalog_file import read_catalog
+from model.bundle.checks import require_sound
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import Counts, DataWindow, Manifest, digest_of
-from model.bundle.ranking import Ranking, rank
+from model.bundle.manifest import CATALOG, INDEX, PROFILE, WEIGHTS, Manifest
+from model.bundle.occlusion import faithfulness, most_attended, without
+from model.bundle.ranking import Ranking, Wanted, rank, score_rows
+from model.bundle.stages import Stages, untimed
+from model.bundle.sweep import sweep
 from model.catalog import Catalog
-from model.errors import BundleError
-from model.history import Event, Query
+from model.errors import BundleError, NoItemSpaceError
+from model.history import Query
 from model.interfaces import Encoded
-from model.recommender import Recommender, RecommenderConfig
-
-WEIGHTS = "weights.safetensors"
-CATALOG = "catalog.parquet"
-INDEX = "items.faiss"
-PROFILE = "attention_profile.parquet"
+from model.recommender import Recommender
 
 BEYOND_WINDOW = 0.1
 """How far past its training data, as a share of their span, a model may be asked unremarked."""
@@ -70,45 +70,6 @@ class Bundle:
         }
 
     @classmethod
-    def write(
-        cls,
-        directory: Path,
-        *,
-        recommender: Recommender,
-        config: RecommenderConfig,
-        catalog: Catalog,
-        data_window: DataWindow,
-        counts: Counts,
-        metrics: dict[str, float],
-        provenance: dict[str, JsonValue],
-        attention_profile: pl.DataFrame | None = None,
-    ) -> str:
-        """Fill an empty directory with a bundle, and return the version it must be named."""
-        names = [WEIGHTS, CATALOG, INDEX]
-        if attention_profile is not None:
-            write_profile(attention_profile, directory / PROFILE)
-            names.append(PROFILE)
-        vectors = recommender.index_vectors().detach().cpu().numpy()[1:]
-        similarity = recommender.encoder.similarity
-        state = {name: tensor.contiguous() for name, tensor in recommender.state_dict().items()}
-        safetensors.torch.save_file(state, directory / WEIGHTS)
-        write_catalog(catalog, directory / CATALOG)
-        ItemIndex.build(vectors, similarity).save(directory / INDEX)
-        manifest = Manifest(
-            created_at=datetime.now(UTC),
-            recommender=config,
-            similarity=similarity,
-            width=vectors.shape[1],
-            max_history=config.encoder.max_history,
-            data_window=data_window,
-            counts=counts,
-            metrics=metrics,
-            provenance=provenance,
-            files={name: digest_of(directory / name) for name in names},
-        )
-        return manifest.write(directory)
-
-    @classmethod
     def open(cls, directory: Path) -> "Bundle":
         """Verify, load, warm up and self-check a bundle.
 
@@ -136,38 +97,55 @@ class Bundle:
                 read_profile(directory / PROFILE) if PROFILE in manifest.files else None
             ),
         )
-        bundle._check()
+        require_sound(bundle)
         return bundle
 
-    def answer(self, query: Query, constraints: Constraints, *, explain: bool = False) -> Answer:
-        """The best items for a query, within the constraints; with attention where explained."""
+    def answer(
+        self,
+        query: Query,
+        constraints: Constraints,
+        *,
+        explain: bool = False,
+        occlude: bool = False,
+        occlude_for: str | None = None,
+        stages: Stages = untimed,
+    ) -> Answer:
+        """The best items for a query, within the constraints.
+
+        Args:
+            explain: say what the model attended to.
+            occlude: and what the score of an item owes to each of the most attended events.
+            occlude_for: which item; by default the best one answered.
+            stages: times the parts of the work.
+
+        Raises:
+            UnknownItemError: if the catalogue does not hold `occlude_for`.
+        """
+        occluded_row = None if occlude_for is None else self.catalog.row(occlude_for)
         history = self.look_up(query)
-        excluded = self._excluded(query, constraints)
-        warnings = []
-        if self._is_beyond_window(query.query_time):
-            warnings.append("beyond_training_window")
-        if history.truncated:
-            warnings.append("history_truncated")
+        wanted = self.wanted(query, constraints)
+        warnings = self.warnings(query.query_time, truncated=history.truncated)
+        if constraints.diversity and not wanted.diversity:
+            warnings.append("diversity_unavailable")
         attention: AttentionOverHistory | None = None
         ranked: list[ScoredItem] = []
         if history.events:
-            ranking = self._rank(query, history, constraints, excluded)
-            ranked = [
-                self._scored(int(row), float(score), "model")
-                for row, score in zip(ranking.rows, ranking.scores, strict=True)
-            ]
-            if explain:
-                attention = self._attention(history.events, ranking)
+            batch = self._laid_out(query, [history])
+            (ranking,) = rank(self.recommender, self.index, batch, [wanted], stages=stages)
+            ranked = self.scored(ranking.rows, ranking.scores, "model")
+            if explain or occlude:
+                if occluded_row is None and len(ranking.rows):
+                    occluded_row = int(ranking.rows[0])
+                with stages("explain"):
+                    attention = self._attention(
+                        query, history, ranking, occluded_row if occlude else None
+                    )
                 if attention is None:
                     warnings.append("attention_unavailable")
-        fallback: Fallback | None = None if history.events else "no_history"
-        missing = constraints.n - len(ranked)
-        if missing and not constraints.strict:
-            taken = excluded.union(self.catalog.rows(item.item_id for item in ranked).tolist())
-            filled = self._from_popularity(missing, constraints, taken)
-            if filled and fallback is None:
-                fallback = "popular"
-            ranked += filled
+        with stages("filter"):
+            ranked, fallback = self.filled(
+                ranked, constraints, wanted, has_history=bool(history.events)
+            )
         return Answer(
             items=tuple(ranked),
             history_used=len(history.events),
@@ -177,127 +155,200 @@ class Bundle:
             warnings=tuple(warnings),
         )
 
-    def look_up(self, query: Query) -> KnownHistory:
-        """The part of a query's history that this bundle can read."""
+    def rank_items(self, query: Query, item_ids: Sequence[str]) -> RankedItems:
+        """Given items in the model's order; by recent popularity where no history can be used."""
+        history = self.look_up(query)
+        rows = np.unique(self.catalog.rows(item_ids))
+        if not history.events or not len(rows):
+            scores = self.catalog.recent_popularity[rows - 1].astype(np.float32)
+        else:
+            scores = score_rows(self.recommender, self._laid_out(query, [history]), rows)[0]
+        order = np.lexsort((rows, -scores))
+        reason: Reason = "model" if history.events else "popular"
+        return RankedItems(
+            items=tuple(self.scored(rows[order], scores[order], reason)),
+            history_used=len(history.events),
+            unknown_item_ids=history.unknown_item_ids,
+            unranked_item_ids=tuple(
+                item_id for item_id in dict.fromkeys(item_ids) if item_id not in self.catalog
+            ),
+            fallback=None if history.events else "no_history",
+            warnings=tuple(self.warnings(query.query_time, truncated=history.truncated)),
+        )
+
+    def sweep(self, query: Query, query_times: Sequence[int], constraints: Constraints) -> Sweep:
+        """One history asked about at many instants, each of which sees what had happened by then.
+
+        Args:
+            query: the history, up to the latest of the instants; its own query time does not count.
+            query_times: epoch microseconds, UTC, in any order.
+        """
+        return sweep(self, query, query_times, constraints)
+
+    def similar(
+        self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None
+    ) -> list[ScoredItem]:
+        """The items closest to one by the cosine of their vectors, which is the score.
+
+        Raises:
+            UnknownItemError: if the catalogue does not hold the item.
+            NoItemSpaceError: if the model places no items in a space.
+        """
+        row = self.catalog.row(item_id)
+        if not self.recommender.encoder.places_items:
+            raise NoItemSpaceError(
+                "similar items are those with similar vectors, but the model "
+                f"{self.manifest.recommender.encoder.kind!r} of {self.version} learns none; "
+                "activate a model that does"
+            )
+        vectors = self.recommender.items.weight
+        cosines = torch.cosine_similarity(vectors[row][None], vectors).numpy()
+        candidates = np.arange(1, len(cosines))
+        if allowed is not None:
+            candidates = candidates[allowed[1:]]
+        candidates = candidates[candidates != row]
+        best = candidates[np.lexsort((candidates, -cosines[candidates]))[:n]]
+        return self.scored(best, cosines[best], "model")
+
+    def look_up(self, query: Query, *, max_history: int | None = None) -> KnownHistory:
+        """The part of a query's history that this bundle can read.
+
+        Args:
+            max_history: the most events; by default as many as the model reads.
+        """
         return look_up(
             query,
             self.catalog,
             self._action_rows,
             ignored_actions=self.manifest.recommender.ignored_actions,
-            max_history=self.manifest.max_history,
+            max_history=max_history or self.manifest.max_history,
         )
 
     @torch.inference_mode()
     def encode(self, query: Query, history: KnownHistory) -> Encoded:
         """Run the model on a non-empty history at the query time."""
-        encoded: Encoded = self.recommender(self._laid_out(query, history))
+        encoded: Encoded = self.recommender(self._laid_out(query, [history]))
         return encoded
 
-    def _laid_out(self, query: Query, history: KnownHistory) -> SequenceBatch:
-        """A non-empty history as the model reads it.
+    def latest_query_time(self, history: KnownHistory) -> int:
+        """The latest instant that the model is asked about, whatever the query time.
 
         No interval longer than the training data is shown to the model: it has met none, and what
         its frequencies make of one would be arbitrary.
         """
-        latest = history.events[-1].at + self.manifest.data_window.length
-        return collate([history], [min(query.query_time, latest)], [query.query_time_withheld])
+        return history.events[-1].at + self.manifest.data_window.length
 
-    def _rank(
-        self, query: Query, history: KnownHistory, constraints: Constraints, excluded: set[int]
-    ) -> Ranking:
-        """The best rows by the model, and what it attended to."""
-        include = constraints.include
-        return rank(
-            self.recommender,
-            self.index,
-            self._laid_out(query, history),
-            constraints.n,
-            include=None if include is None else self._allowed(include, excluded),
-            excluded=excluded,
+    def scored(
+        self, rows: NDArray[np.int64], scores: NDArray[np.float32], reason: Reason
+    ) -> list[ScoredItem]:
+        """Rows as items."""
+        return [
+            ScoredItem(
+                item_id=self.catalog.item_id(row),
+                title=self.catalog.title(row),
+                categories=self.catalog.categories[row - 1],
+                score=score,
+                reason=reason,
+            )
+            for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def _laid_out(self, query: Query, histories: Sequence[KnownHistory]) -> SequenceBatch:
+        """Non-empty histories as the model reads them, all asked about at the query time."""
+        return collate(
+            histories,
+            [min(query.query_time, self.latest_query_time(history)) for history in histories],
+            [query.query_time_withheld] * len(histories),
         )
 
-    def _from_popularity(
-        self, n: int, constraints: Constraints, taken: Collection[int]
-    ) -> list[ScoredItem]:
-        rows: Iterable[int] = self.catalog.rows_by_popularity.tolist()
-        if constraints.include is not None:
-            allowed = set(self.catalog.rows(constraints.include).tolist())
-            rows = (row for row in rows if row in allowed)
-        items: list[ScoredItem] = []
-        for row in rows:
-            if len(items) == n:
-                break
-            if row not in taken:
-                score = float(self.catalog.recent_popularity[row - 1])
-                items.append(self._scored(row, score, "popular"))
-        return items
-
-    def _excluded(self, query: Query, constraints: Constraints) -> set[int]:
+    def wanted(self, query: Query, constraints: Constraints) -> Wanted:
+        """The constraints as rows of the catalogue, for a query."""
         excluded = set(self.catalog.rows(constraints.exclude).tolist())
         if constraints.exclude_seen:
             seen = self.catalog.rows({event.item_id for event in query.history})
             excluded.update(seen.tolist())
-        return excluded
-
-    def _allowed(self, include: frozenset[str], excluded: set[int]) -> NDArray[np.int64]:
-        rows = np.sort(self.catalog.rows(include))
-        return np.array([row for row in rows if row not in excluded], dtype=np.int64)
-
-    def _scored(self, row: int, score: float, reason: Reason) -> ScoredItem:
-        return ScoredItem(
-            item_id=self.catalog.item_id(row),
-            title=self.catalog.title(row),
-            categories=self.catalog.categories[row - 1],
-            score=score,
-            reason=reason,
+        allowed = constraints.allowed
+        if constraints.include is not None:
+            included = np.zeros(len(self.catalog) + 1, dtype=np.bool_)
+            included[self.catalog.rows(constraints.include)] = True
+            allowed = included if allowed is None else allowed & included
+        places_items = self.recommender.encoder.places_items
+        return Wanted(
+            constraints.n, allowed, excluded, constraints.diversity if places_items else 0.0
         )
 
+    def filled(
+        self,
+        ranked: list[ScoredItem],
+        constraints: Constraints,
+        wanted: Wanted,
+        *,
+        has_history: bool,
+    ) -> tuple[list[ScoredItem], Fallback | None]:
+        """The model's items, filled up with popular ones unless the constraints are strict."""
+        fallback: Fallback | None = None if has_history else "no_history"
+        missing = constraints.n - len(ranked)
+        if not missing or constraints.strict:
+            return ranked, fallback
+        is_left = np.ones(len(self.catalog) + 1, dtype=np.bool_)
+        if wanted.allowed is not None:
+            is_left &= wanted.allowed
+        is_left[list(wanted.excluded)] = False
+        is_left[self.catalog.rows(item.item_id for item in ranked)] = False
+        by_popularity = self.catalog.rows_by_popularity
+        rows = by_popularity[is_left[by_popularity]][:missing]
+        counts = self.catalog.recent_popularity[rows - 1].astype(np.float32)
+        filled = self.scored(rows, counts, "popular")
+        return ranked + filled, fallback or ("popular" if filled else None)
+
     def _attention(
-        self, events: tuple[Event, ...], ranking: Ranking
+        self, query: Query, history: KnownHistory, ranking: Ranking, occluded_row: int | None
     ) -> AttentionOverHistory | None:
         weights, of_row, intensity = ranking.attention, ranking.of_row, ranking.intensity
         if weights is None:
             return None
+        mean = weights.mean(0)
         intensities = None
         if intensity is not None:
             names = self.manifest.recommender.groups
             intensities = tuple(zip(names, intensity.tolist(), strict=True))
         return AttentionOverHistory(
-            events=events,
-            weights=tuple(weights.mean(0).tolist()),
+            events=history.events,
+            weights=tuple(mean.tolist()),
             heads=tuple(tuple(head) for head in weights.tolist()),
             normalised=self.recommender.encoder.is_normalised,
             of_item_id=None if of_row is None else self.catalog.item_id(of_row),
             intensities=intensities,
+            occlusion=(
+                None
+                if occluded_row is None
+                else self._occlusion(query, history, mean.numpy(), occluded_row)
+            ),
         )
 
-    def _is_beyond_window(self, query_time: int) -> bool:
-        window = self.manifest.data_window
-        return query_time > window.last_at + BEYOND_WINDOW * window.length
+    def _occlusion(
+        self, query: Query, history: KnownHistory, weights: NDArray[np.float32], row: int
+    ) -> Occlusion:
+        """What the score of a row owes to each of the most attended events, in one batch."""
+        changes: list[float | None] = [None] * len(history.events)
+        measured = None
+        if len(history.events) > 1:
+            places = most_attended(weights)
+            histories = [history, *(without(history, int(place)) for place in places)]
+            batch = self._laid_out(query, histories)
+            scores = score_rows(self.recommender, batch, np.array([row]))[:, 0]
+            owed = scores[0] - scores[1:]
+            for place, change in zip(places.tolist(), owed.tolist(), strict=True):
+                changes[place] = change
+            measured = faithfulness(weights[places], owed)
+        return Occlusion(self.catalog.item_id(row), tuple(changes), measured)
 
-    def _check(self) -> None:
-        """Refuse parts that do not belong together; the last check also warms everything up."""
-        vectors = self.recommender.index_vectors().numpy()[1:]
-        sizes = {len(self.catalog), len(self.index), len(vectors), self.manifest.counts.items}
-        if len(sizes) != 1:
-            raise BundleError(
-                "catalogue, index, item table and manifest must agree on how many items there are, "
-                f"but {self.version} says {sorted(sizes)}; publish again"
-            )
-        if not all(torch.isfinite(tensor).all() for tensor in self.recommender.parameters()):
-            raise BundleError(
-                f"weights must be finite, but {self.version} holds NaN or infinity; train again"
-            )
-        rows = np.arange(1, min(len(self.catalog), 1000) + 1)
-        if self.index.width != vectors.shape[1] or not np.array_equal(
-            self.index.vectors(rows), vectors[rows - 1]
-        ):
-            raise BundleError(
-                f"an index must hold the item table's vectors, but that of {self.version} does "
-                "not; publish again"
-            )
-        at = self.manifest.data_window.last_at
-        probe = Query((Event(self.catalog.item_id(1), at),), at)
-        answer = self.answer(probe, Constraints(n=1, exclude_seen=False), explain=True)
-        if not np.isfinite(answer.items[0].score):
-            raise BundleError(f"scores must be finite, but {self.version} gives {answer.items[0]}")
+    def warnings(self, query_time: int, *, truncated: bool) -> list[str]:
+        """What a caller should know of an answer at an instant, as stable codes."""
+        window = self.manifest.data_window
+        warnings = []
+        if query_time > window.last_at + BEYOND_WINDOW * window.length:
+            warnings.append("beyond_training_window")
+        if truncated:
+            warnings.append("history_truncated")
+        return warnings

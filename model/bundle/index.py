@@ -12,6 +12,9 @@ from model.errors import BundleError
 
 Similarity = Literal["dot", "l2"]
 
+_FEW = 2_000
+"""Up to so many candidates, scoring each of them beats a search that must test every row."""
+
 _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
 
 
@@ -73,20 +76,50 @@ class ItemIndex:
         return scores
 
     def search(
-        self, user: NDArray[np.float32], n: int, *, exclude: Collection[int] = ()
+        self,
+        user: NDArray[np.float32],
+        n: int,
+        *,
+        exclude: Collection[int] = (),
+        allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The `n` best rows outside `exclude`, best first, with their scores.
 
-        Fewer come back only where the catalogue holds no more.
+        Fewer come back only where no more are left.
+
+        Args:
+            allowed: per catalogue row, padding included, whether it may be found; None: every one.
         """
+        left_out = np.fromiter(exclude, dtype=np.int64, count=len(exclude))
+        if allowed is not None:
+            allowed = allowed.copy()
+            allowed[left_out] = False
+            candidates = np.flatnonzero(allowed)
+            candidates = candidates[candidates > 0]
+            if len(candidates) <= max(n, _FEW):
+                scores = self.score(user, candidates)
+                best = np.lexsort((candidates, -scores))[:n]
+                return candidates[best], scores[best]
         # Ask for the excluded ones too and drop them here: FAISS ignores a selector silently on
         # some kinds of index, and the extra neighbours cost less than filtering inside.
-        wanted = min(n + len(exclude), len(self))
+        wanted = min(n + (len(left_out) if allowed is None else 0), len(self))
         if wanted == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        scores, places = self._index.search(user[None], wanted)
+        scores, places = self._look_for(user, wanted, allowed)
         rows = places[0] + 1
-        keep = rows > 0
-        if exclude:
-            keep &= ~np.isin(rows, np.fromiter(exclude, dtype=np.int64))
+        keep = (rows > 0) & ~np.isin(rows, left_out)
+        if allowed is not None:
+            keep &= allowed[np.maximum(rows, 0)]
         return rows[keep][:n], (scores[0] * self._sign)[keep][:n]
+
+    def _look_for(
+        self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        if allowed is None:
+            return self._index.search(user[None], n)
+        # FAISS keeps pointers to the bits and to the selector: both must outlive the search.
+        bits = np.packbits(allowed[1:], bitorder="little")
+        selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+        parameters = faiss.SearchParameters()
+        parameters.sel = selector
+        return self._index.search(user[None], n, params=parameters)

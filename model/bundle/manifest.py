@@ -11,6 +11,10 @@ from model.errors import BundleError
 from model.recommender import RecommenderConfig
 
 MANIFEST = "manifest.json"
+WEIGHTS = "weights.safetensors"
+CATALOG = "catalog.parquet"
+INDEX = "items.faiss"
+PROFILE = "attention_profile.parquet"
 FORMAT_VERSION = 1
 DIGEST_CHARACTERS = 12
 """Hexadecimal characters of the manifest's SHA-256 at the end of a version."""

@@ -7,11 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import final
 
+from pydantic import ValidationError
+
 from model.bundle.bundle import Bundle
 from model.bundle.manifest import MANIFEST, Manifest
+from model.bundle.traffic import Traffic
 from model.errors import BundleError, NoCurrentBundleError
 
 CURRENT = "CURRENT"
+TRAFFIC = "TRAFFIC.json"
 _INCOMING = ".incoming-"
 
 
@@ -69,7 +73,7 @@ class BundleStore:
         """Take in a bundle, and make it the current one unless told otherwise.
 
         Args:
-            write: fills an empty directory and returns the version, as `Bundle.write` does.
+            write: fills an empty directory and returns the version, as `write_bundle` does.
             activate: whether to move the pointer.
 
         Raises:
@@ -124,10 +128,43 @@ class BundleStore:
             BundleError: if there is no such version or its manifest was altered.
         """
         self.manifest(version)
-        pointer = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
-        pointer.write_text(version + "\n", "utf-8")
-        _flush(pointer)
-        pointer.replace(self.root / CURRENT)
+        self._replace(CURRENT, version + "\n")
+
+    def traffic(self) -> Traffic:
+        """Which versions answer beside the current one. One small read.
+
+        Raises:
+            BundleError: if the file that says so was written by somebody else.
+        """
+        try:
+            content = (self.root / TRAFFIC).read_bytes()
+        except FileNotFoundError:
+            return Traffic()
+        try:
+            return Traffic.model_validate_json(content)
+        except ValidationError as error:
+            raise BundleError(
+                f"{TRAFFIC} must be as Kairos writes it, but that of {self.root} is not "
+                f"({error.errors()[0]['msg']}); set the traffic again"
+            ) from error
+
+    def route(self, traffic: Traffic) -> None:
+        """Let other versions answer beside the current one, or none.
+
+        Raises:
+            BundleError: if one of them is not published, or its manifest was altered.
+        """
+        for version in (traffic.challenger, traffic.shadow):
+            if version is not None:
+                self.manifest(version)
+        self._replace(TRAFFIC, traffic.model_dump_json() + "\n")
+
+    def _replace(self, name: str, content: str) -> None:
+        """Put a small file in place of another, whole or not at all."""
+        incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+        incoming.write_text(content, "utf-8")
+        _flush(incoming)
+        incoming.replace(self.root / name)
         _flush(self.root)
 
     def _directory(self, version: str) -> Path:

@@ -1,6 +1,6 @@
 """What most often came next after the last item."""
 
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float, Int64
@@ -38,6 +38,8 @@ class Markov(SequenceEncoder):
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and `successors` pointed rows
     """
+
+    places_items: ClassVar[bool] = False
 
     following: Tensor
     log_counts: Tensor

@@ -1,6 +1,6 @@
 """What this user met most often: hard to beat where people come back."""
 
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float, Int64
@@ -35,6 +35,8 @@ class PersonalFrequency(SequenceEncoder):
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero, and one mass per event
     """
+
+    places_items: ClassVar[bool] = False
 
     def __init__(self, *, items: int, max_history: int) -> None:
         super().__init__()

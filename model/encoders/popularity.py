@@ -1,6 +1,6 @@
 """What everybody met most often: the answer that needs no history."""
 
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 from jaxtyping import Float, Int64
 from pydantic import PositiveInt
@@ -36,6 +36,8 @@ class Popularity(SequenceEncoder):
 
     Shape: items (batch, len, 1) -> user (batch, 1), which is zero: all is in the item bias.
     """
+
+    places_items: ClassVar[bool] = False
 
     def __init__(self, *, window: Literal["all_time", "last_week"], items: int) -> None:
         super().__init__()

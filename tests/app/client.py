@@ -11,6 +11,8 @@ from fastapi import FastAPI
 from app.main import create_app
 from app.settings import Settings
 
+ADDRESS = "http://localhost"
+
 
 class Client:
     """Sends requests to an application that runs on an event loop of its own."""
@@ -22,7 +24,9 @@ class Client:
     def request(self, method: str, path: str, **content: Any) -> httpx.Response:
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://kairos") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
                 return await client.request(method, path, **content)
 
         return self.portal.call(send)

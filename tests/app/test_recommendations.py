@@ -364,5 +364,5 @@ def test_answers_are_counted_by_their_fallback(client: Client) -> None:
     ask(client, history=inline("i1"), n=500)
     assert client.metric("kairos_recommendations_total", fallback="none") == 2
     assert client.metric("kairos_recommendations_total", fallback="no_history") == 1
-    for stage in ("history", "model", "answer"):
+    for stage in ("history", "encode", "search"):
         assert client.metric("kairos_stage_duration_seconds_count", stage=stage) == 3

@@ -208,7 +208,7 @@ def test_requests_in_flight_are_answered_before_the_process_goes(start: Start) -
 def upload(server: Server, *headers: str) -> Iterator[socket.socket]:
     """A raw connection that has sent the head of a POST."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        head = ["POST /v1/events HTTP/1.1", "Host: kairos", "Content-Type: application/json"]
+        head = ["POST /v1/events HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
         connection.sendall("\r\n".join([*head, *headers, "", ""]).encode())
         yield connection
 

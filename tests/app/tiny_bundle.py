@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.bundle.bundle import WEIGHTS, Bundle
-from model.bundle.manifest import Counts, DataWindow
+from model.bundle.manifest import WEIGHTS, Counts, DataWindow
 from model.bundle.store import BundleStore
+from model.bundle.writing import write_bundle
 from model.catalog import Catalog
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
@@ -42,7 +42,7 @@ def publish(
     recommender = config.build()
 
     def write(directory: Path) -> str:
-        return Bundle.write(
+        return write_bundle(
             directory,
             recommender=recommender,
             config=config,

@@ -7,9 +7,9 @@ import httpx
 import numpy as np
 import torch
 
-from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.bundle.store import BundleStore
+from model.bundle.writing import write_bundle
 from model.catalog import Catalog
 from model.clock import from_datetime
 from model.encoders.self_attention import SelfAttentionConfig
@@ -54,7 +54,7 @@ def publish(root: Path) -> str:
                 weights.mul_(3)
 
     def write(directory: Path) -> str:
-        return Bundle.write(
+        return write_bundle(
             directory,
             recommender=recommender,
             config=config,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.published import newest_bundle
-from model.bundle.bundle import WEIGHTS, Bundle
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import WEIGHTS
 from model.errors import BundleError
 from tests.cli.conftest import World, kairos
 from training.checkpoint import CHECKPOINT

@@ -1,6 +1,7 @@
 """What a published bundle promises, whatever encoder is inside."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from model.batch import collate
 from model.bundle.answer import Answer, Constraints
 from model.bundle.bundle import Bundle
+from model.errors import NoItemSpaceError, UnknownItemError
 from model.history import Event, Query
 from model.recommender import Recommender, RecommenderConfig
 from tests import tiny
@@ -20,6 +22,9 @@ from tests.tiny import DAY, ITEM_IDS, LAST_AT
 ids = st.sampled_from([*ITEM_IDS, "unknown", "another"])
 histories = st.lists(st.tuples(ids, st.floats(0, 30)), max_size=10)
 some_ids = st.frozensets(ids, max_size=len(ITEM_IDS) + 2)
+masks = st.lists(st.booleans(), min_size=len(ITEM_IDS), max_size=len(ITEM_IDS)).map(
+    lambda allowed: np.array([False, *allowed])
+)
 constraints = st.builds(
     Constraints,
     n=st.integers(1, len(ITEM_IDS) + 3),
@@ -27,6 +32,7 @@ constraints = st.builds(
     exclude=some_ids,
     include=st.none() | some_ids,
     strict=st.booleans(),
+    allowed=st.none() | masks,
 )
 
 NOTHING_EXCLUDED = Constraints(n=len(ITEM_IDS), exclude_seen=False)
@@ -181,6 +187,131 @@ class BundleContract:
     def test_attention_comes_only_where_it_is_asked_for(self, bundle: Bundle) -> None:
         assert everything(bundle, asked([("i1", 3)])).attention is None
 
+    def test_a_diverse_answer_begins_with_the_best_and_repeats_nothing(
+        self, bundle: Bundle
+    ) -> None:
+        query, within = asked([("i1", 3), ("i5", 2)]), Constraints(n=8)
+        plain = bundle.answer(query, within)
+        diverse = bundle.answer(query, replace(within, diversity=0.7))
+        assert diverse.items[0] == plain.items[0]
+        assert len({item.item_id for item in diverse.items}) == 8
+        if bundle.recommender.encoder.places_items:
+            assert diverse.items != plain.items
+            assert diverse.warnings == ()
+        else:
+            assert diverse.items == plain.items
+            assert diverse.warnings == ("diversity_unavailable",)
+
+    def test_occlusion_is_what_leaving_an_event_out_does_to_the_score(self, bundle: Bundle) -> None:
+        query = asked([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
+        answer = bundle.answer(query, Constraints(n=3), occlude=True)
+        if answer.attention is None:
+            assert answer.warnings == ("attention_unavailable",)
+            return
+        occlusion = answer.attention.occlusion
+        assert occlusion is not None
+        assert occlusion.of_item_id == answer.items[0].item_id
+        whole = scores_of_everything(bundle, query)
+        assert whole is not None
+        for place, change in enumerate(occlusion.changes):
+            left = Query(query.history[:place] + query.history[place + 1 :], query.query_time)
+            without = scores_of_everything(bundle, left)
+            assert without is not None
+            owed = whole[occlusion.of_item_id] - without[occlusion.of_item_id]
+            assert change == pytest.approx(owed, abs=1e-4)
+        if occlusion.faithfulness is not None:
+            assert -1 <= occlusion.faithfulness <= 1
+
+    def test_occlusion_may_be_asked_for_any_known_item(self, bundle: Bundle) -> None:
+        query = asked([("i1", 9), ("i2", 3)])
+        attention = bundle.answer(query, Constraints(), occlude=True, occlude_for="i7").attention
+        if attention is not None:
+            assert attention.occlusion is not None
+            assert attention.occlusion.of_item_id == "i7"
+        with pytest.raises(UnknownItemError, match="zebra"):
+            bundle.answer(query, Constraints(), occlude=True, occlude_for="zebra")
+
+    def test_a_single_event_cannot_be_left_out(self, bundle: Bundle) -> None:
+        attention = bundle.answer(asked([("i1", 9)]), Constraints(), occlude=True).attention
+        if attention is not None:
+            assert attention.occlusion is not None
+            assert attention.occlusion.changes == (None,)
+            assert attention.occlusion.faithfulness is None
+
+    def test_given_items_rank_as_they_do_among_all(self, bundle: Bundle) -> None:
+        query = asked([("i1", 3), ("i5", 2), ("zebra", 1)])
+        given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
+        ranked = bundle.rank_items(query, given_ids)
+        expected = {item.item_id: item.score for item in everything(bundle, query).items}
+        assert {item.item_id for item in ranked.items} == {"i9", "i5", "i20", "i2"}
+        scores = [item.score for item in ranked.items]
+        assert scores == sorted(scores, reverse=True)
+        assert scores == pytest.approx([expected[item.item_id] for item in ranked.items], abs=1e-4)
+        assert ranked.unranked_item_ids == ("zebra",)
+        assert ranked.unknown_item_ids == ("zebra",)
+        assert ranked.fallback is None
+
+    def test_given_items_rank_by_popularity_without_a_history(self, bundle: Bundle) -> None:
+        ranked = bundle.rank_items(asked([]), ["i2", "i23", "i5"])
+        assert [item.item_id for item in ranked.items] == ["i23", "i2", "i5"]
+        assert {item.reason for item in ranked.items} == {"popular"}
+        assert ranked.fallback == "no_history"
+        assert bundle.rank_items(asked([("i1", 3)]), []).items == ()
+
+    def test_similar_items_are_those_with_similar_vectors(self, bundle: Bundle) -> None:
+        if not bundle.recommender.encoder.places_items:
+            with pytest.raises(NoItemSpaceError):
+                bundle.similar("i1", 5)
+            return
+        vectors = bundle.recommender.items.weight.numpy()[1:].astype(float)
+        lengths = np.linalg.norm(vectors, axis=1)
+        cosines = vectors @ vectors[1] / lengths / lengths[1]
+        found = bundle.similar("i1", 5)
+        order = [f"i{number}" for number in np.argsort(-cosines) if number != 1]
+        assert [item.item_id for item in found] == order[:5]
+        assert [item.score for item in found] == pytest.approx(
+            [cosines[ITEM_IDS.index(item.item_id)] for item in found], abs=1e-5
+        )
+        allowed = np.array([False, *(number % 2 == 0 for number in range(len(ITEM_IDS)))])
+        even = bundle.similar("i1", len(ITEM_IDS), allowed=allowed)
+        assert {item.item_id for item in even} == {f"i{n}" for n in range(0, len(ITEM_IDS), 2)}
+        with pytest.raises(UnknownItemError):
+            bundle.similar("zebra", 3)
+
+    def test_a_sweep_answers_as_single_requests_do(self, bundle: Bundle) -> None:
+        happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]
+        query = asked([*happened, ("zebra", 1.5)])
+        ago = [30, 19, 19, 17.5, 13, 12.9, 9, 5.5, 3, 1.2, 1.1, 0.7, 0]
+        query_times = [LAST_AT - int(days * DAY) for days in ago]
+        within = Constraints(n=4)
+        swept = bundle.sweep(query, query_times, within)
+        assert swept.unknown_item_ids == ("zebra",)
+        assert swept.warnings == ("history_truncated",)
+        assert len(swept.instants) == len(query_times)
+        for instant, query_time in zip(swept.instants, query_times, strict=True):
+            single = bundle.answer(Query.as_of(query.history, query_time), within, explain=True)
+            assert instant.query_time == query_time
+            assert instant.history_used == single.history_used
+            assert instant.fallback == single.fallback
+            assert [item.item_id for item in instant.items] == [i.item_id for i in single.items]
+            assert [item.score for item in instant.items] == pytest.approx(
+                [item.score for item in single.items], abs=1e-4
+            )
+            if single.attention is None:
+                assert instant.weights is None
+                continue
+            assert instant.weights is not None
+            expected = dict(zip(single.attention.events, single.attention.weights, strict=True))
+            for event, weight in zip(swept.events, instant.weights, strict=True):
+                assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
+
+    def test_a_sweep_before_anything_happened_is_popularity(self, bundle: Bundle) -> None:
+        swept = bundle.sweep(asked([]), [LAST_AT], Constraints(n=2))
+        assert swept.events == ()
+        (instant,) = swept.instants
+        assert (instant.weights, instant.fallback) == (None, "no_history")
+        assert [item.item_id for item in instant.items] == ["i23", "i0"]
+
     def test_threads_share_a_bundle(self, bundle: Bundle) -> None:
         queries = [asked([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
         alone = [everything(bundle, query) for query in queries]
@@ -208,5 +339,7 @@ def is_allowed(item_id: str, query: Query, within: Constraints) -> bool:
     if item_id in within.exclude:
         return False
     if within.include is not None and item_id not in within.include:
+        return False
+    if within.allowed is not None and not within.allowed[ITEM_IDS.index(item_id) + 1]:
         return False
     return not (within.exclude_seen and item_id in {event.item_id for event in query.history})

@@ -7,9 +7,9 @@ import safetensors.torch
 import torch
 
 from model.bundle.answer import Constraints
-from model.bundle.bundle import CATALOG, INDEX, WEIGHTS, Bundle
+from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import write_catalog
-from model.bundle.manifest import MANIFEST, Manifest, digest_of
+from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, digest_of
 from model.catalog import Catalog
 from model.errors import BundleError
 from model.history import Event, Query

@@ -40,6 +40,30 @@ def test_search_finds_what_brute_force_finds(
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.99, 1.0])
+def test_a_search_among_allowed_rows_finds_the_best_of_them(
+    similarity: Similarity, share: float
+) -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(9_000, 4)).astype(np.float32)
+    index = ItemIndex.build(vectors, similarity)
+    allowed = np.concatenate(([True], rng.random(9_000) < share))
+    user = rng.normal(size=4).astype(np.float32)
+    every_row, every_score = index.search(user, 9_000)
+    excluded = set(every_row[:3].tolist())
+    permitted = allowed[every_row] & ~np.isin(every_row, list(excluded))
+    rows, scores = index.search(user, 50, exclude=excluded, allowed=allowed)
+    assert rows.tolist() == every_row[permitted][:50].tolist()
+    assert scores.tolist() == pytest.approx(every_score[permitted][:50].tolist(), abs=1e-5)
+
+
+def test_when_nothing_is_allowed_nothing_is_found() -> None:
+    index = ItemIndex.build(VECTORS, "dot")
+    rows, scores = index.search(VECTORS[0], 5, allowed=np.zeros(41, dtype=np.bool_))
+    assert (rows.tolist(), scores.tolist()) == ([], [])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_scoring_some_rows_gives_what_search_gives(similarity: Similarity) -> None:
     index = ItemIndex.build(VECTORS, similarity)
     user = VECTORS[7] * 0.9

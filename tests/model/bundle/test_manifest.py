@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from model.bundle.bundle import CATALOG, INDEX, WEIGHTS, Bundle
-from model.bundle.manifest import FORMAT_VERSION, MANIFEST, DataWindow, Manifest, digest_of
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import (
+    CATALOG,
+    FORMAT_VERSION,
+    INDEX,
+    MANIFEST,
+    WEIGHTS,
+    DataWindow,
+    Manifest,
+    digest_of,
+)
 from model.errors import BundleError
 from tests import tiny
 

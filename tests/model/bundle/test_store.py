@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from model.bundle.bundle import WEIGHTS
+from model.bundle.manifest import WEIGHTS
 from model.bundle.store import CURRENT, BundleStore
 from model.errors import BundleError, NoCurrentBundleError
 from tests import tiny

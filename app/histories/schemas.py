@@ -1,0 +1,33 @@
+"""Whose history a request is about, and as of when: what every question to a model begins with."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.settings import HISTORY_CAP
+from app.wire import Action, Id, Instant, RequestModel
+
+
+class InlineEvent(RequestModel):
+    """One past event, sent along with the request."""
+
+    item_id: Id
+    """The item, by the name the catalogue knows it by."""
+    timestamp: Instant
+    """When it happened."""
+    action: Action | None = None
+    """What the user did, where the model was trained with actions."""
+
+
+class HistoryRequest(RequestModel):
+    """A history: stored, sent along, or both."""
+
+    user_id: Id | None = None
+    """Whose stored history to use. A user nobody has heard of is a cold start, not an error."""
+    history: Annotated[list[InlineEvent], Field(max_length=HISTORY_CAP)] | None = None
+    """Events to use instead of the stored ones, in any order. If `user_id` is given too, these win,
+    unless `merge` joins both."""
+    merge: bool = False
+    """Whether to join the stored history with the inline one; an event in both counts once."""
+    model_version: Id | None = None
+    """The version that must answer. Default: the current one, or its challenger."""

@@ -1,0 +1,61 @@
+"""API keys in the database."""
+
+from collections.abc import Sequence
+from typing import cast, final
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.db.tables import StoredKey
+from app.keyring import Key, Role
+
+
+@final
+class KeyRepository:
+    """Reads, adds and revokes keys within one transaction, which belongs to the caller."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self) -> list[Key]:
+        """Every key ever made, oldest first."""
+        stored: Sequence[StoredKey] = self._session.scalars(
+            select(StoredKey).order_by(StoredKey.created_at, StoredKey.key_id)
+        ).all()
+        return [
+            Key(
+                key_id=key.key_id,
+                name=key.name,
+                role=cast(Role, key.role),
+                digest=key.digest,
+                requests_per_second=key.requests_per_second,
+                expires_at=key.expires_at,
+                revoked_at=key.revoked_at,
+            )
+            for key in stored
+        ]
+
+    def add(self, key: Key, *, created_at: int) -> None:
+        """Keep a new key."""
+        self._session.add(
+            StoredKey(
+                key_id=key.key_id,
+                name=key.name,
+                role=key.role,
+                digest=key.digest,
+                requests_per_second=key.requests_per_second,
+                created_at=created_at,
+                expires_at=key.expires_at,
+                revoked_at=key.revoked_at,
+            )
+        )
+
+    def revoke(self, key_id: str, at: int) -> bool:
+        """Make a key invalid for ever; answers whether there was such a valid one."""
+        revoked = self._session.execute(
+            update(StoredKey)
+            .where(StoredKey.key_id == key_id, StoredKey.revoked_at.is_(None))
+            .values(revoked_at=at)
+            .returning(StoredKey.key_id)
+        )
+        return revoked.first() is not None

@@ -1,0 +1,34 @@
+"""Keeping the key ring up to date with the database."""
+
+from typing import final
+
+import structlog
+
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.keys.repository import KeyRepository
+from app.parts import Parts
+
+_log = structlog.get_logger()
+
+
+@final
+class KeyService:
+    """Reads the keys; the command line makes and revokes them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def refresh(self) -> None:
+        """Look at the database once; while it does not answer, the keys known last stay valid."""
+        keys = self._parts.keys
+        try:
+            stored = await self._parts.database.read(lambda session: KeyRepository(session).all())
+        except (DatabaseUnavailableError, OverloadedError):
+            return
+        if not stored and not keys.is_known:
+            _log.warning(
+                "no_api_keys",
+                consequence="only requests from this machine itself are answered",
+                remedy="kairos keys create --role admin --name you",
+            )
+        keys.replace(stored)

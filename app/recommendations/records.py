@@ -1,0 +1,69 @@
+"""Writing down what was shown, a batch at a time, and forgetting it when it is old."""
+
+import asyncio
+from typing import final
+
+import structlog
+
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.parts import Parts
+from app.recommendations.repository import RecommendationRepository
+from app.shown import ShownAnswer
+from model.clock import MICROSECONDS_PER_DAY, now
+
+_BATCH = 500
+_PAUSE_SECONDS = 0.5
+_FORGETTING_PAUSE_SECONDS = 3600.0
+
+_log = structlog.get_logger()
+
+
+@final
+class RecordService:
+    """Moves what was shown from memory into the database."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def flush(self) -> bool:
+        """Write what waits; answers whether the database took it. What it did not waits on."""
+        shown = self._parts.shown
+        while batch := shown.take(_BATCH):
+            try:
+                await self._add(batch)
+            except (DatabaseUnavailableError, OverloadedError):
+                shown.put_back(batch)
+                return False
+        return True
+
+    async def keep_flushing(self) -> None:
+        """Write every half second, for ever, and what is left at the end."""
+        try:
+            while True:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                await self.flush()
+        finally:
+            await self.flush()
+
+    async def keep_forgetting(self) -> None:
+        """Forget every hour what is older than the settings want it kept."""
+        while True:
+            await asyncio.sleep(_FORGETTING_PAUSE_SECONDS)
+            days = self._parts.settings.recommendation_days
+            before = now() - days * MICROSECONDS_PER_DAY
+            try:
+                forgotten = await self._forget(before)
+            except (DatabaseUnavailableError, OverloadedError):
+                forgotten = 0
+            if forgotten:
+                _log.info("recommendations_forgotten", recommendations=forgotten)
+
+    async def _add(self, answers: list[ShownAnswer]) -> None:
+        await self._parts.database.write(
+            lambda session: RecommendationRepository(session).add(answers)
+        )
+
+    async def _forget(self, before: int) -> int:
+        return await self._parts.database.write(
+            lambda session: RecommendationRepository(session).forget_before(before)
+        )
