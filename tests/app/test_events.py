@@ -15,7 +15,7 @@ from app.settings import Settings
 from app.wire import rfc_3339
 from model.clock import now
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
+from tests.processes import eventually
 
 EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": "2026-01-01T00:00:00Z"}
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,80 +17,25 @@ import httpx
 import psutil
 import pytest
 
-from tests.app.test_serving import eventually
+from tests.processes import Server, Start, eventually, processes
 
 SECRET_USER = "user-nobody-may-read-in-a-log"
-ROOT = Path(__file__).parents[2]
-
-
-class Server:
-    """A running process, and a client that talks to it."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-        self.process = process
-        self.port = port
-        self.log = log
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
-
-    def is_ready(self) -> bool:
-        assert self.process.poll() is None, "the server died"
-        try:
-            return self.http.get("/health/ready").status_code == 200
-        except httpx.TransportError:
-            return False
-
-
-Start = Callable[[], Server]
-
-
-@contextmanager
-def starting(directory: Path, published: Path) -> Iterator[Start]:
-    """Starts the service on one directory as often as asked; what runs at the end is killed."""
-    bundle_store = shutil.copytree(published, directory / "bundles")
-    servers: list[Server] = []
-
-    def start() -> Server:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        settings = {
-            "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
-            "KAIROS_BUNDLE_STORE": str(bundle_store),
-            "KAIROS_PORT": str(port),
-            "KAIROS_LOG_FORMAT": "json",
-        }
-        log = directory / "log"
-        with log.open("ab") as stream:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "app.server"],
-                env={**os.environ, **settings},
-                cwd=ROOT,
-                stdout=stream,
-                stderr=stream,
-            )
-        server = Server(process, port, log)
-        servers.append(server)
-        eventually(server.is_ready)
-        return server
-
-    yield start
-    for server in servers:
-        server.http.close()
-        server.process.kill()
-        server.process.wait(10)
 
 
 @pytest.fixture
 def start(tmp_path: Path, published: Path) -> Iterator[Start]:
     """For tests that stop what they start."""
-    with starting(tmp_path, published) as start:
+    bundle_store = shutil.copytree(published, tmp_path / "bundles")
+    with processes(tmp_path, bundle_store) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Server]:
     """For tests that leave the process as it was."""
-    with starting(tmp_path_factory.mktemp("server"), published) as start:
+    directory = tmp_path_factory.mktemp("server")
+    bundle_store = shutil.copytree(published, directory / "bundles")
+    with processes(directory, bundle_store) as start:
         yield start()
 
 

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,9 @@ from app.settings import Settings
 from model.bundle.store import CURRENT, BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
+from tests.processes import PATIENCE_SECONDS, eventually
 
 REQUEST = {"history": [{"item_id": "i1", "timestamp": tiny_bundle.FIRST_AT // 1_000_000}], "n": 3}
-PATIENCE_SECONDS = 10
-
-
-def eventually(claim: Callable[[], bool]) -> None:
-    """Wait until a claim comes true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not claim():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
 
 
 def recommend(client: Client) -> dict[str, Any]:

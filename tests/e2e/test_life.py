@@ -10,7 +10,7 @@ from model.bundle.store import BundleStore
 from model.clock import to_datetime
 from tests import tiny
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
+from tests.processes import eventually
 from training.config import FitConfig, RunConfig
 from training.run import train
 from training.sources import read_events, read_items

@@ -15,8 +15,8 @@ from model.clock import to_datetime
 from model.history import Event, Query
 from tests import tiny, zoo
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
 from tests.e2e.test_life import Unheard
+from tests.processes import eventually
 from training.run import Outcome, train
 
 EVENTS = tiny.gap_world(users=24, length=8)

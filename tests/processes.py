@@ -1,0 +1,108 @@
+"""The service as processes of their own: real sockets, real signals, real logs."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_SECONDS = 60.0
+
+
+def eventually(claim: Callable[[], bool], *, within_seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a claim comes true."""
+    deadline = time.monotonic() + within_seconds
+    while not claim():
+        assert time.monotonic() < deadline, f"it never came true in {within_seconds:g} seconds"
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running process, and a client that talks to it.
+
+    Attributes:
+        http: what it is asked through; more clients may be made for `url`.
+        log: what it wrote, one JSON object a line, together with the processes beside it.
+    """
+
+    process: "subprocess.Popen[bytes]"
+    port: int
+    http: httpx.Client
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def is_ready(self) -> bool:
+        """Whether it says that it is."""
+        assert self.process.poll() is None, f"the server died; see {self.log}"
+        try:
+            return self.http.get("/health/ready").status_code == 200
+        except httpx.TransportError:
+            return False
+
+
+class Start(Protocol):
+    """Starts one more process, by these settings, and waits until it is ready."""
+
+    def __call__(self, *, wait: bool = True, **settings: str) -> Server: ...
+
+
+@contextmanager
+def processes(directory: Path, bundle_store: Path) -> Iterator[Start]:
+    """Starts the service as often as asked; what runs at the end is killed.
+
+    The processes share a bundle store, a log and, unless a setting names another, one SQLite file
+    in `directory`.
+    """
+    log = directory / "log"
+    servers: list[Server] = []
+
+    def start(*, wait: bool = True, **settings: str) -> Server:
+        port = int(settings.get("KAIROS_PORT", free_port()))
+        defaults = {
+            "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
+            "KAIROS_BUNDLE_STORE": str(bundle_store),
+            "KAIROS_LOG_FORMAT": "json",
+        }
+        with log.open("ab") as stream:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "app.server"],
+                env={**os.environ, **defaults, **settings, "KAIROS_PORT": str(port)},
+                cwd=ROOT,
+                stdout=stream,
+                stderr=stream,
+            )
+        http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        server = Server(process, port, http, log)
+        servers.append(server)
+        if wait:
+            eventually(server.is_ready)
+        return server
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.http.close()
+            server.process.kill()
+            server.process.wait(10)
