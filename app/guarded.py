@@ -1,9 +1,9 @@
 """Routes that need a key: the role is part of the route, and is checked before the body is read."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 
 from app.bodies import JsonRoute
 from app.keyring import Role
@@ -46,12 +46,13 @@ class AdminRoute(GuardedRoute):
     role = "admin"
 
 
-def describe_keys(app: FastAPI) -> None:
-    """Say in the API's description which operations need a key, of which role."""
+def describe_keys(app: FastAPI, routers: Iterable[APIRouter]) -> None:
+    """Say in the API's description which operations of these routers need a key, of which role."""
     derive = app.openapi
     roles = {
         (route.path_format, method.lower()): route.role
-        for route in app.routes
+        for router in routers
+        for route in router.routes
         if isinstance(route, GuardedRoute)
         for method in route.methods or ()
     }

@@ -48,6 +48,8 @@ _TAGS = [
     {"name": "health", "description": "Probes and metrics."},
 ]
 
+_ROUTERS = (recommendations, events, items, items_writing, users, models, health, dashboard)
+
 _log = structlog.get_logger()
 
 
@@ -83,6 +85,8 @@ def create_app(settings: Settings) -> FastAPI:
         summary="Time-aware recommendations that say which past events they rest on.",
         version=version("kairos"),
         openapi_tags=_TAGS,
+        # Generated clients name their methods after these, so functions keep their names.
+        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan,
         redirect_slashes=False,
         middleware=[
@@ -94,10 +98,10 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     install_handlers(app)
-    for router in (recommendations, events, items, items_writing, users, models, health, dashboard):
+    for router in _ROUTERS:
         app.include_router(router)
     describe_problems(app)
-    describe_keys(app)
+    describe_keys(app, _ROUTERS)
     return app
 
 
