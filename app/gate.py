@@ -1,29 +1,28 @@
 """Who may come in, and how often: keys, roles and limits, decided before a body is read."""
 
-import ipaddress
 import math
-import time
 from dataclasses import dataclass
 from typing import final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 
+from app.buckets import Buckets
 from app.errors import (
     DatabaseUnavailableError,
     ForbiddenError,
     RateLimitedError,
     UnauthenticatedError,
 )
-from app.keyring import Key, KeyRing, Role
+from app.keyring import Key, KeyRing, Role, holds_key
+from app.loopback import is_loopback, network_of
 
-_REACH: dict[Role, frozenset[Role]] = {
+_REACH: dict[str, frozenset[Role]] = {
     "read": frozenset({"read"}),
     "ingest": frozenset({"ingest"}),
     "admin": frozenset({"read", "ingest", "admin"}),
 }
-_FORWARDING = ("forwarded", "x-forwarded-for", "x-real-ip")
-_BURST_SECONDS = 2.0
-_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", ""})
+_MOST_BUCKETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +40,64 @@ LOOPBACK = Caller("loopback")
 class Gate:
     """Lets requests in by their key.
 
-    Without any key ever made the service answers its own machine only: closed unless opened.
+    Without any key ever made the service answers its own machine only: closed unless opened. Those
+    who are turned away for want of a valid key are limited, too, by the network they come from; it
+    takes nothing from callers with a key who come from there.
+
+    Args:
+        requests_per_second: of each key that has no limit of its own, and of each network's
+            requests without a valid key.
+        open_to_loopback: whether this machine itself needs no key even where keys were made.
+        of_keys: the buckets of the keys.
+        of_networks: the buckets of networks.
     """
 
     def __init__(
-        self, keys: KeyRing, *, requests_per_second: float, open_to_loopback: bool
+        self,
+        keys: KeyRing,
+        *,
+        requests_per_second: float,
+        open_to_loopback: bool,
+        of_keys: Buckets | None = None,
+        of_networks: Buckets | None = None,
     ) -> None:
         self._keys = keys
         self._requests_per_second = requests_per_second
         self._open_to_loopback = open_to_loopback
-        self._buckets: dict[str, _Bucket] = {}
+        # Apart: a flood from many networks must not make the service forget what keys have used.
+        self._of_keys = of_keys or Buckets(most=_MOST_BUCKETS)
+        self._of_networks = of_networks or Buckets(most=_MOST_BUCKETS)
 
     def admit(self, request: Request, role: Role) -> Caller:
         """Who sent a request for something that needs `role`.
 
         Raises:
-            UnauthenticatedError: if it carries no valid key, and needs one.
+            UnauthenticatedError: if it carries no valid key, and needs one, or shows it in its URL.
             ForbiddenError: if its key's role does not reach so far.
-            RateLimitedError: if its key asks too often.
+            RateLimitedError: if its key, or those without a valid one, ask too often.
             DatabaseUnavailableError: if the keys could not be read yet.
         """
-        presented = _presented(request)
-        if presented is None and self._opens_to(request):
-            return LOOPBACK
+        try:
+            presented = _presented(request)
+            if presented is None and self._opens_to(request):
+                return LOOPBACK
+            key = self._require_key(presented)
+        except UnauthenticatedError:
+            self._require_patience(request)
+            raise
+        self._require_allowance(key)
+        if role not in _REACH.get(key.role, frozenset()):
+            raise ForbiddenError(
+                f"this needs a key with the role {role!r} or 'admin', but this one has "
+                f"{key.role!r}; use another key"
+            )
+        return Caller(f"{key.name} ({key.key_id})")
+
+    def _opens_to(self, request: Request) -> bool:
+        """Whether a request without a key is this machine's own, and may come in as such."""
+        return (self._keys.is_empty or self._open_to_loopback) and is_loopback(request)
+
+    def _require_key(self, presented: str | None) -> Key:
         if not self._keys.is_known:
             raise DatabaseUnavailableError(
                 "keys must be read from the database once before requests are let in, but it has "
@@ -76,22 +110,11 @@ class Gate:
                 + ("this one has none" if presented is None else "this key is not valid")
                 + "; send Authorization: Bearer kairos_..., made with kairos keys create"
             )
-        if role not in _REACH[key.role]:
-            raise ForbiddenError(
-                f"this needs a key with the role {role!r} or 'admin', but this one has "
-                f"{key.role!r}; use another key"
-            )
-        self._require_allowance(key)
-        return Caller(f"{key.name} ({key.key_id})")
-
-    def _opens_to(self, request: Request) -> bool:
-        """Whether a request without a key is this machine's own, and may come in as such."""
-        return (self._keys.is_empty or self._open_to_loopback) and _is_loopback(request)
+        return key
 
     def _require_allowance(self, key: Key) -> None:
         rate = key.requests_per_second or self._requests_per_second
-        bucket = self._buckets.setdefault(key.key_id, _Bucket(rate))
-        seconds = bucket.take(rate)
+        seconds = self._of_keys.take(key.key_id, rate)
         if seconds > 0:
             raise RateLimitedError(
                 f"this key may ask {rate:g} times a second, but asked more often; wait "
@@ -99,48 +122,40 @@ class Gate:
                 seconds=math.ceil(seconds),
             )
 
-
-class _Bucket:
-    """Tokens that come back at a steady rate, up to a burst."""
-
-    def __init__(self, rate: float) -> None:
-        self._tokens = max(rate * _BURST_SECONDS, 1.0)
-        self._at = time.monotonic()
-
-    def take(self, rate: float) -> float:
-        """Take a token; answers 0, or the seconds until there is one."""
-        at = time.monotonic()
-        most = max(rate * _BURST_SECONDS, 1.0)
-        self._tokens = min(most, self._tokens + (at - self._at) * rate)
-        self._at = at
-        if self._tokens < 1:
-            return (1 - self._tokens) / rate
-        self._tokens -= 1
-        return 0.0
+    def _require_patience(self, request: Request) -> None:
+        rate = self._requests_per_second
+        seconds = self._of_networks.take(network_of(request), rate)
+        if seconds > 0:
+            raise RateLimitedError(
+                f"requests without a valid API key may come {rate:g} times a second from one "
+                f"network, but came more often; send a key, or wait {seconds:.2f} seconds",
+                seconds=math.ceil(seconds),
+            )
 
 
 def _presented(request: Request) -> str | None:
-    """The key that a request carries, valid or not."""
-    header = request.headers.get("authorization")
-    if header is not None:
-        scheme, _, key = header.partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
-    return request.headers.get("x-api-key")
+    """The key that a request carries, valid or not.
 
-
-def _is_loopback(request: Request) -> bool:
-    """Whether a request comes from this machine, and not through a proxy on it.
-
-    The name it was asked for by must be local too: a page elsewhere may have its own name resolve
-    to this machine, and have a browser here ask.
+    Raises:
+        UnauthenticatedError: if it carries several, or one where everybody between may read it.
     """
-    if request.client is None or any(name in request.headers for name in _FORWARDING):
-        return False
-    host = request.headers.get("host", "").rsplit(":", 1)[0]
-    if request.headers.get("host", "").startswith("["):
-        host = request.headers["host"].partition("]")[0] + "]"
-    try:
-        is_local = ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
-    return is_local and host in _LOCAL_NAMES
+    if holds_key(unquote(request.scope["query_string"].decode("latin-1"))):
+        raise UnauthenticatedError(
+            "a key is sent in a header, but this one is in the URL, which proxies and browsers "
+            "write down; revoke it with kairos keys revoke, and send the next as Authorization: "
+            "Bearer kairos_..."
+        )
+    bearers = request.headers.getlist("authorization")
+    own = request.headers.getlist("x-api-key")
+    if len(bearers) + len(own) > 1:
+        # Whatever stands in front may have looked at another of them than we would.
+        raise UnauthenticatedError(
+            f"a request carries one key, but this one has {len(bearers) + len(own)} headers for "
+            "it; send either Authorization or X-API-Key, once"
+        )
+    if own:
+        return own[0]
+    if not bearers:
+        return None
+    scheme, _, key = bearers[0].partition(" ")
+    return key.strip(" ") if scheme.lower() == "bearer" else ""

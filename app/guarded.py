@@ -1,20 +1,39 @@
 """Routes that need a key: the role is part of the route, and is checked before the body is read."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 
 from app.bodies import JsonRoute
 from app.keyring import Role
 from app.parts import Parts
 from app.problems import MEDIA_TYPE
 
+_ROLE = "x-role"
+_CHALLENGE = {
+    "WWW-Authenticate": {
+        "description": "The scheme of the key: `Bearer`.",
+        "schema": {"type": "string"},
+    }
+}
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer"},
+    }
+}
+
 
 class GuardedRoute(JsonRoute):
     """A route that lets in callers of one role; choose one of the three below."""
 
     role: ClassVar[Role]
+
+    def __init__(self, *args: Any, openapi_extra: dict[str, Any] | None = None, **kwargs: Any):
+        # With the operation itself, so that the description of none can miss it.
+        told = {**(openapi_extra or {}), _ROLE: self.role}
+        super().__init__(*args, openapi_extra=told, **kwargs)
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """Ask who is there first."""
@@ -46,16 +65,9 @@ class AdminRoute(GuardedRoute):
     role = "admin"
 
 
-def describe_keys(app: FastAPI, routers: Iterable[APIRouter]) -> None:
-    """Say in the API's description which operations of these routers need a key, of which role."""
+def describe_keys(app: FastAPI) -> None:
+    """Say in the API's description which operations need a key, and how they refuse without."""
     derive = app.openapi
-    roles = {
-        (route.path_format, method.lower()): route.role
-        for router in routers
-        for route in router.routes
-        if isinstance(route, GuardedRoute)
-        for method in route.methods or ()
-    }
 
     def openapi() -> dict[str, Any]:
         description = derive()
@@ -67,23 +79,27 @@ def describe_keys(app: FastAPI, routers: Iterable[APIRouter]) -> None:
                 "description": "An API key; X-API-Key carries one, too. Where none was ever made, "
                 "the service answers its own machine without.",
             }
-            for (path, method), role in roles.items():
-                _describe(description["paths"][path][method], role)
+            for operations in description["paths"].values():
+                for operation in operations.values():
+                    if _ROLE in operation:
+                        _describe(operation)
         return description
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _describe(operation: dict[str, Any], role: Role) -> None:
+def _describe(operation: dict[str, Any]) -> None:
     operation["security"] = [{"ApiKey": []}]
-    operation["x-role"] = role
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    reached = " or ".join(f"'{role}'" for role in dict.fromkeys((operation[_ROLE], "admin")))
     answers = {
-        "401": "`unauthenticated`: an API key is needed",
-        "403": f"`forbidden`: the key's role is neither {role!r} nor 'admin'",
-        "429": "`rate_limited`: too many requests with this key",
+        "401": _refusal("`unauthenticated`: a valid API key is needed", _CHALLENGE),
+        "403": _refusal(f"`forbidden`: the role of the key must be {reached}"),
+        "429": _refusal("`rate_limited`: too many requests with this key", _RETRY_AFTER),
     }
-    for status, told in answers.items():
-        answer = {"description": told, "content": {MEDIA_TYPE: problem}}
-        operation["responses"].setdefault(status, answer)
-    operation["responses"] = dict(sorted(operation["responses"].items()))
+    operation["responses"] = dict(sorted({**operation["responses"], **answers}.items()))
+
+
+def _refusal(told: str, headers: dict[str, Any] | None = None) -> dict[str, Any]:
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    answer: dict[str, Any] = {"description": told, "content": {MEDIA_TYPE: problem}}
+    return answer if headers is None else {**answer, "headers": headers}

@@ -13,7 +13,8 @@ from model.clock import now
 Role = Literal["read", "ingest", "admin"]
 """What a key is for: asking and looking, sending events and items, or everything."""
 
-_KEY = re.compile(r"kairos_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
+_KEY = re.compile(r"kairos_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
+_NOBODY = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Key:
     Attributes:
         digest: SHA-256 of the whole key, hexadecimal.
         requests_per_second: its own limit; None for the service's.
+        created_at: epoch microseconds.
         expires_at: epoch microseconds; None for never.
         revoked_at: epoch microseconds; None while it is valid.
     """
@@ -32,6 +34,7 @@ class Key:
     role: Role
     digest: str
     requests_per_second: float | None
+    created_at: int
     expires_at: int | None
     revoked_at: int | None
 
@@ -49,6 +52,11 @@ def new_key() -> tuple[str, str]:
 def digest_of(key: str) -> str:
     """What is stored of a key. Its bits are random, so a plain hash cannot be guessed back."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def holds_key(text: str) -> bool:
+    """Whether something that looks like one of our keys stands anywhere in a text."""
+    return _KEY.search(text) is not None
 
 
 @final
@@ -78,8 +86,8 @@ class KeyRing:
         """The valid key that was presented; None where it is none of ours, expired or revoked."""
         match = _KEY.fullmatch(presented)
         key = None if match is None else self._keys.get(match.group(1))
-        if key is None:
-            return None
-        # In constant time: how much of a digest is right must not show.
-        is_right = hmac.compare_digest(key.digest, digest_of(presented))
-        return key if is_right and key.is_valid(now()) else None
+        # In constant time, whether or not there is such a key: neither how much of a digest is
+        # right nor which ids exist must show.
+        expected = _NOBODY if key is None else key.digest
+        is_right = hmac.compare_digest(expected, digest_of(presented))
+        return key if key is not None and is_right and key.is_valid(now()) else None

@@ -101,7 +101,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in _ROUTERS:
         app.include_router(router)
     describe_problems(app)
-    describe_keys(app, _ROUTERS)
+    describe_keys(app)
     return app
 
 
@@ -133,8 +133,12 @@ async def _keep_reading(parts: Parts) -> None:
     """Follow the keys and the items that other processes write."""
     while True:
         await asyncio.sleep(parts.settings.poll_interval_seconds)
-        await KeyService(parts).refresh()
-        await ItemService(parts).refresh_shelf()
+        for refresh in (KeyService(parts).refresh, ItemService(parts).refresh_shelf):
+            try:
+                await refresh()
+            except Exception:
+                # Were it to end here, a key revoked tomorrow would stay valid.
+                _log.exception("refresh_failed")
 
 
 @asynccontextmanager

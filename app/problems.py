@@ -102,6 +102,8 @@ def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
     if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         # The rest of the body is not going to be read.
         headers["Connection"] = "close"
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="kairos"'
     return problem_response(
         scope,
         status=error.status,

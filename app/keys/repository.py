@@ -29,13 +29,14 @@ class KeyRepository:
                 role=cast(Role, key.role),
                 digest=key.digest,
                 requests_per_second=key.requests_per_second,
+                created_at=key.created_at,
                 expires_at=key.expires_at,
                 revoked_at=key.revoked_at,
             )
             for key in stored
         ]
 
-    def add(self, key: Key, *, created_at: int) -> None:
+    def add(self, key: Key) -> None:
         """Keep a new key."""
         self._session.add(
             StoredKey(
@@ -44,7 +45,7 @@ class KeyRepository:
                 role=key.role,
                 digest=key.digest,
                 requests_per_second=key.requests_per_second,
-                created_at=created_at,
+                created_at=key.created_at,
                 expires_at=key.expires_at,
                 revoked_at=key.revoked_at,
             )

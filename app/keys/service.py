@@ -25,10 +25,11 @@ class KeyService:
             stored = await self._parts.database.read(lambda session: KeyRepository(session).all())
         except (DatabaseUnavailableError, OverloadedError):
             return
-        if not stored and not keys.is_known:
+        if not stored and not keys.is_empty:
             _log.warning(
                 "no_api_keys",
                 consequence="only requests from this machine itself are answered",
-                remedy="kairos keys create --role admin --name you",
+                listening_on=self._parts.settings.host,
+                remedy="kairos keys create NAME --role admin",
             )
         keys.replace(stored)
