@@ -9,6 +9,7 @@ import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
+from app.attention.router import router as attention
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
 from app.errors import DatabaseUnavailableError
@@ -26,12 +27,14 @@ from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
 from app.models.router import router as models
 from app.parts import Parts
 from app.problems import describe_problems, install_handlers
+from app.rankings.router import router as rankings
 from app.recommendations.records import RecordService
 from app.recommendations.router import router as recommendations
 from app.serving import Serving
 from app.settings import Settings
 from app.shelf import Shelf
 from app.shown import Shown
+from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from app.work import BoundedPool
 from migrations.run import NewerSchemaError, upgrade
@@ -48,7 +51,19 @@ _TAGS = [
     {"name": "health", "description": "Probes and metrics."},
 ]
 
-_ROUTERS = (recommendations, events, items, items_writing, users, models, health, dashboard)
+_ROUTERS = (
+    recommendations,
+    rankings,
+    attention,
+    events,
+    items,
+    items_writing,
+    users,
+    users_erasing,
+    models,
+    health,
+    dashboard,
+)
 
 _log = structlog.get_logger()
 

@@ -53,3 +53,8 @@ class Shown:
         while len(self._waiting) > self._longest:
             self._waiting.popleft()
             self._metrics.records_dropped.inc()
+
+    def forget(self, user_id: str) -> None:
+        """Drop what was shown to a user."""
+        kept = [answer for answer in self._waiting if answer.user_id != user_id]
+        self._waiting = deque(kept)

@@ -33,7 +33,7 @@ class Database:
             DatabaseUnavailableError: if the database does not answer.
             OverloadedError: if too many calls wait already.
         """
-        return await self._pool.run(lambda: self._transact(work, writing=False))
+        return await self._pool.run(lambda: self.read_now(work))
 
     async def write(self, work: Callable[[Session], T]) -> T:
         """The result of `work`, once everything it wrote is committed; it may run more than once.
@@ -42,7 +42,15 @@ class Database:
             DatabaseUnavailableError: if the database does not answer; nothing was acknowledged.
             OverloadedError: if too many calls wait already.
         """
-        return await self._pool.run(lambda: self._transact(work, writing=True))
+        return await self._pool.run(lambda: self.write_now(work))
+
+    def read_now(self, work: Callable[[Session], T]) -> T:
+        """`read` on the calling thread, which is not that of an event loop."""
+        return self._transact(work, writing=False)
+
+    def write_now(self, work: Callable[[Session], T]) -> T:
+        """`write` on the calling thread, which is not that of an event loop."""
+        return self._transact(work, writing=True)
 
     async def check(self) -> None:
         """Ask the database for its schema's revision.
@@ -54,10 +62,30 @@ class Database:
             lambda session: session.scalar(text("SELECT version_num FROM alembic_version"))
         )
 
+    async def empty_log(self) -> bool:
+        """Have SQLite take its write-ahead log into the file, and empty it of what was deleted.
+
+        Answers whether it could: a reader that does not end prevents it. PostgreSQL recycles its
+        log by itself.
+        """
+        return await self._pool.run(self._empty_log)
+
     def close(self) -> None:
         """Finish running work and close the connections."""
         self._pool.close()
         self._engine.dispose()
+
+    def _empty_log(self) -> bool:
+        if self._engine.dialect.name != "sqlite":
+            return True
+        connection = self._engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            is_busy, *_ = cursor.fetchone() or (1,)
+        finally:
+            connection.close()
+        return not is_busy
 
     def _transact(self, work: Callable[[Session], T], *, writing: bool) -> T:
         engine = self._writing if writing else self._engine

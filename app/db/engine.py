@@ -98,6 +98,8 @@ def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     # A commit that was answered must survive a power cut, not only a crash of the process.
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
+    # What is deleted is overwritten: an erased user must not be legible in the file.
+    cursor.execute("PRAGMA secure_delete=ON")
     cursor.close()
 
 

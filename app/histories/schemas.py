@@ -31,3 +31,13 @@ class HistoryRequest(RequestModel):
     """Whether to join the stored history with the inline one; an event in both counts once."""
     model_version: Id | None = None
     """The version that must answer. Default: the current one, or its challenger."""
+
+
+class InstantRequest(HistoryRequest):
+    """A history, asked about at one instant."""
+
+    query_time: Instant | None = None
+    """The instant the answer is for; events after it are not used. Default: now."""
+    query_time_withheld: bool = False
+    """Whether to keep the query time from the model, which then knows only the times of the events;
+    the query time still bounds which events are used."""

@@ -5,10 +5,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from app.answers import JsonAnswer
-from app.errors import DatabaseUnavailableError, ItemNotFoundError, OverloadedError
+from app.errors import (
+    DatabaseUnavailableError,
+    ItemNotFoundError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoItemSpaceError,
+    NoModelError,
+    OverloadedError,
+)
 from app.guarded import IngestRoute, ReadRoute
-from app.items.schemas import Item, ItemBatch, ItemPage, StoredItems, Title
+from app.items.schemas import Item, ItemBatch, ItemPage, SimilarItems, StoredItems, Title
 from app.items.service import ItemService
+from app.items.similar import SimilarItemService
 from app.parts import Parts, parts_of
 from app.problems import problems
 from app.wire import Id
@@ -47,6 +56,37 @@ async def put_items(batch: ItemBatch, parts: Annotated[Parts, Depends(parts_of)]
     The model learns new items at the next training; until then it does not recommend them.
     """
     return JsonAnswer(await ItemService(parts).put(batch))
+
+
+# Before the item's own address, which would take the rest of the path for a part of the id.
+@router.get(
+    "/items/{item_id:path}/similar",
+    summary="List items that are like one",
+    response_model=SimilarItems,
+    responses=problems(
+        ItemNotFoundError,
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoItemSpaceError,
+        NoModelError,
+        OverloadedError,
+    ),
+)
+async def list_similar(
+    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    n: Annotated[int, Query(ge=1, le=500, description="How many items to list.")] = 10,
+    model_version: Annotated[
+        Id | None, Query(description="The version that must answer. Default: the current one.")
+    ] = None,
+) -> JsonAnswer:
+    """Which items does the model place near this one? Nobody's history has a say.
+
+    Items that are deleted or not available now are left out.
+    """
+    return JsonAnswer(
+        await SimilarItemService(parts).similar(item_id, n=n, model_version=model_version)
+    )
 
 
 @router.get(

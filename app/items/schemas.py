@@ -84,3 +84,30 @@ class ItemPage:
     items: tuple[Item, ...]
     next_cursor: str | None
     """Send it as `cursor` for the next page; null: this is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarItem:
+    """An item that is like another one."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    score: float
+    """The cosine of the angle between the two items' vectors: 1 for the same direction."""
+    rank: int
+    """1 for the most alike."""
+    title: str | None
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarItems:
+    """What is like one item, as a model has learned it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    model_version: str
+    items: tuple[SimilarItem, ...]
+    """The most alike first; only such as are available now."""

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.histories.schemas import HistoryRequest
-from app.wire import ANSWER, Id, Instant, RequestModel, Rfc3339
+from app.histories.schemas import InstantRequest
+from app.wire import ANSWER, Id, RequestModel, Rfc3339
 
 ItemIds = Annotated[list[Id], Field(max_length=1000)]
 
@@ -20,7 +20,7 @@ class CategoryFilter(RequestModel):
     """No items of these categories."""
 
 
-class RecommendationRequest(HistoryRequest):
+class RecommendationRequest(InstantRequest):
     """Which history, which instant, and which items may be answered."""
 
     model_config = ConfigDict(
@@ -39,11 +39,6 @@ class RecommendationRequest(HistoryRequest):
         }
     )
 
-    query_time: Instant | None = None
-    """The instant the answer is for; events after it are not used. Default: now."""
-    query_time_withheld: bool = False
-    """Whether to keep the query time from the model, which then knows only the times of the events;
-    the query time still bounds which events are used."""
     n: int = Field(default=10, ge=1, le=500)
     """How many items to answer."""
     exclude_seen: bool = True

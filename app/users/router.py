@@ -1,8 +1,8 @@
-"""GET /v1/users."""
+"""GET and DELETE /v1/users."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from app.answers import JsonAnswer
 from app.errors import (
@@ -11,15 +11,25 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.guarded import ReadRoute
+from app.guarded import AdminRoute, ReadRoute
 from app.parts import Parts, parts_of
 from app.problems import problems
+from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
+from app.recommendations.service import RecommendationService
+from app.users.erasure import ErasureService
 from app.users.next_time import NextTimeService
-from app.users.schemas import InstantInAddress, NextTimeAnswer, UserHistory, UserList
+from app.users.schemas import (
+    ErasedUser,
+    InstantInAddress,
+    NextTimeAnswer,
+    UserHistory,
+    UserList,
+)
 from app.users.service import UserService
 from app.wire import Id
 
 router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
+erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 
 
 @router.get(
@@ -63,6 +73,26 @@ async def read_next_time(
 
 
 @router.get(
+    "/users/{user_id:path}/recommendations",
+    summary="Recommend items to a user",
+    response_model=RecommendationAnswer,
+    responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError),
+)
+async def recommend_to_user(
+    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    n: Annotated[int, Query(ge=1, le=500, description="How many items to answer.")] = 10,
+    at: Annotated[
+        InstantInAddress | None,
+        Query(description="The query time; events after it are not used. Default: now."),
+    ] = None,
+) -> JsonAnswer:
+    """The simple case of `POST /v1/recommendations`: the stored history, and no conditions."""
+    asked = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
+    return JsonAnswer(await RecommendationService(parts).recommend(asked))
+
+
+@router.get(
     "/users/{user_id:path}",
     summary="Read a user's history",
     response_model=UserHistory,
@@ -75,3 +105,23 @@ async def read_user(
 ) -> JsonAnswer:
     """The newest stored events of a user; a user nobody has heard of simply has none."""
     return JsonAnswer(await UserService(parts).history(user_id, limit=limit))
+
+
+@erasing.delete(
+    "/users/{user_id:path}",
+    summary="Erase a user",
+    response_model=ErasedUser,
+    responses=problems(DatabaseUnavailableError, OverloadedError),
+)
+async def erase_user(
+    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    request: Request,
+) -> JsonAnswer:
+    """Forget a user: every event and every record of what was shown, here and in later trainings.
+
+    Copies of erased events that are sent or imported again are refused. What happens after the
+    erasure is kept: whoever comes back is a new user. Erasing again is safe.
+    """
+    erasing = ErasureService(parts.database, parts.shown)
+    return JsonAnswer(await erasing.erase(user_id, actor=request.state.caller.name))

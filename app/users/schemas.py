@@ -116,3 +116,17 @@ class NextTimeAnswer:
     """By when it has come with a probability of 0.1, 0.5 and 0.9."""
     density: tuple[NextTimeDensity, ...]
     """For a plot, from `at` on: two hundredths of the probability lie between neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedUser:
+    """What was forgotten of a user."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    deleted_events: int
+    deleted_recommendations: int
+    """Records of what the user was shown."""
+    erased_until: Rfc3339
+    """Events of the user that happened up to this instant are not taken in again: now, or the last
+    erased event if that is later."""

@@ -150,6 +150,7 @@ class SweptInstant:
             model does not attend, or nothing had happened yet.
         items: best first.
         fallback: as of an `Answer`.
+        warnings: of this instant alone: "beyond_training_window", "history_truncated".
     """
 
     query_time: int
@@ -157,6 +158,7 @@ class SweptInstant:
     weights: tuple[float, ...] | None
     items: tuple[ScoredItem, ...]
     fallback: Fallback | None
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class Sweep:
         instants: in the order they were asked about.
         unknown_item_ids: items of the history the catalogue lacks; they were skipped.
         normalised: whether the weights of one instant sum to one.
-        warnings: as of an `Answer`.
+        warnings: those of any instant.
     """
 
     events: tuple[Event, ...]

@@ -31,7 +31,7 @@ from model.bundle.manifest import CATALOG, INDEX, PROFILE, WEIGHTS, Manifest
 from model.bundle.occlusion import faithfulness, most_attended, without
 from model.bundle.ranking import Ranking, Wanted, rank, score_rows
 from model.bundle.stages import Stages, untimed
-from model.bundle.sweep import sweep
+from model.bundle.sweep import AllowedAt, sweep
 from model.catalog import Catalog
 from model.errors import BundleError, NoItemSpaceError
 from model.history import Query
@@ -176,14 +176,23 @@ class Bundle:
             warnings=tuple(self.warnings(query.query_time, truncated=history.truncated)),
         )
 
-    def sweep(self, query: Query, query_times: Sequence[int], constraints: Constraints) -> Sweep:
+    def sweep(
+        self,
+        query: Query,
+        query_times: Sequence[int],
+        constraints: Constraints,
+        *,
+        allowed_at: AllowedAt | None = None,
+    ) -> Sweep:
         """One history asked about at many instants, each of which sees what had happened by then.
 
         Args:
             query: the history, up to the latest of the instants; its own query time does not count.
             query_times: epoch microseconds, UTC, in any order.
+            allowed_at: if given, which rows may be answered at each instant, in place of what the
+                constraints allow.
         """
-        return sweep(self, query, query_times, constraints)
+        return sweep(self, query, query_times, constraints, allowed_at)
 
     def similar(
         self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None

@@ -1,12 +1,14 @@
 """One history at many instants: how weights and answers move while the clock runs."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from model.batch import KnownHistory, collate
 from model.bundle.answer import Constraints, Sweep, SweptInstant
@@ -17,6 +19,9 @@ from model.interfaces import QuerySweep
 
 if TYPE_CHECKING:
     from model.bundle.bundle import Bundle
+
+AllowedAt = Callable[[int], NDArray[np.bool_] | None]
+"""Which catalogue rows may be answered at an instant, as `Constraints.allowed` has it."""
 
 _BATCH = 32
 """Histories that are encoded side by side."""
@@ -33,11 +38,15 @@ class _Instant(NamedTuple):
 
 
 def sweep(
-    bundle: "Bundle", query: Query, query_times: Sequence[int], constraints: Constraints
+    bundle: "Bundle",
+    query: Query,
+    query_times: Sequence[int],
+    constraints: Constraints,
+    allowed_at: AllowedAt | None,
 ) -> Sweep:
     """Ask a bundle about one history at each of `query_times`; see `Bundle.sweep`."""
     history = bundle.look_up(query, max_history=max(len(query.history), 1))
-    instants = _instants(bundle, query, history, query_times, constraints)
+    instants = _instants(bundle, query, history, query_times, constraints, allowed_at)
     rankings: dict[int, Ranking] = {}
     for together in _groups(bundle, instants):
         for instant, ranking in zip(together, _rank(bundle, history, together), strict=True):
@@ -45,17 +54,16 @@ def sweep(
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
-    asked_last = max(query_times, default=query.query_time)
-    truncated = any(instant.start > 0 for instant in read)
+    told = tuple(
+        _told(bundle, instant, rankings.get(instant.place), constraints, (first, last))
+        for instant in instants
+    )
     return Sweep(
         events=history.events[first:last],
-        instants=tuple(
-            _told(bundle, instant, rankings.get(instant.place), constraints, (first, last))
-            for instant in instants
-        ),
+        instants=told,
         unknown_item_ids=history.unknown_item_ids,
         normalised=bundle.recommender.encoder.is_normalised,
-        warnings=tuple(bundle.warnings(asked_last, truncated=truncated)),
+        warnings=tuple(dict.fromkeys(code for instant in told for code in instant.warnings)),
     )
 
 
@@ -65,6 +73,7 @@ def _instants(
     history: KnownHistory,
     query_times: Sequence[int],
     constraints: Constraints,
+    allowed_at: AllowedAt | None,
 ) -> list[_Instant]:
     happened = [event.at for event in query.history]
     known = [event.at for event in history.events]
@@ -74,6 +83,8 @@ def _instants(
         asked = Query(past, query_time, query.user_id, query.query_time_withheld)
         end = bisect_right(known, query_time)
         start = max(0, end - bundle.manifest.max_history)
+        if allowed_at is not None:
+            constraints = replace(constraints, allowed=allowed_at(query_time))
         instants.append(_Instant(place, asked, start, end, bundle.wanted(asked, constraints)))
     return instants
 
@@ -152,4 +163,5 @@ def _told(
         weights=weights,
         items=tuple(items),
         fallback=fallback,
+        warnings=tuple(bundle.warnings(instant.query.query_time, truncated=instant.start > 0)),
     )

@@ -1,0 +1,42 @@
+"""POST /v1/attention."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.answers import JsonAnswer
+from app.attention.schemas import AttentionAnswer, AttentionRequest
+from app.attention.service import AttentionService
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoModelError,
+    OverloadedError,
+)
+from app.guarded import ReadRoute
+from app.parts import Parts, parts_of
+from app.problems import problems
+
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
+
+
+@router.post(
+    "/attention",
+    summary="Sweep one history over many instants",
+    response_model=AttentionAnswer,
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoModelError,
+        DatabaseUnavailableError,
+        OverloadedError,
+        has_body=True,
+    ),
+)
+async def sweep(asked: AttentionRequest, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """How does what the model attends to, and what it recommends, move while the clock runs?
+
+    At each instant the answer is that of `POST /v1/recommendations`, in one request.
+    """
+    return JsonAnswer(await AttentionService(parts).sweep(asked))

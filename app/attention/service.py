@@ -1,0 +1,98 @@
+"""From a request to a sweep: find the history, ask the model at every instant, tell both."""
+
+from typing import final
+
+from app.attention.schemas import (
+    AttentionAnswer,
+    AttentionAtInstant,
+    AttentionRequest,
+    SweptEvent,
+)
+from app.histories.service import HistoryService
+from app.parts import Parts
+from app.recommendations.account import told_items
+from app.shelf import ShelfView
+from app.wire import rfc_3339
+from model.bundle.answer import Constraints, Sweep, SweptInstant
+from model.bundle.bundle import Bundle
+from model.history import Event, Query
+
+
+@final
+class AttentionService:
+    """Says how attention, and with it the answer, moves while the clock runs."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def sweep(self, asked: AttentionRequest) -> AttentionAnswer:
+        """The weights, and the best items, at each instant of a request.
+
+        Raises:
+            NoModelError: if no bundle is being served.
+            ModelNotFoundError: if the request insists on a version that is not published.
+            ModelRefusedError: if it insists on one that cannot be opened.
+            UnprocessableError: if the inline history is longer than this service allows.
+            DatabaseUnavailableError: if the history is stored, and cannot be read.
+            OverloadedError: if too many requests wait already.
+        """
+        histories = HistoryService(self._parts)
+        bundle = await histories.bundle(asked)
+        found = await histories.read(asked, max(asked.query_times))
+        return await self._parts.infer(
+            lambda: self._answer(bundle, found.query, asked, found.warnings)
+        )
+
+    def _answer(
+        self, bundle: Bundle, query: Query, asked: AttentionRequest, warnings: tuple[str, ...]
+    ) -> AttentionAnswer:
+        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
+        allowed_at = view.allowed if asked.n else None
+        sweep = bundle.sweep(query, asked.query_times, constraints, allowed_at=allowed_at)
+        return _account(sweep, bundle, view, warnings)
+
+
+def _account(
+    sweep: Sweep, bundle: Bundle, view: ShelfView, warnings: tuple[str, ...]
+) -> AttentionAnswer:
+    attends = any(instant.weights is not None for instant in sweep.instants)
+    if sweep.events and not attends:
+        warnings += ("attention_unavailable",)
+    return AttentionAnswer(
+        model_version=bundle.version,
+        layer="last",
+        aggregation="mean_heads",
+        normalised=sweep.normalised,
+        unknown_item_ids=sweep.unknown_item_ids,
+        events=tuple(
+            SweptEvent(
+                item_id=event.item_id,
+                title=view.title(bundle.catalog.row(event.item_id)),
+                timestamp=rfc_3339(event.at),
+                action=event.action,
+            )
+            for event in sweep.events
+        ),
+        instants=tuple(
+            AttentionAtInstant(
+                query_time=rfc_3339(instant.query_time),
+                history_used=instant.history_used,
+                fallback=instant.fallback,
+                weights=_weights(instant, sweep.events) if attends else None,
+                items=told_items(instant.items, bundle.catalog, view),
+                warnings=instant.warnings,
+            )
+            for instant in sweep.instants
+        ),
+        warnings=sweep.warnings + warnings,
+    )
+
+
+def _weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:
+    """One weight per event of the sweep; None for what had not happened yet."""
+    weights = instant.weights or (0.0,) * len(events)
+    return tuple(
+        weight if event.at <= instant.query_time else None
+        for event, weight in zip(events, weights, strict=True)
+    )

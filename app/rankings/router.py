@@ -1,0 +1,43 @@
+"""POST /v1/rankings."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.answers import JsonAnswer
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoModelError,
+    OverloadedError,
+)
+from app.guarded import ReadRoute
+from app.parts import Parts, parts_of
+from app.problems import problems
+from app.rankings.schemas import RankingAnswer, RankingRequest
+from app.rankings.service import RankingService
+
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
+
+
+@router.post(
+    "/rankings",
+    summary="Rank given items for a history at an instant",
+    response_model=RankingAnswer,
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoModelError,
+        DatabaseUnavailableError,
+        OverloadedError,
+        has_body=True,
+    ),
+)
+async def rank(asked: RankingRequest, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """In which order should this user see these items at this instant?
+
+    For candidates that come from elsewhere: a search, a shelf, a mailing. Nothing is filtered;
+    whatever is given comes back, unknown items last.
+    """
+    return JsonAnswer(await RankingService(parts).rank(asked))

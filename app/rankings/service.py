@@ -1,0 +1,69 @@
+"""From a request to a ranking: find the history, have the model judge the items, tell both."""
+
+from typing import final
+
+from app.histories.service import HistoryService
+from app.parts import Parts
+from app.rankings.schemas import RankedItem, RankingAnswer, RankingRequest
+from app.shelf import ShelfView
+from app.wire import rfc_3339
+from model.bundle.answer import RankedItems
+from model.catalog import Catalog
+from model.clock import now
+
+
+@final
+class RankingService:
+    """Puts given items in the order of a model."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def rank(self, asked: RankingRequest) -> RankingAnswer:
+        """The items of a request, best first, for its history at its instant.
+
+        Raises:
+            NoModelError: if no bundle is being served.
+            ModelNotFoundError: if the request insists on a version that is not published.
+            ModelRefusedError: if it insists on one that cannot be opened.
+            UnprocessableError: if the inline history is longer than this service allows.
+            DatabaseUnavailableError: if the history is stored, and cannot be read.
+            OverloadedError: if too many requests wait already.
+        """
+        histories = HistoryService(self._parts)
+        bundle = await histories.bundle(asked)
+        query_time = now() if asked.query_time is None else asked.query_time
+        found = await histories.read(
+            asked, query_time, query_time_withheld=asked.query_time_withheld
+        )
+        ranked = await self._parts.infer(lambda: bundle.rank_items(found.query, asked.item_ids))
+        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        return RankingAnswer(
+            model_version=bundle.version,
+            query_time=rfc_3339(query_time),
+            history_used=ranked.history_used,
+            unknown_item_ids=ranked.unknown_item_ids,
+            fallback=None if ranked.fallback is None else "no_history",
+            items=_told(ranked, bundle.catalog, view),
+            warnings=ranked.warnings + found.warnings,
+        )
+
+
+def _told(ranked: RankedItems, catalog: Catalog, view: ShelfView) -> tuple[RankedItem, ...]:
+    """The items the model knows, and after them those it does not."""
+    known = [
+        RankedItem(
+            item_id=item.item_id,
+            score=item.score,
+            rank=rank,
+            reason=item.reason,
+            title=view.title(row := catalog.row(item.item_id)),
+            categories=view.categories(row),
+        )
+        for rank, item in enumerate(ranked.items, start=1)
+    ]
+    unknown = [
+        RankedItem(item_id, None, rank, "unknown", None, ())
+        for rank, item_id in enumerate(ranked.unranked_item_ids, start=len(known) + 1)
+    ]
+    return (*known, *unknown)
