@@ -13,6 +13,8 @@ from model.clock import now
 Role = Literal["read", "ingest", "admin"]
 """What a key is for: asking and looking, sending events and items, or everything."""
 
+KeyState = Literal["valid", "expired", "revoked"]
+
 _KEY = re.compile(r"kairos_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
 _NOBODY = "0" * 64
 
@@ -38,9 +40,15 @@ class Key:
     expires_at: int | None
     revoked_at: int | None
 
+    def state(self, at: int) -> KeyState:
+        """What has become of the key by an instant."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "valid" if self.expires_at is None or at < self.expires_at else "expired"
+
     def is_valid(self, at: int) -> bool:
         """Whether the key opens anything at an instant."""
-        return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
+        return self.state(at) == "valid"
 
 
 def new_key() -> tuple[str, str]:

@@ -4,6 +4,7 @@ import typer
 
 from cli.bench import bench_app
 from cli.demo import demo_command
+from cli.keys import keys_app
 from cli.offline import evaluate_command, recommend_command, train_command
 from cli.online import (
     import_events_command,
@@ -32,4 +33,5 @@ app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
 app.command("migrate")(migrate_command)
 app.command("openapi")(openapi_command)
+app.add_typer(keys_app, name="keys")
 app.add_typer(bench_app, name="bench")

@@ -36,7 +36,7 @@ def migrate_command(database: Database = None) -> None:
     from migrations.run import upgrade  # noqa: PLC0415 - Alembic takes a while to import
 
     with reporting_errors():
-        upgrade(database or _database_url())
+        upgrade(database or database_url_of())
 
 
 def import_events_command(file: File, database: Database = None) -> None:
@@ -46,7 +46,7 @@ def import_events_command(file: File, database: Database = None) -> None:
     from training.sources import read_events  # noqa: PLC0415
 
     with reporting_errors():
-        url = database or _database_url()
+        url = database or database_url_of()
         upgrade(url)
         events = read_events(file)
         with counting("events", len(events)) as count:
@@ -61,7 +61,7 @@ def import_items_command(file: File, database: Database = None) -> None:
     from training.sources import read_items  # noqa: PLC0415
 
     with reporting_errors():
-        url = database or _database_url()
+        url = database or database_url_of()
         upgrade(url)
         items = read_items(file)
         with counting("items", len(items)) as count:
@@ -76,7 +76,8 @@ def openapi_command() -> None:
     print_snapshot(sys.stdout.buffer)
 
 
-def _database_url() -> str:
+def database_url_of() -> str:
+    """The database that the settings name."""
     from app.settings import Settings  # noqa: PLC0415
 
     return Settings().database_url

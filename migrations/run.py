@@ -4,10 +4,14 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.script.revision import ResolutionError
 from alembic.util import CommandError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.pool import NullPool
 
+from app.db.engine import open_engine, parse_url
 from app.errors import DatabaseUnavailableError
 from model.errors import KairosError
 
@@ -16,6 +20,12 @@ class NewerSchemaError(KairosError):
     """The database was migrated by a later version of Kairos."""
 
     code = "newer_schema"
+
+
+class SchemaBehindError(KairosError):
+    """The database was not migrated as far as this version of Kairos needs."""
+
+    code = "schema_behind"
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
@@ -46,6 +56,48 @@ def downgrade(database_url: str, revision: str) -> None:
     command.downgrade(_config(database_url), revision)
 
 
+def head() -> str:
+    """The revision this version of Kairos works with."""
+    return str(_scripts().get_current_head())
+
+
+def revision(database_url: str) -> str | None:
+    """The revision a database is at; None where it was never migrated. Creates nothing.
+
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    url = parse_url(database_url)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
+        return None
+    engine = open_engine(database_url, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
+    except DatabaseError as error:
+        raise DatabaseUnavailableError(
+            f"a database must answer, but this one said: {error.orig}; start it, or correct "
+            "KAIROS_DATABASE_URL"
+        ) from error
+
+
+def require_upgraded(database_url: str) -> None:
+    """Make sure that a database holds every table this version knows; more does no harm.
+
+    Raises:
+        SchemaBehindError: if it does not.
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    at = revision(database_url)
+    older = {script.revision for script in _scripts().walk_revisions()} - {head()}
+    if at is None or at in older:
+        raise SchemaBehindError(
+            f"this needs a database at revision {head()}, but it "
+            + ("was never migrated" if at is None else f"is at {at}")
+            + "; run kairos migrate, or correct KAIROS_DATABASE_URL"
+        )
+
+
 def check(database_url: str) -> None:
     """Compare the schema with the tables the code declares.
 
@@ -53,6 +105,10 @@ def check(database_url: str) -> None:
         alembic.util.CommandError: if they differ; the message lists how.
     """
     command.check(_config(database_url))
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config("unused"))
 
 
 def _config(database_url: str) -> Config:

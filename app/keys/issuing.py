@@ -1,0 +1,137 @@
+"""Making, listing and revoking API keys: what the command line does, without a running service."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.db.engine import WRITES, open_engine
+from app.errors import DatabaseUnavailableError
+from app.keyring import Key, Role, digest_of, new_key
+from app.keys.repository import KeyRepository
+from migrations.run import require_upgraded
+from model.clock import now
+from model.errors import KairosError
+
+LONGEST_NAME = 128
+
+
+class KeyRefusedError(KairosError):
+    """A key cannot be made or revoked as it was asked for."""
+
+    code = "key_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A key that was just made: the only time that its secret is known."""
+
+    key_id: str
+    secret: str
+
+
+def create_key(
+    database_url: str,
+    name: str,
+    role: Role,
+    *,
+    expires_at: int | None = None,
+    requests_per_second: float | None = None,
+) -> IssuedKey:
+    """Make a key; running processes know it within a poll interval.
+
+    Args:
+        database_url: where keys are kept.
+        name: whose it is, for people: it stands in the audit trail.
+        role: what it is for.
+        expires_at: epoch microseconds; None for never.
+        requests_per_second: a limit of its own; None for the service's.
+
+    Raises:
+        KeyRefusedError: if name, expiry or limit break a rule.
+        SchemaBehindError: if the database was not migrated.
+        DatabaseUnavailableError: if it does not answer.
+    """
+    at = now()
+    _require_name(name)
+    if expires_at is not None and expires_at <= at:
+        raise KeyRefusedError(
+            "a key expires in the future, but this one would have already; give a later instant"
+        )
+    if requests_per_second is not None and not 0 < requests_per_second < float("inf"):
+        raise KeyRefusedError(
+            f"a key may ask more than 0 times a second, but got {requests_per_second:g}; give a "
+            "larger limit, or none for the service's own"
+        )
+    key_id, secret = new_key()
+    key = Key(
+        key_id=key_id,
+        name=name,
+        role=role,
+        digest=digest_of(secret),
+        requests_per_second=requests_per_second,
+        created_at=at,
+        expires_at=expires_at,
+        revoked_at=None,
+    )
+    with _keys(database_url) as keys:
+        keys.add(key)
+    return IssuedKey(key_id, secret)
+
+
+def list_keys(database_url: str) -> list[Key]:
+    """Every key ever made, oldest first.
+
+    Raises:
+        SchemaBehindError: if the database was not migrated.
+        DatabaseUnavailableError: if it does not answer.
+    """
+    with _keys(database_url) as keys:
+        return keys.all()
+
+
+def revoke_key(database_url: str, key_id: str) -> bool:
+    """Make a key invalid for ever; answers whether it was not revoked before.
+
+    Running processes turn it away within a poll interval.
+
+    Raises:
+        KeyRefusedError: if there is no such key.
+        SchemaBehindError: if the database was not migrated.
+        DatabaseUnavailableError: if it does not answer.
+    """
+    with _keys(database_url) as keys:
+        if keys.revoke(key_id, now()):
+            return True
+        if all(key.key_id != key_id for key in keys.all()):
+            raise KeyRefusedError(
+                f"a key is revoked by its id, but none has the id {key_id[:40]!r}; kairos keys "
+                "list shows them"
+            )
+        return False
+
+
+def _require_name(name: str) -> None:
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or not name.strip():
+        raise KeyRefusedError(
+            f"a key's name is 1 to {LONGEST_NAME} printable characters, but got {name[:40]!r}; "
+            "name whoever is going to use it"
+        )
+
+
+@contextmanager
+def _keys(database_url: str) -> Iterator[KeyRepository]:
+    """The keys, in a transaction that is committed at the end."""
+    require_upgraded(database_url)
+    engine = open_engine(database_url)
+    try:
+        with Session(engine.execution_options(**WRITES)) as session, session.begin():
+            yield KeyRepository(session)
+    except OperationalError as error:
+        raise DatabaseUnavailableError(
+            f"keys are kept in the database, which must answer, but said: {error.orig}; try again"
+        ) from error
+    finally:
+        engine.dispose()

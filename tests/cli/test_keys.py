@@ -1,0 +1,161 @@
+"""Keys as the command line makes, lists and revokes them."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import open_engine
+from app.keyring import digest_of
+from app.settings import Settings
+from migrations.run import downgrade, upgrade
+from model.clock import MICROSECONDS_PER_DAY, now
+from tests.app.client import running
+from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
+    database_url,
+    postgresql_server,
+    postgresql_url,
+    sqlite_url,
+)
+from tests.cli.conftest import kairos
+
+Keys = Callable[..., Any]
+
+
+@pytest.fixture
+def keys(database_url: str) -> Keys:  # noqa: F811
+    """`kairos keys` on a migrated database, either in turn."""
+    upgrade(database_url)
+
+    def run(*arguments: str, exit_code: int = 0) -> Any:
+        return kairos("keys", *arguments, "--database", database_url, exit_code=exit_code)
+
+    return run
+
+
+def listed(keys: Keys) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(keys("list", "--json").stdout)
+    return rows
+
+
+def test_a_new_key_is_all_that_goes_to_standard_output(keys: Keys) -> None:
+    made = keys("create", "shop", "--role", "read")
+    assert re.fullmatch(r"kairos_[0-9a-f]{16}_[\w-]{43}\n", made.stdout)
+    assert "this once only" in made.stderr
+    assert made.stdout.strip() not in made.stderr
+
+
+def test_only_a_digest_is_kept_of_a_key(keys: Keys, database_url: str) -> None:  # noqa: F811
+    secret = keys("create", "shop", "--role", "read").stdout.strip()
+    engine = open_engine(database_url)
+    with engine.connect() as connection:
+        row = connection.execute(text("SELECT * FROM api_keys")).one()
+    engine.dispose()
+    assert digest_of(secret) in row
+    assert secret.rpartition("_")[2] not in str(row)
+
+
+def test_keys_are_listed_with_what_became_of_them(keys: Keys) -> None:
+    assert listed(keys) == []
+    keys("create", "shop", "--role", "read", "--requests-per-second", "5")
+    keys("create", "feed", "--role", "ingest", "--expires", "90d")
+    keys("create", "ops", "--role", "admin", "--expires", "2999-01-01T00:00:00+01:00")
+    keys("revoke", listed(keys)[0]["key_id"])
+    shop, feed, ops = listed(keys)
+    assert (shop["name"], shop["role"], shop["state"]) == ("shop", "read", "revoked")
+    assert (shop["requests_per_second"], shop["expires_at"]) == (5.0, None)
+    assert (feed["name"], feed["role"], feed["state"]) == ("feed", "ingest", "valid")
+    assert ops["expires_at"] == "2998-12-31T23:00:00Z"
+    table = keys("list").stdout
+    assert all(told in table for told in ("shop", "revoked", feed["key_id"], "never"))
+
+
+@pytest.mark.parametrize(("period", "days"), [("36h", 1.5), ("90d", 90), ("2w", 14)])
+def test_a_period_is_counted_from_now(sqlite_url: str, period: str, days: float) -> None:  # noqa: F811
+    upgrade(sqlite_url)
+    before = now()
+    asked = ("create", "n", "--role", "read", "--expires", period, "--database", sqlite_url)
+    kairos("keys", *asked)
+    engine = open_engine(sqlite_url)
+    with engine.connect() as connection:
+        expires_at = connection.scalar(text("SELECT expires_at FROM api_keys"))
+    engine.dispose()
+    assert 0 <= expires_at - before - days * MICROSECONDS_PER_DAY < 60_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("shop", "--expires", "2020-01-01T00:00:00Z"), "expires in the future"),
+        (("shop", "--expires", "0d"), "expires in the future"),
+        (("shop", "--expires", "2999-01-01T00:00:00"), "an offset"),
+        (("shop", "--expires", "soon"), "write 12h, 90d, 4w"),
+        (("shop", "--requests-per-second", "0"), "more than 0 times a second"),
+        (("shop", "--requests-per-second", "nan"), "more than 0 times a second"),
+        (("shop", "--requests-per-second", "inf"), "more than 0 times a second"),
+        (("shop\nadmin",), "printable"),
+        (("",), "printable"),
+        (("s" * 129,), "1 to 128"),
+    ],
+)
+def test_a_key_that_breaks_a_rule_is_not_made(
+    sqlite_url: str,  # noqa: F811
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    upgrade(sqlite_url)
+    database = ("--database", sqlite_url)
+    refused = kairos("keys", "create", *arguments, "--role", "read", *database, exit_code=1)
+    assert told in refused.stderr
+    assert refused.stdout == ""
+    assert kairos("keys", "list", "--json", *database).stdout == "[]\n"
+
+
+def test_a_role_there_is_not_is_a_usage_error(keys: Keys) -> None:
+    assert "--role" in keys("create", "x", "--role", "root", exit_code=2).stderr
+
+
+def test_revoking_twice_is_said_and_no_failure(keys: Keys) -> None:
+    keys("create", "shop", "--role", "read")
+    (key,) = listed(keys)
+    assert "is revoked" in keys("revoke", key["key_id"]).stderr
+    revoked_at = listed(keys)[0]["revoked_at"]
+    assert "was revoked already" in keys("revoke", key["key_id"]).stderr
+    assert listed(keys)[0]["revoked_at"] == revoked_at
+
+
+def test_a_key_there_is_not_cannot_be_revoked(keys: Keys) -> None:
+    assert "none has the id 'nobody'" in keys("revoke", "nobody", exit_code=1).stderr
+
+
+def test_a_database_that_was_never_migrated_is_named_and_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "nothing" / "here.db"
+    database = ("--database", f"sqlite:///{file}")
+    refused = kairos("keys", "create", "shop", "--role", "read", *database, exit_code=1)
+    assert "was never migrated; run kairos migrate" in refused.stderr
+    assert not file.parent.exists()
+
+
+def test_a_database_of_an_older_revision_is_told_apart(keys: Keys, database_url: str) -> None:  # noqa: F811
+    downgrade(database_url, "0001")
+    assert "is at 0001; run kairos migrate" in keys("list", exit_code=1).stderr
+
+
+def test_a_database_that_is_down_is_a_sentence_not_a_traceback() -> None:
+    down = "postgresql://kairos@127.0.0.1:9/kairos"
+    assert "must answer" in kairos("keys", "list", "--database", down, exit_code=1).stderr
+
+
+def test_a_created_key_opens_the_service(sqlite_url: str, tmp_path: Path) -> None:  # noqa: F811
+    upgrade(sqlite_url)
+    database = ("--database", sqlite_url)
+    key = kairos("keys", "create", "shop", "--role", "read", *database).stdout.strip()
+    settings = Settings(database_url=sqlite_url, bundle_store=tmp_path)
+    with running(settings) as client:
+        assert client.get("/v1/items").status_code == 401
+        bearer = {"Authorization": f"Bearer {key}"}
+        assert client.get("/v1/items", headers=bearer).status_code == 200
