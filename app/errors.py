@@ -71,7 +71,7 @@ class ModelNotFoundError(NotFoundError):
 class ModelRefusedError(ServiceError):
     """A bundle is published, but damaged or of a format this version does not know."""
 
-    code = "bundle_refused"
+    code = "model_refused"
     status = 409
     title = "the model cannot be used"
 
@@ -157,6 +157,15 @@ class DatabaseUnavailableError(ServiceError):
     status = 503
     title = "the database does not answer"
     retry_after = 2
+
+
+class StoreUnavailableError(ServiceError):
+    """The bundle store cannot be read, or not be changed."""
+
+    code = "store_unavailable"
+    status = 503
+    title = "the bundle store does not answer"
+    retry_after = 5
 
 
 class OverloadedError(ServiceError):

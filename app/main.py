@@ -24,6 +24,7 @@ from app.keyring import KeyRing
 from app.keys.service import KeyService
 from app.metrics import Metrics
 from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
+from app.models.router import changing as models_changing
 from app.models.router import router as models
 from app.parts import Parts
 from app.problems import describe_problems, install_handlers
@@ -61,6 +62,7 @@ _ROUTERS = (
     users,
     users_erasing,
     models,
+    models_changing,
     health,
     dashboard,
 )

@@ -4,18 +4,26 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 import structlog
 
-from app.errors import ModelNotFoundError, ModelRefusedError, NoModelError
+from app.errors import (
+    ModelNotFoundError,
+    ModelRefusedError,
+    NoModelError,
+    StoreUnavailableError,
+)
 from app.metrics import Metrics
 from app.shelf import Shelf
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
 from model.bundle.traffic import Traffic
-from model.errors import BundleError
+from model.errors import BundleError, StoreBusyError
+
+T = TypeVar("T")
 
 _log = structlog.get_logger()
 
@@ -119,20 +127,53 @@ class Serving:
             self._shelf.forget_all_but(self._lineup.versions | self._pinned.keys())
             return bundle
 
-    async def activate(self, version: str) -> None:
-        """Open a version, and only if it opens make it the current one, here and for all.
+    async def activate(self, version: str, move: Callable[[], T]) -> T:
+        """Open a version, and only if it opens have it made the current one; then serve with it.
+
+        It is opened anew even where it is open already: what is activated is what lies in the store
+        now, for every process alike.
+
+        Args:
+            move: makes it the current one for every process, on a thread of its own; answered is
+                what it answers. Where it fails, what serves, serves on.
 
         Raises:
             ModelNotFoundError: if no such version is published.
-            ModelRefusedError: if it cannot be opened; what serves, serves on.
+            ModelRefusedError: if it cannot be opened.
+            StoreUnavailableError: if the store cannot be read or changed.
         """
         async with self._opening:
-            bundle = self._open_already(version) or await self._open(version)
-            await asyncio.to_thread(self._store.activate, version)
+            bundle = await self._open(version)
+            moved = await self._changed(move)
+            lineup = self._lineup
+            if lineup.current is None or lineup.current.version != version:
+                lineup = Lineup(bundle, lineup.challenger, lineup.share, lineup.shadow)
             self._refused.pop(version, None)
+            self._line_up(lineup)
+            return moved
+
+    async def route(self, traffic: Traffic, move: Callable[[], T]) -> T:
+        """Open the versions that are to answer beside the current one, and only then have it so.
+
+        Raises:
+            ModelNotFoundError: if one of them is not published.
+            ModelRefusedError: if one of them cannot be opened.
+            StoreUnavailableError: if the store cannot be read or changed.
+        """
+        async with self._opening:
+            named = {traffic.challenger, traffic.shadow}
+            opened = {version: await self._open(version) for version in named if version}
+            moved = await self._changed(move)
+            self._refused = {v: why for v, why in self._refused.items() if v not in opened}
             self._line_up(
-                Lineup(bundle, self._lineup.challenger, self._lineup.share, self._lineup.shadow)
+                Lineup(
+                    self._lineup.current,
+                    opened.get(traffic.challenger or ""),
+                    traffic.share,
+                    opened.get(traffic.shadow or ""),
+                )
             )
+            return moved
 
     async def refresh(self) -> None:
         """Look at the store once, and swap to the line-up it names if that is another one.
@@ -142,7 +183,7 @@ class Serving:
         try:
             async with self._opening:
                 await self._refresh()
-        except (OSError, BundleError) as error:
+        except (OSError, BundleError, StoreUnavailableError) as error:
             _log.warning("bundle_store_unreadable", error=str(error))
 
     async def follow(self, poll_interval_seconds: float) -> None:
@@ -204,11 +245,22 @@ class Serving:
 
         try:
             return await asyncio.to_thread(open_and_lay_out)
-        except (OSError, ModelNotFoundError):
+        except ModelNotFoundError:
             raise
+        except OSError as error:
+            raise _unavailable(error) from error
         except Exception as error:
             # Whatever is wrong with a bundle, it must not take down the one that serves.
             raise ModelRefusedError(str(error)) from error
+
+    async def _changed(self, move: Callable[[], T]) -> T:
+        """What `move` answers, its failures told as the service tells them."""
+        try:
+            return await asyncio.to_thread(move)
+        except BundleError as error:
+            raise ModelRefusedError(str(error)) from error
+        except (OSError, StoreBusyError) as error:
+            raise _unavailable(error) from error
 
     def _line_up(self, lineup: Lineup) -> None:
         previous, self._lineup = self._lineup, lineup
@@ -216,7 +268,7 @@ class Serving:
             self._pinned.pop(version, None)
         self._shelf.forget_all_but(lineup.versions | self._pinned.keys())
         current = lineup.current
-        if current is None or (previous.current is not None and current is previous.current):
+        if current is None or current is previous.current:
             return
         self._metrics.model_swaps.labels("activated").inc()
         self._metrics.model_info.clear()
@@ -228,6 +280,14 @@ class Serving:
             version=current.version,
             previous=None if previous.current is None else previous.current.version,
         )
+
+
+def _unavailable(error: Exception) -> StoreUnavailableError:
+    told = str(error) if isinstance(error, StoreBusyError) else type(error).__name__
+    return StoreUnavailableError(
+        f"the bundle store must answer, but said {told}; try again shortly, and see the service's "
+        "log"
+    )
 
 
 def share_of(user_id: str) -> float:

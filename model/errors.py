@@ -49,6 +49,12 @@ class NoCurrentBundleError(BundleError):
     code = "no_current_bundle"
 
 
+class StoreBusyError(KairosError):
+    """Somebody else is changing what a bundle store points at, and takes too long."""
+
+    code = "store_busy"
+
+
 class EventSourceError(KairosError):
     """Events cannot be read from a file or a database."""
 
@@ -59,3 +65,9 @@ class TrainingError(KairosError):
     """A run cannot start or go on."""
 
     code = "training"
+
+
+class DivergedError(TrainingError):
+    """A run's loss or scores have stopped being numbers: nothing of it can be used."""
+
+    code = "diverged"

@@ -1,40 +1,160 @@
-"""GET /v1/models."""
+"""What is published, what of it is served, and changing that."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from app.answers import JsonAnswer
-from app.errors import ModelNotFoundError, ModelRefusedError
-from app.guarded import ReadRoute
-from app.models.schemas import ModelDetail, ModelList
+from app.errors import (
+    DatabaseUnavailableError,
+    ModelNotFoundError,
+    ModelRefusedError,
+    NothingToRollBackError,
+    OverloadedError,
+    StoreUnavailableError,
+)
+from app.guarded import AdminRoute, ReadRoute
+from app.models.detail import DetailService
+from app.models.lifecycle import LifecycleService
+from app.models.schemas import (
+    ChangeList,
+    ChangeRequest,
+    CurrentVersion,
+    ModelDetail,
+    ModelList,
+    ModelTraffic,
+    TrafficRequest,
+)
 from app.models.service import ModelService
 from app.parts import Parts, parts_of
 from app.problems import problems
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
+changing = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
+
+Version = Annotated[str, Path(description="As `GET /v1/models` lists it.")]
 
 
 @router.get(
     "/models",
     summary="List published models",
     response_model=ModelList,
-    responses=problems(),
+    responses=problems(StoreUnavailableError),
 )
 async def list_models(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
-    """Every published bundle: which one is current, and which one this process serves."""
+    """Every published bundle: what it was trained on, how well it did, and what it answers here."""
     return JsonAnswer(await ModelService(parts).list())
+
+
+@router.get(
+    "/models/traffic",
+    summary="Which models answer beside the current one?",
+    response_model=ModelTraffic,
+    responses=problems(StoreUnavailableError),
+)
+async def read_traffic(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """The challenger and its share of the users, and the shadow."""
+    return JsonAnswer(await LifecycleService(parts).traffic())
+
+
+@changing.put(
+    "/models/traffic",
+    summary="Have other models answer beside the current one",
+    response_model=ModelTraffic,
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        StoreUnavailableError,
+        DatabaseUnavailableError,
+        has_body=True,
+    ),
+)
+async def put_traffic(
+    request: Request, asked: TrafficRequest, parts: Annotated[Parts, Depends(parts_of)]
+) -> JsonAnswer:
+    """Give a challenger a share of the users, ask a shadow, too, or (with `{}`) neither.
+
+    Both are opened and checked first; in every other process they answer within two seconds.
+    """
+    actor = request.state.caller.name
+    return JsonAnswer(await LifecycleService(parts).route(asked, actor=actor))
+
+
+@router.get(
+    "/models/changes",
+    summary="Who changed what is served?",
+    response_model=ChangeList,
+    responses=problems(DatabaseUnavailableError, OverloadedError),
+)
+async def list_changes(
+    parts: Annotated[Parts, Depends(parts_of)],
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to answer.")] = 100,
+) -> JsonAnswer:
+    """The record of activations, rollbacks and traffic, newest first."""
+    return JsonAnswer(await LifecycleService(parts).changes(limit))
+
+
+@changing.post(
+    "/models/rollback",
+    summary="Go back to the model before",
+    response_model=CurrentVersion,
+    responses=problems(
+        ModelRefusedError,
+        NothingToRollBackError,
+        StoreUnavailableError,
+        DatabaseUnavailableError,
+        has_body=True,
+    ),
+)
+async def roll_back(
+    request: Request, asked: ChangeRequest, parts: Annotated[Parts, Depends(parts_of)]
+) -> JsonAnswer:
+    """Make the version that was current before this one current again; once more goes further back.
+
+    It is opened and checked first; where it does not open, what serves, serves on.
+    """
+    actor = request.state.caller.name
+    return JsonAnswer(await LifecycleService(parts).roll_back(actor=actor, reason=asked.reason))
 
 
 @router.get(
     "/models/{version}",
     summary="Describe a model",
     response_model=ModelDetail,
-    responses=problems(ModelNotFoundError, ModelRefusedError),
+    responses=problems(ModelNotFoundError, ModelRefusedError, OverloadedError),
 )
 async def describe_model(
-    version: Annotated[str, Path(description="As `GET /v1/models` lists it.")],
+    version: Version, parts: Annotated[Parts, Depends(parts_of)]
+) -> JsonAnswer:
+    """A bundle's manifest, what it makes of time, and what came of its answers.
+
+    What there is none of is null, and `missing` says why.
+    """
+    return JsonAnswer(await DetailService(parts).describe(version))
+
+
+@changing.post(
+    "/models/{version}/activate",
+    summary="Make a model the current one",
+    response_model=CurrentVersion,
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        StoreUnavailableError,
+        DatabaseUnavailableError,
+        has_body=True,
+    ),
+)
+async def activate_model(
+    request: Request,
+    version: Version,
+    asked: ChangeRequest,
     parts: Annotated[Parts, Depends(parts_of)],
 ) -> JsonAnswer:
-    """A bundle's manifest: configuration, data window, counts, metrics, checksums."""
-    return JsonAnswer(await ModelService(parts).describe(version))
+    """Open and check a version, and only then have every process answer with it.
+
+    This process does so once this is answered, every other within two seconds. No request fails
+    meanwhile; where the version does not open, what serves, serves on.
+    """
+    service, actor = LifecycleService(parts), request.state.caller.name
+    return JsonAnswer(await service.activate(version, actor=actor, reason=asked.reason))

@@ -1,11 +1,118 @@
-"""What the service tells of published bundles."""
+"""What the service tells of published bundles, and how it is told which of them to serve."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
-from app.wire import ANSWER
+from app.models.changes import Kind
+from app.wire import ANSWER, Id, RequestModel, Rfc3339
+from model.bundle.traffic import Share
+
+Reason = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")
+]
+"""Why somebody changes what is served: one line."""
+
+
+class ChangeRequest(RequestModel):
+    """A change of the current version."""
+
+    reason: Reason | None = None
+    """Why; kept with the change."""
+
+
+class TrafficRequest(RequestModel):
+    """Which versions are to answer beside the current one, in place of those that do."""
+
+    challenger: Id | None = None
+    """A version that answers `share` of the users in place of the current one."""
+    share: Share = 0.0
+    """The share of users that the challenger answers, always the same ones: 0 to 1."""
+    shadow: Id | None = None
+    """A version that is asked, too: its answers are compared and counted, never returned."""
+    reason: Reason | None = None
+    """Why; kept with the change."""
+
+    @model_validator(mode="after")
+    def _somebody_answers_the_share(self) -> "TrafficRequest":
+        if self.share and self.challenger is None:
+            raise PydanticCustomError(
+                "share_without_challenger", "a share of the users needs a challenger to answer them"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentVersion:
+    """The current version, after a change."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    version: str
+    """The version that is current now, for every process; this one answers with it already."""
+    previous_version: str | None
+    """The version that was current until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraffic:
+    """Which versions answer beside the current one."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    challenger: str | None
+    """The version that answers `share` of the users in place of the current one."""
+    share: float
+    """The share of users that the challenger answers."""
+    shadow: str | None
+    """The version that is asked, too, and whose answers are never returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """One change of what is served."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    at: Rfc3339
+    """When."""
+    actor: str
+    """Who: the name and id of an API key, `loopback`, or `cli:` and a user of the machine."""
+    change: Kind
+    """What: `activate`, `publish` and `retrain` made a version the current one, `rollback` the one
+    before, and `traffic` says what answers beside it."""
+    version: str | None
+    """The current version after it."""
+    previous_version: str | None
+    """The current version before it, as found."""
+    reason: str | None
+    """Why, in the actor's words."""
+    traffic: ModelTraffic | None
+    """Of a change of `traffic`: what answers beside the current version from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeList:
+    """The record of changes."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    changes: tuple[RecordedChange, ...]
+    """Newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSpan:
+    """The span of the events a model was trained on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    first_at: Rfc3339
+    """The first event."""
+    last_at: Rfc3339
+    """The last event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +122,24 @@ class ModelSummary:
     __pydantic_config__: ClassVar[ConfigDict] = ANSWER
 
     version: str
+    """Its name."""
     is_current: bool
     """Whether `CURRENT` names it."""
     is_serving: bool
     """Whether this process answers with it; it follows `CURRENT` within a poll interval."""
+    is_challenger: bool
+    """Whether this process answers some users with it in place of the one it serves."""
+    is_shadow: bool
+    """Whether this process asks it, too, and drops the answers."""
+    trained_at: Rfc3339 | None
+    """When training ended; null where the manifest cannot be read."""
+    data_window: DataSpan | None
+    """What it was trained on; null where the manifest cannot be read."""
+    metrics: dict[str, float] | None
+    """Its headline test metrics; null where the manifest cannot be read."""
+    refused: str | None
+    """Why the manifest cannot be read; null where it can. Whether the rest of the bundle is sound
+    shows when it is activated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +153,110 @@ class ModelList:
 
 
 @dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How much one period weighs in a kernel."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    period_days: float
+    """The period."""
+    power: float
+    """The mean of its squared coefficients."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCurve:
+    """How alike an event so long ago and one right now look to a time encoding: psi."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    place: str
+    """The module of the recommender that it belongs to."""
+    kind: str
+    """The kind of time encoding."""
+    is_stationary: bool
+    """Whether the kernel knows differences of instants alone; the curve of one that does not is
+    that of intervals from the first event of a history."""
+    interval_days: tuple[float, ...]
+    """From a second to the span of the training data, evenly spread in logarithm."""
+    psi: tuple[float, ...]
+    """The curve at these intervals."""
+    spectrum: tuple[Rhythm, ...] | None
+    """The kernel by period, strongest first; null where it has no fixed periods."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePoint:
+    """A point of a curve: how attention on the last event fades."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    view: Literal["observed", "predicted"]
+    """`observed` where histories were asked about when their next event came, `predicted` where
+    each was asked about every interval."""
+    by: Literal["all", "action", "category"]
+    """Whose curve: of all histories, or of those whose last event had this action or category."""
+    name: str
+    """Which action or category."""
+    interval_days: float
+    """From the last event to the query time."""
+    mean: float | None
+    """Mean weight on the last event."""
+    sd: float | None
+    """Its standard deviation."""
+    count: int
+    """Over so many histories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clicks:
+    """What came of the answers of a version that are still remembered."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    shown: int
+    """Answers given."""
+    clicked: int
+    """Answers to which an event refers by `recommendation_id`, for an item that they showed."""
+    rate: float | None
+    """`clicked` by `shown`; null where nothing was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A part of a description that is null."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    part: Literal["kernels", "attention_profile", "clicks"]
+    """Which one."""
+    why: str
+    """Why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelDetail:
-    """One published bundle, with its manifest."""
+    """One published bundle, with its manifest and what it makes of time."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ANSWER
 
     version: str
+    """Its name."""
     is_current: bool
     """Whether `CURRENT` names it."""
     is_serving: bool
     """Whether this process answers with it."""
+    is_challenger: bool
+    """Whether this process answers some users with it in place of the one it serves."""
+    is_shadow: bool
+    """Whether this process asks it, too, and drops the answers."""
     manifest: dict[str, Any]
     """What the trainer wrote: configuration, data window, counts, metrics, checksums."""
+    kernels: tuple[KernelCurve, ...] | None
+    """The kernel of every time encoding."""
+    attention_profile: Annotated[tuple[ProfilePoint, ...], Field(max_length=2000)] | None
+    """How attention on the last event fades, over a population; at most 2,000 points."""
+    clicks: Clicks | None
+    """What came of its answers."""
+    missing: tuple[Missing, ...]
+    """Which of these parts are null, and why."""

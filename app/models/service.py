@@ -3,43 +3,42 @@
 import asyncio
 from typing import final
 
-from app.errors import ModelNotFoundError, ModelRefusedError
-from app.models.schemas import ModelDetail, ModelList, ModelSummary
+from app.errors import ModelNotFoundError, ModelRefusedError, StoreUnavailableError
+from app.models.schemas import DataSpan, ModelList, ModelSummary
 from app.parts import Parts
+from app.serving import Lineup
+from app.wire import rfc_3339
+from model.bundle.manifest import Manifest
+from model.clock import from_datetime
 from model.errors import BundleError
+
+HEADLINE = ("ndcg@10", "hit_rate@10", "mrr", "accuracy")
+"""The metrics by which versions are told apart at a glance; the rest are in the manifest."""
 
 
 @final
 class ModelService:
-    """Lists and describes bundles; opening them is the business of `Serving`."""
+    """Lists bundles; opening them is the business of `Serving`."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._serving = parts.serving
 
     async def list(self) -> ModelList:
-        """Every published bundle, newest first."""
+        """Every published bundle, newest first.
+
+        Raises:
+            StoreUnavailableError: if the store cannot be read.
+        """
         return await asyncio.to_thread(self._list)
 
-    async def describe(self, version: str) -> ModelDetail:
-        """One bundle.
+    def manifest(self, version: str) -> Manifest:
+        """The manifest of a published bundle; blocks while it is read.
 
         Raises:
             ModelNotFoundError: if no bundle of that version is published.
             ModelRefusedError: if its manifest was altered, or is of another format.
         """
-        return await asyncio.to_thread(self._describe, version)
-
-    def _list(self) -> ModelList:
-        current, serving = self._store.current(), self._served()
-        return ModelList(
-            tuple(
-                ModelSummary(version, is_current=version == current, is_serving=version == serving)
-                for version in self._store.versions()
-            )
-        )
-
-    def _describe(self, version: str) -> ModelDetail:
         # Only names the store itself lists are ever turned into paths.
         if version not in self._store.versions():
             raise ModelNotFoundError(
@@ -47,16 +46,56 @@ class ModelService:
                 "not; GET /v1/models lists those that are"
             )
         try:
-            manifest = self._store.manifest(version)
+            return self._store.manifest(version)
         except BundleError as error:
             raise ModelRefusedError(str(error)) from error
-        return ModelDetail(
+
+    def _list(self) -> ModelList:
+        try:
+            current, versions = self._store.current(), self._store.versions()
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"the bundle store must be readable, but said {type(error).__name__}; try again "
+                "shortly, and see the service's log"
+            ) from error
+        lineup = self._serving.lineup
+        return ModelList(tuple(self._summary(version, current, lineup) for version in versions))
+
+    def _summary(self, version: str, current: str | None, lineup: Lineup) -> ModelSummary:
+        manifest, refused = None, None
+        try:
+            manifest = self._store.manifest(version)
+        except BundleError as error:
+            refused = str(error)
+        return ModelSummary(
             version=version,
-            is_current=version == self._store.current(),
-            is_serving=version == self._served(),
-            manifest=manifest.model_dump(mode="json"),
+            is_current=version == current,
+            **roles(version, lineup),
+            trained_at=None if manifest is None else rfc_3339(from_datetime(manifest.created_at)),
+            data_window=None if manifest is None else span_of(manifest),
+            metrics=None if manifest is None else headline_of(manifest),
+            refused=refused,
         )
 
-    def _served(self) -> str | None:
-        bundle = self._serving.bundle
-        return None if bundle is None else bundle.version
+
+def roles(version: str, lineup: Lineup) -> dict[str, bool]:
+    """What a version does in this process."""
+    bundles = {
+        "is_serving": lineup.current,
+        "is_challenger": lineup.challenger,
+        "is_shadow": lineup.shadow,
+    }
+    return {
+        role: bundle is not None and bundle.version == version for role, bundle in bundles.items()
+    }
+
+
+def span_of(manifest: Manifest) -> DataSpan:
+    """What a model was trained on."""
+    window = manifest.data_window
+    return DataSpan(rfc_3339(window.first_at), rfc_3339(window.last_at))
+
+
+def headline_of(manifest: Manifest) -> dict[str, float]:
+    """The metrics to show first."""
+    return {name: manifest.metrics[name] for name in HEADLINE if name in manifest.metrics}

@@ -15,6 +15,7 @@ WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
 PROFILE = "attention_profile.parquet"
+_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE})
 FORMAT_VERSION = 1
 DIGEST_CHARACTERS = 12
 """Hexadecimal characters of the manifest's SHA-256 at the end of a version."""
@@ -109,9 +110,18 @@ class Manifest(Config):
         """Compare every file with its digest, and refuse files the manifest does not name.
 
         Raises:
-            BundleError: naming the first file that is missing, altered or foreign.
+            BundleError: naming the first file that is missing, altered or foreign, or leads
+                elsewhere.
         """
+        _require_real(directory)
+        for path in sorted(directory.iterdir()):
+            _require_real(path)
         present = {path.name for path in directory.iterdir()} - {MANIFEST}
+        if unheard_of := sorted(self.files.keys() - _KNOWN_FILES):
+            raise BundleError(
+                f"a bundle holds {', '.join(sorted(_KNOWN_FILES))} and nothing else, but the "
+                f"manifest of {directory.name} names {unheard_of[0][:80]!r}; publish it again"
+            )
         for name in sorted(present | self.files.keys()):
             expected = self.files.get(name)
             found = digest_of(directory / name) if (directory / name).is_file() else None
@@ -122,6 +132,14 @@ class Manifest(Config):
                     f"{directory.name} is {'foreign' if expected is None else state}; "
                     "publish it again"
                 )
+
+
+def _require_real(path: Path) -> None:
+    """What lies behind a link can change after it was verified, and be somebody else's."""
+    if path.is_symlink():
+        raise BundleError(
+            f"a bundle is a directory of files, but {path.name} is a link; publish it again"
+        )
 
 
 def digest_of(file: Path) -> str:

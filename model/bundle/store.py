@@ -1,9 +1,12 @@
 """Where bundles live: a directory of versions, and a pointer to the current one."""
 
+import fcntl
 import os
 import shutil
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
@@ -12,11 +15,14 @@ from pydantic import ValidationError
 from model.bundle.bundle import Bundle
 from model.bundle.manifest import MANIFEST, Manifest
 from model.bundle.traffic import Traffic
-from model.errors import BundleError, NoCurrentBundleError
+from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 
 CURRENT = "CURRENT"
 TRAFFIC = "TRAFFIC.json"
 _INCOMING = ".incoming-"
+_LOCK = ".lock"
+_PATIENCE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.02
 
 
 @final
@@ -128,7 +134,7 @@ class BundleStore:
             BundleError: if there is no such version or its manifest was altered.
         """
         self.manifest(version)
-        self._replace(CURRENT, version + "\n")
+        self._replace(CURRENT, f"{version}\n".encode())
 
     def traffic(self) -> Traffic:
         """Which versions answer beside the current one. One small read.
@@ -157,14 +163,65 @@ class BundleStore:
         for version in (traffic.challenger, traffic.shadow):
             if version is not None:
                 self.manifest(version)
-        self._replace(TRAFFIC, traffic.model_dump_json() + "\n")
+        self._replace(TRAFFIC, f"{traffic.model_dump_json()}\n".encode())
 
-    def _replace(self, name: str, content: str) -> None:
-        """Put a small file in place of another, whole or not at all."""
-        incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
-        incoming.write_text(content, "utf-8")
-        _flush(incoming)
-        incoming.replace(self.root / name)
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Have the pointers to oneself; they are put back as they were if the block fails.
+
+        Whoever else changes them in such a block waits, in whatever process. Readers never do.
+
+        Raises:
+            StoreBusyError: if somebody else has them for too long.
+            OSError: if the store cannot be written to.
+        """
+        with (self.root / _LOCK).open("ab") as lock:
+            self._wait_for(lock.fileno())
+            before = {name: self._content(name) for name in (CURRENT, TRAFFIC)}
+            try:
+                yield
+            except BaseException:
+                for name, content in before.items():
+                    if self._content(name) != content:
+                        self._replace(name, content)
+                raise
+
+    def _wait_for(self, lock: int) -> None:
+        # The lock ends with its file, and so with the process that holds it, however that ends.
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise StoreBusyError(
+                        "one change of a bundle store waits for another, but at most "
+                        f"{_PATIENCE_SECONDS:g} seconds, and another took longer; try again, and "
+                        f"see who holds {self.root / _LOCK}"
+                    ) from error
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    def _content(self, name: str) -> bytes | None:
+        try:
+            return (self.root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _replace(self, name: str, content: bytes | None) -> None:
+        """Put a small file in place of another, whole or not at all; None for no file."""
+        if content is None:
+            (self.root / name).unlink(missing_ok=True)
+        else:
+            incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+            try:
+                incoming.write_bytes(content)
+                _flush(incoming)
+                incoming.replace(self.root / name)
+            except BaseException:
+                incoming.unlink(missing_ok=True)
+                raise
         _flush(self.root)
 
     def _directory(self, version: str) -> Path:
@@ -172,7 +229,7 @@ class BundleStore:
         if version not in self.versions():
             raise BundleError(
                 f"a version must be one of those published, but {version!r} is not among the "
-                f"{len(self.versions())} in the store; list them with kairos models"
+                f"{len(self.versions())} in the store; list them with kairos models list"
             )
         return self.root / version
 

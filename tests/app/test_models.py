@@ -45,4 +45,4 @@ def test_a_model_with_a_damaged_manifest_is_told_apart(client: Client, bundle_st
     assert version in [model["version"] for model in client.get("/v1/models").json()["models"]]
     response = client.get(f"/v1/models/{version}")
     assert response.status_code == 409
-    assert response.json()["code"] == "bundle_refused"
+    assert response.json()["code"] == "model_refused"

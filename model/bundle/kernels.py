@@ -1,0 +1,90 @@
+"""What a model makes of intervals of time: the kernel of each of its time encodings, as a curve."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from model.bundle.bundle import Bundle
+from model.clock import MICROSECONDS_PER_DAY
+from model.interfaces import Spectrum, TimeEncoding, TimeKernel
+
+_POINTS = 128
+_SHORTEST_DAYS = 1 / 86_400
+_LONGEST_PERIOD_DAYS = 365.25 * 1_000
+"""Slower frequencies are constants and straight lines, written as sines that never bend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How much one frequency weighs in a kernel.
+
+    Attributes:
+        period_days: of its cosine.
+        power: the mean of its squared coefficients.
+    """
+
+    period_days: float
+    power: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCurve:
+    """psi(interval) = K(interval, 0): how alike an event so long ago and one right now look.
+
+    Attributes:
+        place: the module of the recommender that it belongs to.
+        kind: the kind of time encoding.
+        is_stationary: whether K(t, t') depends on t - t' alone; the curve of one for which it does
+            not is that of intervals from the first event of a history.
+        interval_days: from a second to the span of the training data, evenly spread in logarithm.
+        psi: the curve at these intervals.
+        spectrum: the kernel by period, strongest first; None where it has none.
+    """
+
+    place: str
+    kind: str
+    is_stationary: bool
+    interval_days: tuple[float, ...]
+    psi: tuple[float, ...]
+    spectrum: tuple[Rhythm, ...] | None
+
+
+@torch.inference_mode()
+def kernel_curves(bundle: Bundle) -> tuple[KernelCurve, ...]:
+    """The kernel of every time encoding of a bundle; none where it reads no time, or no kernel."""
+    span = max(bundle.manifest.data_window.length / MICROSECONDS_PER_DAY, 10 * _SHORTEST_DAYS)
+    intervals = torch.logspace(
+        math.log10(_SHORTEST_DAYS), math.log10(span), _POINTS, dtype=torch.float64
+    )
+    curves = []
+    for place, module in bundle.recommender.named_modules():
+        if isinstance(module, TimeEncoding) and module.reads == "time":
+            psi = module.kernel(intervals, torch.zeros_like(intervals))
+            spectrum = _rhythms(module.spectrum())
+        elif isinstance(module, TimeKernel):
+            psi, spectrum = module(intervals, torch.zeros_like(intervals)), None
+        else:
+            continue
+        curves.append(
+            KernelCurve(
+                place=place,
+                kind=type(module).__module__.rpartition(".")[2],
+                is_stationary=module.is_stationary,
+                interval_days=tuple(intervals.tolist()),
+                psi=tuple(psi.tolist()),
+                spectrum=spectrum,
+            )
+        )
+    return tuple(curves)
+
+
+def _rhythms(spectrum: Spectrum) -> tuple[Rhythm, ...]:
+    rhythms = [
+        Rhythm(2 * math.pi / frequency, power)
+        for frequency, power in zip(
+            spectrum.frequencies.tolist(), spectrum.power.tolist(), strict=True
+        )
+        if abs(frequency) * _LONGEST_PERIOD_DAYS > 2 * math.pi
+    ]
+    return tuple(sorted(rhythms, key=lambda rhythm: (-rhythm.power, rhythm.period_days)))
