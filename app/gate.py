@@ -65,8 +65,8 @@ class Gate:
         self._requests_per_second = requests_per_second
         self._open_to_loopback = open_to_loopback
         # Apart: a flood from many networks must not make the service forget what keys have used.
-        self._of_keys = of_keys or Buckets(most=_MOST_BUCKETS)
-        self._of_networks = of_networks or Buckets(most=_MOST_BUCKETS)
+        self._of_keys = Buckets(most=_MOST_BUCKETS) if of_keys is None else of_keys
+        self._of_networks = Buckets(most=_MOST_BUCKETS) if of_networks is None else of_networks
 
     def admit(self, request: Request, role: Role) -> Caller:
         """Who sent a request for something that needs `role`.

@@ -1,0 +1,289 @@
+"""Who is let in, decided on the request alone."""
+
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import pytest
+from starlette.requests import Request
+
+from app.buckets import Buckets
+from app.errors import (
+    DatabaseUnavailableError,
+    ForbiddenError,
+    RateLimitedError,
+    ServiceError,
+    UnauthenticatedError,
+)
+from app.gate import LOOPBACK, Gate
+from app.keyring import Key, KeyRing, Role, digest_of, new_key
+from model.clock import MICROSECONDS_PER_SECOND, now
+from tests.app.asked import HERE, request
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when told to."""
+
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def made(role: Role = "read", **changed: object) -> tuple[Key, str]:
+    key_id, secret = new_key()
+    key = Key(
+        key_id=key_id,
+        name="shop",
+        role=role,
+        digest=digest_of(secret),
+        requests_per_second=None,
+        created_at=0,
+        expires_at=None,
+        revoked_at=None,
+    )
+    return replace(key, **changed), secret  # type: ignore[arg-type]
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}", "host": "kairos.example"}
+
+
+def gate_with(
+    *keys: Key,
+    requests_per_second: float = 10.0,
+    open_to_loopback: bool = False,
+    clock: Clock | None = None,
+) -> Gate:
+    ring = KeyRing()
+    ring.replace(keys)
+    clock = clock or Clock()
+    return Gate(
+        ring,
+        requests_per_second=requests_per_second,
+        open_to_loopback=open_to_loopback,
+        of_keys=Buckets(most=3, clock=clock),
+        of_networks=Buckets(most=3, clock=clock),
+    )
+
+
+def test_a_valid_key_is_let_in_by_its_name() -> None:
+    key, secret = made()
+    caller = gate_with(key).admit(request(bearer(secret)), "read")
+    assert caller.name == f"shop ({key.key_id})"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        lambda secret: {"authorization": f"Bearer {secret}"},
+        lambda secret: {"authorization": f"bearer   {secret} "},
+        lambda secret: {"x-api-key": secret},
+    ],
+)
+def test_a_key_comes_in_either_header(headers: object) -> None:
+    key, secret = made()
+    gate_with(key).admit(request(headers(secret)), "read")  # type: ignore[operator]
+
+
+REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "admin"}}
+
+
+@pytest.mark.parametrize("needed", get_args(Role))
+@pytest.mark.parametrize("role", get_args(Role))
+def test_a_role_reaches_what_it_is_for(role: Role, needed: Role) -> None:
+    key, secret = made(role)
+    gate = gate_with(key)
+    if needed in REACH[role]:
+        gate.admit(request(bearer(secret)), needed)
+    else:
+        with pytest.raises(ForbiddenError, match=f"role '{needed}' or 'admin'.*has '{role}'"):
+            gate.admit(request(bearer(secret)), needed)
+
+
+def test_a_role_of_a_later_version_reaches_nothing() -> None:
+    key, secret = made("auditor")  # type: ignore[arg-type]
+    with pytest.raises(ForbiddenError):
+        gate_with(key).admit(request(bearer(secret)), "read")
+
+
+def test_revoked_and_expired_keys_open_nothing() -> None:
+    for ended in ({"revoked_at": 1}, {"expires_at": now()}, {"expires_at": 1}):
+        key, secret = made("admin", **ended)
+        with pytest.raises(UnauthenticatedError, match="not valid"):
+            gate_with(key).admit(request(bearer(secret)), "read")
+    key, secret = made(expires_at=now() + 3600 * MICROSECONDS_PER_SECOND)
+    gate_with(key).admit(request(bearer(secret)), "read")
+
+
+def tampered(secret: str) -> list[str]:
+    head, tail = secret[:24], secret[24:]
+    other = "A" if tail[-1] != "A" else "B"
+    return [
+        "",
+        "x",
+        secret[:-1],
+        secret + "A",
+        secret + "\n",
+        head + tail[:-1] + other,
+        head.upper() + tail,
+        secret.replace("kairos_", "kairos__"),
+        head,
+        "\xa0" + secret,
+        secret + "\x85",
+        "kairos_" + "ä" * 16 + "_" + "é" * 43,
+        "A" * 60_000,
+        secret * 500,
+    ]
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_what_is_not_quite_a_key_opens_nothing(number: int) -> None:
+    key, secret = made("admin")
+    for headers in (bearer(tampered(secret)[number]), {"x-api-key": tampered(secret)[number]}):
+        with pytest.raises(UnauthenticatedError):
+            gate_with(key).admit(request(headers), "read")
+
+
+def test_the_secret_of_one_key_does_not_open_with_the_id_of_another() -> None:
+    (one, first), (other, second) = made("read"), made("admin")
+    mixed = second[:24] + first[24:]
+    with pytest.raises(UnauthenticatedError):
+        gate_with(one, other).admit(request(bearer(mixed)), "read")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        lambda secret: [("authorization", f"Bearer {secret}")] * 2,
+        lambda secret: [("authorization", "Bearer x"), ("authorization", f"Bearer {secret}")],
+        lambda secret: [("authorization", "Basic eDp5"), ("x-api-key", secret)],
+        lambda secret: [("x-api-key", secret), ("x-api-key", "x")],
+    ],
+)
+def test_two_keys_in_one_request_open_nothing(headers: object) -> None:
+    key, secret = made()
+    with pytest.raises(UnauthenticatedError, match="carries one key, but this one has 2"):
+        gate_with(key).admit(request(headers(secret)), "read")  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token", "", "BearerX"])
+def test_other_schemes_open_nothing(scheme: str) -> None:
+    key, secret = made()
+    with pytest.raises(UnauthenticatedError, match="not valid"):
+        gate_with(key).admit(request({"authorization": f"{scheme} {secret}"}), "read")
+
+
+def test_a_key_in_the_url_is_refused_wherever_else_it_is() -> None:
+    key, secret = made()
+    encoded = f"q=x&key={secret.replace('_', '%5F')}"
+    for query in (f"api_key={secret}", encoded):
+        for headers in (HERE, bearer(secret)):
+            with pytest.raises(UnauthenticatedError, match="in the URL") as refused:
+                gate_with(key, open_to_loopback=True).admit(request(headers, query=query), "read")
+            assert secret not in str(refused.value)
+
+
+def test_without_any_key_this_machine_alone_is_let_in() -> None:
+    assert gate_with().admit(request(), "admin") is LOOPBACK
+    with pytest.raises(UnauthenticatedError, match="has none"):
+        gate_with().admit(request(address="192.0.2.1"), "read")
+
+
+def test_once_a_key_was_made_even_a_revoked_one_this_machine_needs_one_too() -> None:
+    key, _ = made(revoked_at=1)
+    with pytest.raises(UnauthenticatedError):
+        gate_with(key).admit(request(), "read")
+
+
+def test_this_machine_may_be_let_in_beside_keys() -> None:
+    key, _ = made()
+    assert gate_with(key, open_to_loopback=True).admit(request(), "admin") is LOOPBACK
+
+
+def test_a_wrong_key_is_refused_even_where_none_is_needed() -> None:
+    with pytest.raises(UnauthenticatedError):
+        gate_with().admit(request({**HERE, "x-api-key": "x"}), "read")
+
+
+def test_while_the_keys_are_unknown_nobody_is_let_in() -> None:
+    gate = Gate(KeyRing(), requests_per_second=10, open_to_loopback=False)
+    for asked in (request(), request(bearer(made()[1]))):
+        with pytest.raises(DatabaseUnavailableError):
+            gate.admit(asked, "read")
+
+
+def refusal(gate: Gate, asked: Request) -> type[ServiceError] | None:
+    try:
+        gate.admit(asked, "read")
+    except ServiceError as error:
+        return type(error)
+    return None
+
+
+def test_a_key_asks_as_often_as_it_may() -> None:
+    clock = Clock()
+    key, secret = made()
+    gate = gate_with(key, requests_per_second=10, clock=clock)
+    outcomes = [refusal(gate, request(bearer(secret))) for _ in range(25)]
+    assert outcomes == [None] * 20 + [RateLimitedError] * 5
+    clock.seconds += 0.5
+    assert [refusal(gate, request(bearer(secret))) for _ in range(6)].count(None) == 5
+
+
+def test_a_key_may_have_a_limit_of_its_own() -> None:
+    key, secret = made(requests_per_second=0.25)
+    gate = gate_with(key)
+    assert refusal(gate, request(bearer(secret))) is None
+    with pytest.raises(RateLimitedError, match=r"may ask 0\.25 times a second") as refused:
+        gate.admit(request(bearer(secret)), "read")
+    assert refused.value.retry_after == 4
+
+
+def test_keys_do_not_share_their_limits() -> None:
+    (one, first), (other, second) = made(requests_per_second=1), made(requests_per_second=1)
+    gate = gate_with(one, other)
+    assert [refusal(gate, request(bearer(first))) for _ in range(3)][-1] is RateLimitedError
+    assert refusal(gate, request(bearer(second))) is None
+
+
+def test_asking_for_what_is_forbidden_counts_too() -> None:
+    key, secret = made("ingest", requests_per_second=1)
+    outcomes = [refusal(gate_with(key), request(bearer(secret)))]
+    gate = gate_with(key)
+    outcomes += [refusal(gate, request(bearer(secret))) for _ in range(3)]
+    assert outcomes == [ForbiddenError] * 3 + [RateLimitedError]
+
+
+def test_requests_without_a_key_are_limited_by_network_and_leave_keys_alone() -> None:
+    clock = Clock()
+    key, secret = made()
+    gate = gate_with(key, requests_per_second=1, clock=clock)
+    flood = [refusal(gate, request(address="192.0.2.1")) for _ in range(4)]
+    assert flood == [UnauthenticatedError] * 2 + [RateLimitedError] * 2
+    assert refusal(gate, request(address="192.0.2.2")) is UnauthenticatedError
+    assert refusal(gate, request(bearer(secret), address="192.0.2.1")) is None
+    clock.seconds += 1
+    assert refusal(gate, request(address="192.0.2.1")) is UnauthenticatedError
+
+
+def test_guessing_keys_is_limited_like_having_none() -> None:
+    gate = gate_with(made()[0], requests_per_second=1)
+    guesses = [refusal(gate, request(bearer(made()[1]), address="192.0.2.1")) for _ in range(3)]
+    assert guesses == [UnauthenticatedError] * 2 + [RateLimitedError]
+
+
+def test_buckets_are_only_remembered_for_the_most_recent_names() -> None:
+    buckets = Buckets(most=3, clock=Clock())
+    for number in range(1000):
+        buckets.take(number, rate=1)
+    assert len(buckets) == 3
+    assert [buckets.take(999, rate=1) for _ in range(2)] == [0.0, 1.0]
+
+
+def test_a_bucket_never_holds_more_than_its_burst() -> None:
+    clock = Clock()
+    buckets = Buckets(most=1, clock=clock)
+    buckets.take("name", rate=5)
+    clock.seconds += 1e9
+    assert [buckets.take("name", rate=5) for _ in range(11)].count(0.0) == 10

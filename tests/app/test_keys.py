@@ -1,0 +1,170 @@
+"""Keys over HTTP, on a running service."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import open_engine
+from app.keys.issuing import create_key, revoke_key
+from app.settings import Settings
+from model.clock import now
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
+
+EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_767_225_600}
+
+
+@pytest.fixture
+def keyed(settings: Settings, database_url: str) -> Iterator[tuple[Client, str]]:
+    """A running service on either database in turn, and the database's URL."""
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as client:
+        yield client, database_url
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def status(client: Client, secret: str | None = None, path: str = "/v1/items") -> int:
+    return client.get(path, headers={} if secret is None else bearer(secret)).status_code
+
+
+def from_elsewhere(client: Client, path: str, **content: Any) -> httpx.Response:
+    """What a caller at another address gets."""
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(client.app, client=("192.0.2.1", 50_000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
+            return await asking.get(path, **content)
+
+    return client.portal.call(send)
+
+
+def test_before_any_key_is_made_this_machine_alone_is_answered(client_on_either: Client) -> None:
+    assert status(client_on_either) == 200
+    refused = from_elsewhere(client_on_either, "/v1/items")
+    assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
+
+
+def test_a_first_key_closes_the_service_within_a_poll(keyed: tuple[Client, str]) -> None:
+    client, database_url = keyed
+    key = create_key(database_url, "shop", "read")
+    eventually(lambda: status(client) == 401)
+    assert status(client, key.secret) == 200
+    assert from_elsewhere(client, "/v1/items", headers=bearer(key.secret)).status_code == 200
+
+
+def test_a_revoked_key_opens_nothing_within_a_poll(keyed: tuple[Client, str]) -> None:
+    client, database_url = keyed
+    key = create_key(database_url, "shop", "read")
+    eventually(lambda: status(client, key.secret) == 200)
+    assert revoke_key(database_url, key.key_id)
+    eventually(lambda: status(client, key.secret) == 401)
+    assert status(client) == 401  # a revoked key leaves the service closed
+
+
+def test_a_key_expires_by_itself_without_a_poll(settings: Settings) -> None:
+    with running(settings.model_copy(update={"poll_interval_seconds": 3600.0})) as client:
+        pass  # migrates
+    key = create_key(settings.database_url, "shop", "read", expires_at=now() + 2_000_000)
+    with running(settings.model_copy(update={"poll_interval_seconds": 3600.0})) as client:
+        assert status(client, key.secret) == 200
+        eventually(lambda: status(client, key.secret) == 401)
+
+
+def test_keys_stay_known_while_the_database_is_away(keyed: tuple[Client, str]) -> None:
+    client, database_url = keyed
+    key = create_key(database_url, "shop", "admin")
+    eventually(lambda: status(client, key.secret) == 200)
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE api_keys RENAME TO away"))
+    eventually(lambda: client.app.state.parts.keys.is_known)
+    assert status(client, key.secret) == 200
+    assert status(client) == 401
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE away RENAME TO api_keys"))
+    engine.dispose()
+    revoke_key(database_url, key.key_id)
+    eventually(lambda: status(client, key.secret) == 401)
+
+
+def test_a_row_nobody_can_read_does_not_end_the_following(
+    client: Client, settings: Settings
+) -> None:
+    key = create_key(settings.database_url, "shop", "read")
+    eventually(lambda: status(client, key.secret) == 200)
+    engine = open_engine(settings.database_url)
+    broken = "INSERT INTO items (item_id, categories, updated_at) VALUES ('x', '{', :at)"
+    with engine.begin() as connection:
+        connection.execute(text(broken), {"at": now()})
+    revoke_key(settings.database_url, key.key_id)
+    eventually(lambda: status(client, key.secret) == 401)
+    engine.dispose()
+
+
+def test_a_refusal_says_how_to_come_in(client: Client, settings: Settings) -> None:
+    create_key(settings.database_url, "shop", "read")
+    eventually(lambda: status(client) == 401)
+    refused = client.get("/v1/items")
+    assert refused.headers["WWW-Authenticate"] == 'Bearer realm="kairos"'
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert "made with kairos keys create" in refused.json()["detail"]
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(client: Client, settings: Settings) -> None:
+    key = create_key(settings.database_url, "shop", "read", requests_per_second=0.1)
+    eventually(lambda: status(client) == 401)
+    assert status(client, key.secret) == 200
+    limited = client.get("/v1/items", headers=bearer(key.secret))
+    assert (limited.status_code, limited.json()["code"]) == (429, "rate_limited")
+    assert 1 <= int(limited.headers["Retry-After"]) <= 10
+
+
+def test_a_key_in_the_url_is_neither_taken_nor_repeated(client: Client, settings: Settings) -> None:
+    key = create_key(settings.database_url, "shop", "read")
+    eventually(lambda: status(client, key.secret) == 200)
+    refused = client.get(f"/v1/items?api_key={key.secret}")
+    assert refused.status_code == 401
+    assert "revoke it" in refused.json()["detail"]
+    assert key.secret not in refused.text
+
+
+def test_nobody_is_asked_for_a_body_before_they_are_known(
+    client: Client, settings: Settings
+) -> None:
+    create_key(settings.database_url, "feed", "ingest")
+    eventually(lambda: status(client) == 401)
+    for body in (b"{", b"x" * (settings.max_body_bytes + 1)):
+        assert client.request("POST", "/v1/events", content=body).status_code == 401
+
+
+def test_neither_keys_nor_their_ids_are_logged(
+    client: Client, settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    key = create_key(settings.database_url, "feed", "ingest")
+    eventually(lambda: status(client, key.secret) == 403)
+    assert client.post("/v1/events", {"events": [EVENT]}, headers=bearer(key.secret)).is_success
+    client.get("/v1/items", headers={"X-API-Key": key.secret + "x"})
+    said = "".join(capfd.readouterr())
+    assert "route=/v1/items" in said
+    assert key.secret not in said
+    assert key.key_id not in said
+
+
+def test_a_service_without_keys_says_so_once_and_loudly(
+    settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(settings) as client:
+        eventually(lambda: status(client) == 200)
+    (line,) = (line for line in capfd.readouterr().out.splitlines() if "no_api_keys" in line)
+    assert "warning" in line
+    assert "kairos keys create NAME --role admin" in line
+    create_key(settings.database_url, "shop", "read")
+    with running(settings):
+        pass
+    assert "no_api_keys" not in capfd.readouterr().out

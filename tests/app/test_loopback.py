@@ -1,0 +1,102 @@
+"""Which requests count as this machine's own."""
+
+import pytest
+
+from app.loopback import is_loopback, network_of
+from tests.app.asked import HERE, request
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "localhost:"]
+)
+def test_local_names_are_this_machine(host: str) -> None:
+    assert is_loopback(request({"host": host}))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
+def test_loopback_addresses_are_this_machine(address: str) -> None:
+    assert is_loopback(request(address=address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["192.0.2.1", "::ffff:192.0.2.1", "fe80::1", "0.0.0.0", "", "localhost", "2130706433", None],
+)
+def test_other_addresses_are_not(address: str | None) -> None:
+    assert not is_loopback(request(address=address))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "rebound.example",
+        "localhost.rebound.example",
+        "127.0.0.1.rebound.example:8000",
+        "localhost:80@rebound.example",
+        "localhost:8000:8000",
+        "localhost, rebound.example",
+        "localhost:²",
+        "::1",
+        "[::1].rebound.example",
+        "[::ffff:7f00:1]:8000",
+    ],
+)
+def test_a_name_that_resolves_to_this_machine_is_not_its_name(host: str) -> None:
+    assert not is_loopback(request({"host": host}))
+
+
+def test_a_request_without_or_with_two_names_is_not_this_machines() -> None:
+    assert not is_loopback(request([]))
+    assert not is_loopback(request([("host", "localhost"), ("host", "localhost")]))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-real-ip",
+        "x-envoy-external-address",
+        "x-original-forwarded-for",
+        "cf-connecting-ip",
+        "true-client-ip",
+    ],
+)
+def test_what_came_through_a_proxy_is_not_this_machines(header: str) -> None:
+    assert not is_loopback(request({**HERE, header: "127.0.0.1"}))
+    assert not is_loopback(request({**HERE, header: ""}))
+
+
+def test_the_oldest_http_is_a_proxys() -> None:
+    assert not is_loopback(request(http_version="1.0"))
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "is_own"),
+    [
+        ("origin", "http://localhost:8000", True),
+        ("origin", "https://localhost:8000", True),
+        ("origin", "http://localhost:3000", False),
+        ("origin", "https://elsewhere.example", False),
+        ("origin", "null", False),
+        ("sec-fetch-site", "same-origin", True),
+        ("sec-fetch-site", "none", True),
+        ("sec-fetch-site", "same-site", False),
+        ("sec-fetch-site", "cross-site", False),
+    ],
+)
+def test_a_page_from_elsewhere_in_a_browser_here_is_not_this_machine(
+    header: str, value: str, is_own: bool
+) -> None:
+    assert is_loopback(request({**HERE, header: value})) == is_own
+
+
+def test_one_customers_ipv6_addresses_are_one_network() -> None:
+    networks = [network_of(request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")]
+    assert networks == ["2001:db8::/64"] * 2
+    assert network_of(request(address="2001:db8:0:1::1")) != networks[0]
+    assert network_of(request(address="::ffff:192.0.2.1")) == "192.0.2.1"
+    assert network_of(request(address=None)) == network_of(request(address="?"))
