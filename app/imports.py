@@ -1,7 +1,7 @@
 """Whole files of events and items into the database, for a first fill or a move."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from sqlalchemy import Engine, func, select
@@ -13,6 +13,7 @@ from app.db.tables import StoredEvent
 from app.events.key import natural_key
 from app.items.repository import ItemRepository
 from app.rules import shown
+from app.users.repository import ErasureRepository
 from model.clock import now
 from model.errors import EventSourceError
 
@@ -27,15 +28,23 @@ _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 OnChunk = Callable[[int], None]
 
 
+class ImportedEvents(NamedTuple):
+    """What became of a table of events: how many were new, known already, of erased users."""
+
+    stored: int
+    known: int
+    erased: int
+
+
 def import_events(
     database_url: str, events: pl.DataFrame, *, on_chunk: OnChunk | None = None
-) -> int:
-    """Store the events of a table read by `training.sources.read_events`; answers how many are new.
+) -> ImportedEvents:
+    """Store the events of a table read by `training.sources.read_events`.
 
     An event's key is the one it would have had in a request without `event_id`, so importing what
     was sent already adds nothing, and neither does importing a table again. Of events that equal
     each other in every part of that key, all but the first get keys with a number: what the table
-    holds twice is kept twice.
+    holds twice is kept twice. What happened to users before they were erased is left out.
 
     Raises:
         EventSourceError: naming the row and column of what the service does not store.
@@ -48,22 +57,30 @@ def import_events(
     columns = ("user_id", "item_id", "action", "at", "value", "occurrence")
     received_at = now()
     engine = open_engine(database_url)
-    added = 0
+    added = erased = 0
     for chunk in _chunks(repeated.select(columns)):
         rows = [_event_row(row, received_at) for row in chunk]
         with _writing(engine) as session, session.begin():
-            statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
-                index_elements=["event_id"]
-            )
-            # The plain table: nobody needs the new keys back, which is what costs time.
-            result = session.connection().execute(
-                statement, rows, execution_options={"preserve_rowcount": True}
-            )
-            added += result.rowcount
+            covering = ErasureRepository(session).covering(rows, adding_to=StoredEvent)
+            living = [row for row, until in zip(rows, covering, strict=True) if until is None]
+            erased += len(rows) - len(living)
+            if living:
+                added += _add(session, living)
         if on_chunk is not None:
             on_chunk(len(rows))
     engine.dispose()
-    return added
+    return ImportedEvents(stored=added, known=len(events) - added - erased, erased=erased)
+
+
+def _add(session: Session, rows: list[dict[str, Any]]) -> int:
+    statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
+        index_elements=["event_id"]
+    )
+    # The plain table: nobody needs the new keys back, which is what costs time.
+    added = session.connection().execute(
+        statement, rows, execution_options={"preserve_rowcount": True}
+    )
+    return added.rowcount
 
 
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:

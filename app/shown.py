@@ -9,7 +9,11 @@ from app.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """One answer, as far as it is needed to tell what came of it; `at` in epoch microseconds."""
+    """One answer, as far as it is needed to tell what came of it.
+
+    Attributes:
+        at: when it was asked for, epoch microseconds.
+    """
 
     recommendation_id: str
     user_id: str | None

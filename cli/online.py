@@ -50,8 +50,9 @@ def import_events_command(file: File, database: Database = None) -> None:
         upgrade(url)
         events = read_events(file)
         with counting("events", len(events)) as count:
-            added = import_events(url, events, on_chunk=count)
-        typer.echo(f"{added} events stored, {len(events) - added} known already")
+            imported = import_events(url, events, on_chunk=count)
+        erased = f", {imported.erased} of erased users left out" if imported.erased else ""
+        typer.echo(f"{imported.stored} events stored, {imported.known} known already{erased}")
 
 
 def import_items_command(file: File, database: Database = None) -> None:

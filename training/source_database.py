@@ -18,6 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from model.errors import EventSourceError
+from training.erasures import Erasures
 from training.source_columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
@@ -37,9 +38,12 @@ EVENTS = table(
     column("at", BigInteger),
     column("action"),
     column("value"),
+    column("received_at", BigInteger),
 )
+ERASED_USERS = table("erased_users", column("digest"), column("erased_at", BigInteger))
 ITEMS = table("items", column("item_id"), column("title"), column("categories", JSON))
 
+_COLUMNS = ("user_id", "item_id", "at", "action", "value")
 _EVENT_CHUNK = pl.Schema(
     {
         "id": pl.String(),
@@ -50,28 +54,61 @@ _EVENT_CHUNK = pl.Schema(
         "value": pl.Float64(),
     }
 )
+_ERASURES = pl.Schema({"digest": pl.String(), "erased_at": pl.Int64()})
 
 
-def read_database_events(address: str, until: int | None = None) -> pl.DataFrame:
+def read_database_events(
+    address: str, until: int | None = None, *, known_by: int | None = None
+) -> pl.DataFrame:
     """Every event of the service up to and including `until`, in order of arrival.
 
-    Rows are streamed, so the database sends one chunk at a time.
+    Erased users are left out, even where an old copy of their events was put back. Rows are
+    streamed, so the database sends one chunk at a time.
 
     Args:
         address: a database URL, such as `sqlite:///kairos.db` or `postgresql://user@host/kairos`.
         until: epoch microseconds, UTC.
+        known_by: leave out what arrived later than this; epoch microseconds, UTC.
 
     Raises:
         EventSourceError: if the database cannot be read, or holds an event that cannot be one.
     """
-    selection = select(EVENTS).order_by(EVENTS.c.id)
+    chunks = stream_database_events(address, until, known_by=known_by)
+    return pl.concat([EVENT_SCHEMA.to_frame(), *chunks])
+
+
+def stream_database_events(
+    address: str, until: int | None = None, *, known_by: int | None = None
+) -> Iterator[pl.DataFrame]:
+    """The same a chunk at a time, for more events than memory holds."""
+    erasures = read_erasures(address)
+    columns = (EVENTS.c[name] for name in ("id", *_COLUMNS))
+    selection = select(*columns).order_by(EVENTS.c.id)
     if until is not None:
         selection = selection.where(EVENTS.c.at <= until)
-    chunks = [
-        event_columns(RawTable(name, frame, place=_event_place(frame)))
-        for name, frame in _chunks(address, selection, _EVENT_CHUNK)
-    ]
-    return pl.concat([EVENT_SCHEMA.to_frame(), *chunks])
+    if known_by is not None:
+        selection = selection.where(EVENTS.c.received_at <= known_by)
+    for name, frame in _chunks(address, selection, _EVENT_CHUNK):
+        yield erasures.leave_out(event_columns(RawTable(name, frame, place=_event_place(frame))))
+
+
+def read_erasures(address: str) -> Erasures:
+    """Whom the service has erased.
+
+    Raises:
+        EventSourceError: if the database cannot be read.
+    """
+    chunks = _chunks(address, select(ERASED_USERS), _ERASURES)
+    return Erasures({digest: until for _, frame in chunks for digest, until in frame.iter_rows()})
+
+
+def name_of_database(address: str) -> str:
+    """An address without its password.
+
+    Raises:
+        EventSourceError: if events cannot be read from such an address.
+    """
+    return _url(address).render_as_string(hide_password=True)
 
 
 def read_database_items(address: str) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from pathlib import Path
 import polars as pl
 
 from model.errors import EventSourceError
+from training.erasures import Erasures
 from training.source_columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
@@ -28,14 +29,24 @@ from training.source_columns import (
     event_columns,
     item_columns,
 )
-from training.source_database import read_database_events, read_database_items
+from training.source_database import (
+    name_of_database,
+    read_database_events,
+    read_database_items,
+)
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 _SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
 
 
-def read_events(location: str | Path, until: int | None = None) -> pl.DataFrame:
+def read_events(
+    location: str | Path,
+    until: int | None = None,
+    *,
+    known_by: int | None = None,
+    erasures: Erasures | None = None,
+) -> pl.DataFrame:
     """The events at a location, in `EVENT_SCHEMA` and in source order.
 
     Args:
@@ -43,6 +54,9 @@ def read_events(location: str | Path, until: int | None = None) -> pl.DataFrame:
             `.csv` and `.tsv` with a header, `.jsonl`); or a database URL. The files of a directory
             are read in the order of their names.
         until: leave out events later than this instant (epoch microseconds, UTC).
+        known_by: leave out events that arrived later than this instant, too, where the source tells
+            when they did: the database does, files do not.
+        erasures: users to leave out. A database knows its own; a file does not.
 
     Raises:
         EventSourceError: naming file, row and column of what cannot be an event.
@@ -51,13 +65,14 @@ def read_events(location: str | Path, until: int | None = None) -> pl.DataFrame:
         >>> read_events("demo/events.parquet").columns
         ['user_id', 'item_id', 'timestamp', 'action', 'value']
     """
-    if _is_address(location):
-        return read_database_events(str(location), until)
-    events = [event_columns(_read(file)) for file in _files(location)]
-    everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
-    if until is None:
-        return everything
-    return everything.filter(pl.col("timestamp").to_physical() <= until)
+    if is_database(location):
+        everything = read_database_events(str(location), until, known_by=known_by)
+    else:
+        events = [event_columns(_read(file)) for file in _files(location)]
+        everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
+        if until is not None:
+            everything = everything.filter(pl.col("timestamp").to_physical() <= until)
+    return everything if erasures is None else erasures.leave_out(everything)
 
 
 def read_items(location: str | Path) -> pl.DataFrame:
@@ -68,13 +83,19 @@ def read_items(location: str | Path) -> pl.DataFrame:
     Raises:
         EventSourceError: naming file, row and column of what cannot be an item.
     """
-    if _is_address(location):
+    if is_database(location):
         return read_database_items(str(location))
     items = [item_columns(_read(file)) for file in _files(location)]
     return pl.concat([ITEM_SCHEMA.to_frame(), *items])
 
 
-def _is_address(location: str | Path) -> bool:
+def name_of(location: str | Path) -> str:
+    """A location as reports and errors may show it: without a password."""
+    return name_of_database(str(location)) if is_database(location) else str(location)
+
+
+def is_database(location: str | Path) -> bool:
+    """Whether a location is a database rather than files."""
     return "://" in str(location)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent, StoredRecommendation
+from app.users.repository import ErasureRepository
 from model.history import Event
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -23,12 +24,37 @@ class KnownUser:
     last_at: int
 
 
+class KeptEvents(NamedTuple):
+    """What became of some events.
+
+    Attributes:
+        new: the rows that were added.
+        clicks: for each of these that a recommendation led to, the version that made it.
+        erased: for each event given, until when its user was erased, if it is from before that.
+    """
+
+    new: tuple[dict[str, Any], ...]
+    clicks: tuple[str, ...]
+    erased: tuple[int | None, ...]
+
+
 @final
 class EventRepository:
     """Reads and adds events within one transaction, which belongs to the caller."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def keep(self, rows: Sequence[dict[str, Any]]) -> KeptEvents:
+        """Add events, but for those known already and those that an erasure covers."""
+        erased = ErasureRepository(self._session).covering(rows, adding_to=StoredEvent)
+        living: dict[str, dict[str, Any]] = {}
+        for row, until in zip(rows, erased, strict=True):
+            if until is None:
+                living.setdefault(row["event_id"], row)
+        new_ids = self.add(list(living.values()))
+        new = tuple(row for event_id, row in living.items() if event_id in new_ids)
+        return KeptEvents(new, tuple(self.clicked_versions(new)), tuple(erased))
 
     def add(self, rows: Sequence[dict[str, Any]]) -> frozenset[str]:
         """Insert events, leaving those already known as they are; answers the ids that were new."""

@@ -3,7 +3,7 @@
 from typing import Any, final
 
 from app.events.key import natural_key
-from app.events.repository import EventRepository
+from app.events.repository import EventRepository, KeptEvents
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
 from app.parts import Parts
 from app.wire import rfc_3339
@@ -27,51 +27,54 @@ class EventService:
             OverloadedError: if too many requests wait already.
         """
         received_at = now()
-        rows: dict[str, dict[str, Any]] = {}
+        places: list[int] = []
+        rows: list[dict[str, Any]] = []
         rejected: list[RejectedEvent] = []
         for index, event in enumerate(batch.events):
             refusal = event if isinstance(event, Refusal) else _refuse(event, received_at)
             if refusal is not None:
                 rejected.append(RejectedEvent(index, refusal.code, refusal.message))
             elif not isinstance(event, Refusal):
-                row = _row(event, received_at)
-                rows.setdefault(row["event_id"], row)
-        new, clicks = await self._keep(list(rows.values()))
-        duplicates = len(batch.events) - len(rejected) - len(new)
-        self._count(new, rows, duplicates=duplicates, rejected=len(rejected))
-        for version in clicks:
-            self._parts.metrics.recommendation_clicks.labels(version).inc()
-        return Ingested(accepted=len(new), duplicates=duplicates, rejected=tuple(rejected))
-
-    async def _keep(self, rows: list[dict[str, Any]]) -> tuple[frozenset[str], list[str]]:
-        """The events that were new, and for each that a recommendation led to, whose that was."""
-        if not rows:
-            return frozenset(), []
-        return await self._parts.database.write(
-            lambda session: _add(EventRepository(session), rows)
+                places.append(index)
+                rows.append(_row(event, received_at))
+        kept = await self._keep(rows)
+        rejected += [
+            _erased(places[place], rows[place]["at"], until)
+            for place, until in enumerate(kept.erased)
+            if until is not None
+        ]
+        duplicates = len(batch.events) - len(rejected) - len(kept.new)
+        self._count(kept, duplicates=duplicates, rejected=len(rejected))
+        return Ingested(
+            accepted=len(kept.new),
+            duplicates=duplicates,
+            rejected=tuple(sorted(rejected, key=lambda one: one.index)),
         )
 
-    def _count(
-        self,
-        new: frozenset[str],
-        rows: dict[str, dict[str, Any]],
-        *,
-        duplicates: int,
-        rejected: int,
-    ) -> None:
+    async def _keep(self, rows: list[dict[str, Any]]) -> KeptEvents:
+        if not rows:
+            return KeptEvents((), (), ())
+        return await self._parts.database.write(lambda session: EventRepository(session).keep(rows))
+
+    def _count(self, kept: KeptEvents, *, duplicates: int, rejected: int) -> None:
         ingested = self._parts.metrics.events_ingested
-        ingested.labels("accepted").inc(len(new))
+        ingested.labels("accepted").inc(len(kept.new))
         ingested.labels("duplicate").inc(duplicates)
         ingested.labels("rejected").inc(rejected)
-        for event_id in new:
-            row = rows[event_id]
+        for row in kept.new:
             lag = (row["received_at"] - row["at"]) / MICROSECONDS_PER_SECOND
             self._parts.metrics.event_lag_seconds.observe(max(lag, 0.0))
+        for version in kept.clicks:
+            self._parts.metrics.recommendation_clicks.labels(version).inc()
 
 
-def _add(events: EventRepository, rows: list[dict[str, Any]]) -> tuple[frozenset[str], list[str]]:
-    new = events.add(rows)
-    return new, events.clicked_versions([row for row in rows if row["event_id"] in new])
+def _erased(index: int, at: int, until: int) -> RejectedEvent:
+    return RejectedEvent(
+        index,
+        code="user_erased",
+        message="#/timestamp: of an erased user only what happens later is kept, but got "
+        f"{rfc_3339(at)}; the user was erased until {rfc_3339(until)}, so send it no more",
+    )
 
 
 def event_key(event: IncomingEvent) -> str:

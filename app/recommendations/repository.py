@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.db.insert import insert_into
 from app.db.tables import StoredRecommendation
 from app.shown import ShownAnswer
+from app.users.repository import ErasureRepository
 
 
 @final
@@ -19,7 +20,7 @@ class RecommendationRepository:
         self._session = session
 
     def add(self, answers: Sequence[ShownAnswer]) -> None:
-        """Keep what was shown."""
+        """Keep what was shown, but for what was shown to users who are erased by now."""
         rows = [
             {
                 "recommendation_id": answer.recommendation_id,
@@ -31,9 +32,13 @@ class RecommendationRepository:
             }
             for answer in answers
         ]
+        erased = ErasureRepository(self._session).covering(rows, adding_to=StoredRecommendation)
+        living = [row for row, until in zip(rows, erased, strict=True) if until is None]
+        if not living:
+            return
         statement = insert_into(self._session, StoredRecommendation)
         self._session.execute(
-            statement.on_conflict_do_nothing(index_elements=["recommendation_id"]), rows
+            statement.on_conflict_do_nothing(index_elements=["recommendation_id"]), living
         )
 
     def forget_before(self, at: int) -> int:

@@ -36,10 +36,11 @@ class RecommendationService:
             DatabaseUnavailableError: if the history is stored, and cannot be read.
             OverloadedError: if too many requests wait already.
         """
+        asked_at = now()
         histories = HistoryService(self._parts)
         bundle = await histories.bundle(asked)
         _require_known(bundle, asked.explain_item_id)
-        query_time = now() if asked.query_time is None else asked.query_time
+        query_time = asked_at if asked.query_time is None else asked.query_time
         found = await histories.read(
             asked, query_time, query_time_withheld=asked.query_time_withheld
         )
@@ -53,7 +54,7 @@ class RecommendationService:
                 recommendation_id=recommendation_id,
                 user_id=asked.user_id,
                 model_version=bundle.version,
-                at=now(),
+                at=asked_at,
                 fallback=answer.fallback,
                 item_ids=tuple(item.item_id for item in answer.items),
             )

@@ -1,8 +1,8 @@
 """Erasing users from the database, and remembering that it was done."""
 
 import hashlib
-from collections.abc import Collection
-from typing import NamedTuple, final
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, final
 
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
@@ -22,8 +22,8 @@ class Erasure(NamedTuple):
 class ErasureRepository:
     """Erases users, and knows who was, within one transaction that belongs to the caller.
 
-    Whoever adds rows that name users first asks for `erased_until`. Erasing and adding then happen
-    one after the other: no row that was on its way is added behind an erasure's back.
+    Whoever adds rows that name users first asks for the erasures `covering` them. Erasing and
+    adding then happen one after the other: no row is added behind an erasure's back.
     """
 
     def __init__(self, session: Session) -> None:
@@ -54,18 +54,29 @@ class ErasureRepository:
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
         return erasure
 
-    def erased_until(self, user_ids: Collection[str], *, adding_to: type[Table]) -> dict[str, int]:
-        """Those of the users who were erased, and until when; holds until the transaction ends.
+    def covering(
+        self, rows: Sequence[Mapping[str, Any]], *, adding_to: type[Table]
+    ) -> list[int | None]:
+        """For each row, until when its user was erased, if it is from before that; else None.
+
+        Rows not covered may be added in the same transaction.
 
         Args:
-            adding_to: the table that the transaction is going to add rows of these users to.
+            rows: with a `user_id`, or None, and the instant `at`.
+            adding_to: the table that they are going to be added to.
         """
         self._lock("ROW EXCLUSIVE", adding_to)
-        users = {digest_of(user_id): user_id for user_id in user_ids}
-        erased = self._session.execute(
-            select(ErasedUser.digest, ErasedUser.erased_at).where(ErasedUser.digest.in_(users))
+        users = {row["user_id"] for row in rows if row["user_id"] is not None}
+        digests = {digest_of(user_id): user_id for user_id in users}
+        found = self._session.execute(
+            select(ErasedUser.digest, ErasedUser.erased_at).where(ErasedUser.digest.in_(digests))
         )
-        return {users[digest]: erased_at for digest, erased_at in erased}
+        erased = {digests[digest]: until for digest, until in found}
+        untils = [erased.get(row["user_id"]) for row in rows]
+        return [
+            until if until is not None and row["at"] <= until else None
+            for row, until in zip(rows, untils, strict=True)
+        ]
 
     def _lock(self, mode: str, *tables: type[Table]) -> None:
         # On SQLite a transaction that writes has been alone from its beginning.

@@ -262,6 +262,7 @@ def database(folder: Path, *rows: tuple[object, ...]) -> str:
     file = folder / "kairos.db"
     connection = sqlite3.connect(file)
     connection.execute("CREATE TABLE events (id, user_id, item_id, action, at, value)")
+    connection.execute("CREATE TABLE erased_users (digest, erased_at)")
     connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
     connection.commit()
     connection.close()

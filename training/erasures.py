@@ -1,0 +1,42 @@
+"""Users whom the service has erased: left out of every copy of old events."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import polars as pl
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """Who was erased, and until when: whoever came back later is a new user.
+
+    Attributes:
+        until: epoch microseconds, by the SHA-256 of the user's id.
+    """
+
+    until: Mapping[str, int]
+
+    def leave_out(self, events: pl.DataFrame) -> pl.DataFrame:
+        """The events but for those that happened to erased users before their erasure."""
+        if not self.until or events.is_empty():
+            return events
+        user_ids = events["user_id"].unique()
+        erased = [
+            (user_id, until)
+            for user_id in user_ids
+            if (until := self.until.get(hashlib.sha256(user_id.encode()).hexdigest())) is not None
+        ]
+        if not erased:
+            return events
+        schema = {"user_id": pl.String(), "erased_until": pl.Int64()}
+        joined = events.join(
+            pl.DataFrame(erased, schema, orient="row"),
+            on="user_id",
+            how="left",
+            maintain_order="left",
+        )
+        happened_after = pl.col("timestamp").to_physical() > pl.col("erased_until")
+        return joined.filter(happened_after.fill_null(value=True)).drop("erased_until")
