@@ -1,0 +1,42 @@
+"""Kairos for Python programs: ask the service, tell it what happened, and trust the retries.
+
+Stands alone: it needs httpx and pydantic, and nothing of the service.
+"""
+
+from kairos_client.awaiting import AsyncKairosClient
+from kairos_client.blocking import KairosClient
+from kairos_client.errors import (
+    BrokenRule,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    KairosError,
+    LostAnswerError,
+    NotFoundError,
+    RateLimitedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnexpectedAnswerError,
+)
+from kairos_client.retries import Retries
+from kairos_client.told import Event, ItemDescription, PastEvent
+
+__all__ = [
+    "AsyncKairosClient",
+    "BrokenRule",
+    "ConflictError",
+    "Event",
+    "ForbiddenError",
+    "InvalidError",
+    "ItemDescription",
+    "KairosClient",
+    "KairosError",
+    "LostAnswerError",
+    "NotFoundError",
+    "PastEvent",
+    "RateLimitedError",
+    "Retries",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnexpectedAnswerError",
+]

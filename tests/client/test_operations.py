@@ -1,0 +1,123 @@
+"""Every operation of the clients, against the real application."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from uuid import uuid4
+
+import pytest
+
+from kairos_client import (
+    ConflictError,
+    Event,
+    InvalidError,
+    ItemDescription,
+    NotFoundError,
+    PastEvent,
+)
+from tests.client.asking import Asking
+
+NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
+HISTORY = [PastEvent(f"i{number}", NOON - timedelta(days=number)) for number in range(1, 4)]
+
+
+def events(user_id: str, count: int) -> list[Event]:
+    return [
+        Event(
+            user_id=user_id,
+            item_id=f"i{number % 20}",
+            action="view",
+            timestamp=NOON - timedelta(hours=number),
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_history_is_answered_with_items_and_attention(kairos: Asking) -> None:
+    answer = kairos.recommend(history=HISTORY, query_time=NOON, n=3, explain="heads")
+    assert [item.rank for item in answer.items] == [1, 2, 3]
+    assert answer.query_time == NOON
+    assert [event.item_id for event in answer.attention.events] == ["i3", "i2", "i1"]
+    assert [event.timestamp for event in answer.attention.events] == [
+        event.timestamp for event in reversed(HISTORY)
+    ]
+    assert sum(event.weight for event in answer.attention.events) == pytest.approx(1, abs=1e-5)
+    assert len(answer.attention.heads) == 2
+
+
+def test_conditions_on_the_items_hold(kairos: Asking) -> None:
+    asked = {"history": HISTORY, "query_time": NOON, "n": 20}
+    assert {
+        category
+        for item in kairos.recommend(**asked, any_categories=["odd"]).items
+        for category in item.categories
+    } == {"odd"}
+    kept = kairos.recommend(**asked, include_item_ids={"i7", "i8"}, strict=True).items
+    assert {item.item_id for item in kept} == {"i7", "i8"}
+    left = kairos.recommend(**asked, exclude_item_ids=["i7"]).items
+    assert "i7" not in {item.item_id for item in left}
+
+
+def test_given_items_are_ranked(kairos: Asking) -> None:
+    answer = kairos.rank(["i5", "never seen", "i6"], history=HISTORY, query_time=NOON)
+    assert {item.item_id for item in answer.items} == {"i5", "i6", "never seen"}
+    assert (answer.items[-1].reason, answer.items[-1].score) == ("unknown", None)
+
+
+def test_a_sweep_tells_the_weights_at_every_instant(kairos: Asking) -> None:
+    instants = [NOON - timedelta(days=1, hours=12), NOON]
+    answer = kairos.sweep(instants, history=HISTORY, n=2)
+    assert [instant.query_time for instant in answer.instants] == instants
+    early, late = (instant.weights for instant in answer.instants)
+    assert early[-1] is None
+    assert None not in late
+
+
+def test_events_are_kept_and_answer_for_their_user(kairos: Asking) -> None:
+    user_id = f"u/{uuid4()} ü"
+    sent = events(user_id, 3)
+    assert kairos.ingest(sent).accepted == 3
+    assert kairos.ingest(sent).duplicates == 3
+    history = kairos.read_user(user_id, limit=2)
+    assert [event.event_id for event in history.events] == [event.event_id for event in sent[:2]]
+    assert kairos.list_users(user_id).users[0].events == 3
+    asked = kairos.recommend_to_user(user_id, n=2, at=NOON + timedelta(hours=1))
+    assert (asked.history_used, len(asked.items)) == (3, 2)
+    erased = kairos.erase_user(user_id)
+    assert erased.deleted_events == 3
+    assert kairos.read_user(user_id).events == ()
+
+
+def test_items_are_stored_listed_read_and_deleted(kairos: Asking) -> None:
+    mug = ItemDescription(item_id="mug/blue", title="Blue mug", available_from=NOON)
+    assert kairos.put_items([mug]).stored == 1
+    assert [item.title for item in kairos.list_items("blue").items] == ["Blue mug"]
+    assert kairos.read_item("mug/blue").available_from == NOON
+    kairos.delete_item("mug/blue")
+    with pytest.raises(NotFoundError) as raised:
+        kairos.read_item("mug/blue")
+    assert (raised.value.code, raised.value.status) == ("item_not_found", 404)
+    assert raised.value.request_id
+    assert raised.value.request_id in str(raised.value)
+
+
+def test_like_items_are_listed(kairos: Asking) -> None:
+    answer = kairos.list_similar("i3", n=4)
+    assert [item.rank for item in answer.items] == [1, 2, 3, 4]
+
+
+def test_a_model_that_says_no_time_is_a_conflict(kairos: Asking) -> None:
+    with pytest.raises(ConflictError) as raised:
+        kairos.read_next_time("u1", at=NOON.astimezone(timezone(timedelta(hours=5, minutes=30))))
+    assert raised.value.code == "model_says_no_time"
+
+
+def test_probes_and_metrics_answer(kairos: Asking) -> None:
+    assert kairos.live().status == "live"
+    assert (kairos.ready().status, kairos.ready().model) == ("ready", "ok")
+    assert "kairos_model_info" in kairos.metrics()
+
+
+def test_a_broken_rule_is_told_by_place(kairos: Asking) -> None:
+    with pytest.raises(InvalidError) as raised:
+        kairos.recommend("u1", n=0)
+    assert raised.value.code == "validation_failed"
+    assert [rule.where for rule in raised.value.broken_rules] == ["#/n"]
