@@ -19,6 +19,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "api.md"
 EXAMPLES = re.findall(
     r"```sh\n(curl .*?)```(?:\n\n```json\n(.*?)```)?", MANUAL.read_text("utf-8"), re.S
 )
+VERSION = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{12}")
 
 
 @pytest.fixture
@@ -34,16 +35,23 @@ def test_every_request_of_the_manual_is_answered_as_it_says(
     client: Client, says_when: Client
 ) -> None:
     store: BundleStore = client.app.state.parts.store
+    tiny_bundle.publish(store.root, seed=2, activate=False)
+    versions = dict(zip(versions_of(EXAMPLES), sorted(store.versions()), strict=True))
     assert len(EXAMPLES) >= 12
     for command, shown in EXAMPLES:
-        method, path, body = as_request(command)
-        path = re.sub(r"(?<=/models/).+", str(store.current()), path)
+        real_command = VERSION.sub(lambda found: versions[found[0]], command)
+        method, path, body = as_request(real_command)
         asked = says_when if "/next-time" in path else client
         response = asked.request(method, path, json=body)
         expected = 204 if method == "DELETE" else 200
         assert response.status_code == expected, f"{command}: {response.text}"
         if shown:
             same_fields(json.loads(shown), response.json(), path)
+
+
+def versions_of(examples: list[tuple[str, str]]) -> list[str]:
+    """The versions that requests name, oldest first."""
+    return sorted({*VERSION.findall(" ".join(command for command, _ in examples))})
 
 
 def as_request(command: str) -> tuple[str, str, object]:
