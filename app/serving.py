@@ -229,6 +229,8 @@ class Serving:
         for bundle in (lineup.current, lineup.challenger, lineup.shadow):
             if bundle is not None and bundle.version == version:
                 return bundle
+        if version in self._pinned:
+            self._pinned.move_to_end(version)
         return self._pinned.get(version)
 
     async def _open(self, version: str) -> Bundle:
@@ -273,6 +275,9 @@ class Serving:
         self._metrics.model_swaps.labels("activated").inc()
         self._metrics.model_info.clear()
         self._metrics.model_info.labels(current.version).set(1)
+        self._metrics.offline_metric.clear()
+        for name, value in current.manifest.metrics.items():
+            self._metrics.offline_metric.labels(name, current.version).set(value)
         self._metrics.model_loaded.set(time.time())
         self._metrics.index_items.set(len(current.catalog))
         _log.info(

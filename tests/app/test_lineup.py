@@ -1,0 +1,165 @@
+"""Which version answers whom: the challenger's share, and versions that requests pin."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from app.serving import share_of
+from app.settings import Settings
+from model.bundle.store import BundleStore
+from model.bundle.traffic import Traffic
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
+
+USERS = [f"user {number}" for number in range(60)]
+
+
+def version_for(client: Client, user_id: str | None, version: str | None = None) -> str:
+    asked = {"user_id": user_id, "history": None if user_id else [], "model_version": version}
+    response = client.post("/v1/recommendations", asked)
+    assert response.status_code == 200, response.text
+    return str(response.json()["model_version"])
+
+
+def status_of(client: Client, version: str) -> int:
+    return client.post("/v1/recommendations", {"history": [], "model_version": version}).status_code
+
+
+def lined_up(client: Client, traffic: Traffic) -> bool:
+    lineup = client.app.state.parts.serving.lineup
+    challenger = None if lineup.challenger is None else lineup.challenger.version
+    return bool(challenger == traffic.challenger and lineup.share == traffic.share)
+
+
+@pytest.fixture
+def challenger(bundle_store: Path) -> str:
+    return tiny_bundle.publish(bundle_store, seed=2, activate=False)
+
+
+@pytest.fixture
+def two(settings: Settings) -> Iterator[tuple[Client, Client]]:
+    """Two processes' worth of service on one database and one store."""
+    with running(settings) as one, running(settings) as other:
+        yield one, other
+
+
+def test_where_a_user_stands_is_the_same_everywhere_and_always() -> None:
+    # Written down: a change would move every running experiment's users.
+    known = {"u1": 0.3846, "user 7": 0.416, "ü/ \U0001f600": 0.6623}
+    assert {user: round(share_of(user), 4) for user in known} == known
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
+def test_users_stand_evenly_spread(share: float) -> None:
+    users = 40_000
+    hit = sum(share_of(f"user-{number}") < share for number in range(users))
+    spread = (share * (1 - share) / users) ** 0.5
+    assert abs(hit / users - share) < 4 * spread
+
+
+def test_a_share_of_the_users_is_answered_by_the_challenger_in_every_process(
+    two: tuple[Client, Client], bundle_store: Path, challenger: str
+) -> None:
+    store = BundleStore(bundle_store)
+    current = store.current()
+    traffic = Traffic(challenger=challenger, share=0.4)
+    store.route(traffic)
+    for client in two:
+        eventually(lambda client=client: lined_up(client, traffic))
+    answered = [[version_for(client, user) for user in USERS] for client in (*two, two[0])]
+    assert answered[0] == answered[1] == answered[2]
+    expected = [challenger if share_of(user) < 0.4 else current for user in USERS]
+    assert answered[0] == expected
+    assert {*answered[0]} == {current, challenger}
+
+
+def test_more_traffic_takes_nobody_from_the_challenger(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    store, groups = BundleStore(bundle_store), []
+    for share in (0.0, 0.2, 0.6, 1.0):
+        traffic = Traffic(challenger=challenger, share=share)
+        store.route(traffic)
+        eventually(lambda traffic=traffic: lined_up(client, traffic))
+        groups.append({user for user in USERS if version_for(client, user) == challenger})
+    assert all(smaller < larger for smaller, larger in pairwise(groups))
+    assert groups[0] == set()
+    assert groups[-1] == {*USERS}
+
+
+def test_who_has_no_name_is_answered_by_the_current_version(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    traffic = Traffic(challenger=challenger, share=1.0)
+    BundleStore(bundle_store).route(traffic)
+    eventually(lambda: lined_up(client, traffic))
+    assert version_for(client, None) == BundleStore(bundle_store).current()
+    assert version_for(client, "somebody") == challenger
+
+
+def test_a_challenger_that_does_not_open_answers_nobody(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    store = BundleStore(bundle_store)
+    tiny_bundle.damage(bundle_store, challenger)
+    store.route(Traffic(challenger=challenger, share=1.0))
+    eventually(lambda: client.metric("kairos_model_swaps_total", result="refused") == 1)
+    assert Counter(version_for(client, user) for user in USERS[:10]) == {store.current(): 10}
+
+
+def test_traffic_that_ends_gives_everybody_back(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    store = BundleStore(bundle_store)
+    for traffic in (Traffic(challenger=challenger, share=1.0), Traffic()):
+        store.route(traffic)
+        eventually(lambda traffic=traffic: lined_up(client, traffic))
+    assert version_for(client, "somebody") == store.current()
+
+
+def test_a_pinned_version_answers_whoever_asks_for_it(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    assert version_for(client, "somebody", challenger) == challenger
+    assert version_for(client, "somebody") == BundleStore(bundle_store).current()
+
+
+@pytest.mark.parametrize("version", ["../bundles", "", "\0", "20200101T000000Z-000000000000"])
+def test_a_version_that_is_not_published_is_not_found(client: Client, version: str) -> None:
+    assert status_of(client, version) in {404, 422}
+
+
+def test_a_pinned_version_that_does_not_open_is_refused_each_time(
+    client: Client, bundle_store: Path, challenger: str
+) -> None:
+    tiny_bundle.damage(bundle_store, challenger)
+    assert [status_of(client, challenger) for _ in range(2)] == [409, 409]
+    tiny_bundle.damage(bundle_store, challenger)  # the same bit again: it is whole now
+    assert status_of(client, challenger) == 200
+
+
+def test_the_versions_pinned_longest_ago_are_let_go(settings: Settings, bundle_store: Path) -> None:
+    one, two, three = (
+        tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3, 4)
+    )
+    with running(settings.model_copy(update={"pinned_versions": 2})) as client:
+        assert [status_of(client, version) for version in (one, two, one, three)] == [200] * 4
+        # What is still open answers from memory; what was let go is opened anew, and then is not.
+        for version in (one, two, three):
+            tiny_bundle.damage(bundle_store, version)
+        assert [status_of(client, version) for version in (one, three, two)] == [200, 200, 409]
+
+
+def test_a_version_that_answers_anyway_takes_no_place_among_the_pinned(
+    settings: Settings, bundle_store: Path
+) -> None:
+    one = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    current = str(BundleStore(bundle_store).current())
+    with running(settings.model_copy(update={"pinned_versions": 1})) as client:
+        assert [status_of(client, version) for version in (one, current)] == [200, 200]
+        tiny_bundle.damage(bundle_store, one)
+        assert status_of(client, one) == 200
