@@ -29,6 +29,7 @@ def demo_command(
 
     A step is skipped where its result is there already; an interrupted training goes on.
     """
+    from cli.models import make_current  # noqa: PLC0415
     from cli.offline import run_training  # noqa: PLC0415 - torch loads slowly
     from cli.published import newest_bundle  # noqa: PLC0415
     from model.bundle.store import BundleStore  # noqa: PLC0415
@@ -49,7 +50,8 @@ def demo_command(
                 threads=threads,
             )
             print_report(outcome.report)
-            store.take_in(newest_bundle(directory / "run"))
+            version = store.take_in(newest_bundle(directory / "run"), activate=False)
+            make_current(store, version, change="publish", database=database_url)
         console.print(f"[bold]current bundle[/] {store.current()}", highlight=False)
     if serve:
         from app import server  # noqa: PLC0415

@@ -5,6 +5,7 @@ import typer
 from cli.bench import bench_app
 from cli.demo import demo_command
 from cli.keys import keys_app
+from cli.models import models_app
 from cli.offline import evaluate_command, recommend_command, train_command
 from cli.online import (
     import_events_command,
@@ -13,7 +14,8 @@ from cli.online import (
     openapi_command,
     serve_command,
 )
-from cli.published import activate_command, models_command, publish_command
+from cli.published import publish_command
+from cli.retrain import retrain_command
 
 app = typer.Typer(
     name="kairos",
@@ -25,13 +27,13 @@ app.command("demo")(demo_command)
 app.command("import-events")(import_events_command)
 app.command("import-items")(import_items_command)
 app.command("train")(train_command)
+app.command("retrain")(retrain_command)
 app.command("evaluate")(evaluate_command)
 app.command("publish")(publish_command)
-app.command("models")(models_command)
-app.command("activate")(activate_command)
 app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
 app.command("migrate")(migrate_command)
 app.command("openapi")(openapi_command)
+app.add_typer(models_app, name="models")
 app.add_typer(keys_app, name="keys")
 app.add_typer(bench_app, name="bench")

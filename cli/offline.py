@@ -9,7 +9,8 @@ import torch
 import typer
 
 from cli.console import TrainingProgress, console, counting, print_report, reporting_errors
-from cli.published import Store, newest_bundle
+from cli.models import Store
+from cli.published import newest_bundle
 from model.bundle.answer import Constraints
 from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
@@ -64,7 +65,7 @@ def train_command(
         if seed is not None:
             config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
         outcome = run_training(
-            config, events, items, output, threads=threads, device=_device(device)
+            config, events, items, output, threads=threads, device=device_named(device)
         )
         print_report(outcome.report)
         console.print(
@@ -159,7 +160,12 @@ def recommend_command(
         typer.echo(output)
 
 
-def _device(name: str) -> torch.device:
+def device_named(name: str) -> torch.device:
+    """The device of a name.
+
+    Raises:
+        KairosError: if torch cannot reach it here.
+    """
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -1,68 +1,31 @@
-"""Commands around published bundles: publish, activate, list."""
+"""Publishing a bundle."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from cli.console import console, print_table, reporting_errors
+from cli.console import reporting_errors
+from cli.models import Reason, Store, make_current
+from cli.online import Database
 from model.bundle.manifest import MANIFEST
 from model.bundle.store import BundleStore
-from model.clock import to_datetime
 from model.errors import BundleError
-
-Store = Annotated[
-    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
-]
 
 
 def publish_command(
     bundle: Annotated[Path, typer.Argument(help="A bundle, or the output directory of train.")],
     store: Store = Path("var/bundles"),
     activate: Annotated[bool, typer.Option(help="Make it the current version.")] = True,
+    reason: Reason = None,
+    database: Database = None,
 ) -> None:
     """Take a bundle into the store; a running service picks it up."""
     with reporting_errors():
-        typer.echo(BundleStore(store).take_in(newest_bundle(bundle), activate=activate))
-
-
-def models_command(store: Store = Path("var/bundles")) -> None:
-    """List the published versions, newest first."""
-    with reporting_errors():
         published = BundleStore(store)
-        if not published.versions():
-            console.print(
-                f"nothing is published in {escape(str(store))} yet; kairos publish does",
-                highlight=False,
-                soft_wrap=True,
-            )
-            return
-        current = published.current()
-        table = Table()
-        for column in ("version", "current", "items", "ndcg@10", "trained until"):
-            table.add_column(column, overflow="fold")
-        for version in published.versions():
-            manifest = published.manifest(version)
-            quality = manifest.metrics.get("ndcg@10")
-            table.add_row(
-                version,
-                "yes" if version == current else "",
-                str(manifest.counts.items),
-                "" if quality is None else f"{quality:.4f}",
-                to_datetime(manifest.data_window.last_at).strftime("%Y-%m-%d %H:%M UTC"),
-            )
-        print_table(table)
-
-
-def activate_command(
-    version: Annotated[str, typer.Argument(help="One of those that kairos models lists.")],
-    store: Store = Path("var/bundles"),
-) -> None:
-    """Make a published version the current one; an older one is a rollback."""
-    with reporting_errors():
-        BundleStore(store).activate(version)
+        version = published.take_in(newest_bundle(bundle), activate=False)
+        if activate:
+            make_current(published, version, change="publish", reason=reason, database=database)
         typer.echo(version)
 
 

@@ -1,6 +1,6 @@
 """A tiny world on disk, a run that has learned from it, and a store with what it learned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from cli.main import app
+from migrations.run import upgrade
 from tests import tiny
 
 RECIPE = """
@@ -65,6 +66,16 @@ def kairos(*arguments: str | Path, exit_code: int = 0) -> Result:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == exit_code, result.output + str(result.exception)
     return result
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _service_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The database that commands find in their environment."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('service') / 'kairos.db'}"
+    upgrade(url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAIROS_DATABASE_URL", url)
+        yield
 
 
 @pytest.fixture(scope="session")

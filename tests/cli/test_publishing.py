@@ -1,4 +1,4 @@
-"""What is published: publish, models, activate, recommend."""
+"""What is published: publish, recommend."""
 
 from pathlib import Path
 
@@ -28,21 +28,8 @@ def test_publishing_again_changes_nothing(run: Path, store: Path) -> None:
 def test_a_version_can_be_published_first_and_activated_later(run: Path, tmp_path: Path) -> None:
     version = kairos("publish", run, "--store", tmp_path, "--no-activate").output.strip()
     assert BundleStore(tmp_path).current() is None
-    kairos("activate", version, "--store", tmp_path)
+    kairos("models", "activate", version, "--store", tmp_path)
     assert BundleStore(tmp_path).current() == version
-    listed = kairos("models", "--store", tmp_path).output
-    assert version in listed
-    assert "yes" in listed
-
-
-def test_an_empty_store_says_what_fills_it(tmp_path: Path) -> None:
-    assert "kairos publish" in kairos("models", "--store", tmp_path).output
-
-
-def test_a_version_nobody_published_is_refused(store: Path) -> None:
-    refusal = kairos("activate", "missing", "--store", store, exit_code=1).output
-    assert "'missing'" in refusal
-    assert "kairos models" in refusal
 
 
 def test_what_a_killed_run_left_half_written_is_not_published(tmp_path: Path) -> None:
