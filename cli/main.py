@@ -15,6 +15,7 @@ from cli.online import (
     serve_command,
 )
 from cli.published import publish_command
+from cli.records import erase_user_command, export_events_command
 from cli.retrain import retrain_command
 
 app = typer.Typer(
@@ -26,6 +27,8 @@ app = typer.Typer(
 app.command("demo")(demo_command)
 app.command("import-events")(import_events_command)
 app.command("import-items")(import_items_command)
+app.command("export-events")(export_events_command)
+app.command("erase-user")(erase_user_command)
 app.command("train")(train_command)
 app.command("retrain")(retrain_command)
 app.command("evaluate")(evaluate_command)
