@@ -19,8 +19,10 @@ from model.errors import KairosError
 from model.history import Event, Query
 from training.config import RunConfig, shipped_recipes
 from training.dataset import Dataset
+from training.erasures import Erasures
 from training.report import measure
 from training.run import Outcome, lay_out, train
+from training.source_database import read_erasures
 from training.sources import read_events, read_items
 
 Events = Annotated[
@@ -32,6 +34,13 @@ Events = Annotated[
 ]
 Items = Annotated[
     str | None, typer.Option(help="Titles and categories: a file or the database URL.")
+]
+Erased = Annotated[
+    str | None,
+    typer.Option(
+        help="Leave out users erased from this database URL, where the events come from files. "
+        "Events from a database are without its erased users anyway."
+    ),
 ]
 Recipe = Annotated[
     str, typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(shipped_recipes())}.")
@@ -55,6 +64,7 @@ def train_command(
     recipe: Recipe,
     output: Annotated[Path, typer.Option(help="Where checkpoint, report and bundle go.")],
     items: Items = None,
+    erased: Erased = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the recipe's seed.")] = None,
     threads: Threads = 2,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
@@ -65,7 +75,13 @@ def train_command(
         if seed is not None:
             config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
         outcome = run_training(
-            config, events, items, output, threads=threads, device=device_named(device)
+            config,
+            events,
+            items,
+            output,
+            threads=threads,
+            erasures=_erasures(erased),
+            device=device_named(device),
         )
         print_report(outcome.report)
         console.print(
@@ -83,11 +99,12 @@ def run_training(
     output: Path,
     *,
     threads: int,
+    erasures: Erasures | None = None,
     device: torch.device | None = None,
 ) -> Outcome:
     """Train with a progress bar."""
     torch.set_num_threads(threads)
-    table = read_events(events)
+    table = read_events(events, erasures=erasures)
     titles = None if items is None else read_items(items)
     with TrainingProgress(config.fit.monitor) as progress:
         return train(config, table, titles, output, progress=progress, device=device)
@@ -97,6 +114,7 @@ def evaluate_command(
     events: Events,
     recipe: Recipe,
     bundle: Annotated[Path, typer.Option(help="A bundle, or the output directory of train.")],
+    erased: Erased = None,
     threads: Threads = 2,
 ) -> None:
     """Measure a bundle on a recipe's test questions, beside the references."""
@@ -110,7 +128,8 @@ def evaluate_command(
                 "its honest figures are those in its manifest[/]"
             )
         described = opened.manifest.recommender
-        split = config.split.split(lay_out(config, read_events(events), None), config.data.predict)
+        table = read_events(events, erasures=_erasures(erased))
+        split = config.split.split(lay_out(config, table, None), config.data.predict)
         report = measure(
             opened.recommender,
             split.in_terms_of(opened.catalog, described.actions),
@@ -129,6 +148,7 @@ def recommend_command(
         str | None, typer.Option(help="RFC 3339 instant with an offset; now by default.")
     ] = None,
     exclude_seen: Annotated[bool, typer.Option(help="Leave out what the user has met.")] = True,
+    erased: Erased = None,
 ) -> None:
     """Recommend to every user of an event log at one instant, into a Parquet file.
 
@@ -140,7 +160,7 @@ def recommend_command(
         output.parent.mkdir(parents=True, exist_ok=True)  # now, not after hours of work
         instant = now() if query_time is None else _instant(query_time)
         opened = BundleStore(store).open()
-        dataset = Dataset.of(read_events(events))
+        dataset = Dataset.of(read_events(events, erasures=_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
         rows: list[tuple[str, int, str, str | None, float, str]] = []
         with counting("recommend", len(dataset.user_ids)) as count:
@@ -175,6 +195,10 @@ def device_named(name: str) -> torch.device:
             "where a GPU and a torch built for it are there"
         ) from error
     return device
+
+
+def _erasures(address: str | None) -> Erasures | None:
+    return None if address is None else read_erasures(address)
 
 
 def _history(dataset: Dataset, user: int) -> list[Event]:
