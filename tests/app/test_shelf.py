@@ -1,0 +1,213 @@
+"""What is known of items right now, and that recommendations follow it at once."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.settings import Settings
+from app.shelf import Mask, Shelf, ShelfView, ShelvedItem
+from app.wire import rfc_3339
+from model.catalog import Catalog
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually
+from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS
+
+AT = FIRST_AT + 100 * HOUR
+
+
+@pytest.fixture
+def two(settings: Settings, database_url: str) -> Iterator[tuple[Client, Client]]:
+    """Two processes' worth of service on one database, either in turn."""
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as one, running(settings) as other:
+        yield one, other
+
+
+def asked(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
+    """Every item that is answered, by id."""
+    request = {
+        "history": [{"item_id": "i1", "timestamp": rfc_3339(FIRST_AT)}],
+        "query_time": rfc_3339(AT),
+        "n": len(ITEM_IDS),
+        "exclude_seen": False,
+        **changed,
+    }
+    response = client.post("/v1/recommendations", request)
+    assert response.status_code == 200, response.text
+    return {item["item_id"]: item for item in response.json()["items"]}
+
+
+def put(client: Client, item_id: str, **described: Any) -> None:
+    item = {"item_id": item_id, **described}
+    assert client.put("/v1/items", {"items": [item]}).status_code == 200
+
+
+def delete(client: Client, item_id: str) -> None:
+    assert client.request("DELETE", f"/v1/items/{item_id}").status_code == 204
+
+
+def test_a_title_is_told_as_it_was_last_stored_in_every_process(
+    two: tuple[Client, Client],
+) -> None:
+    one, other = two
+    assert asked(one)["i3"]["title"] == "Item 3"
+    put(one, "i3", title="Renamed")
+    assert asked(one)["i3"]["title"] == "Renamed"
+    eventually(lambda: asked(other)["i3"]["title"] == "Renamed")
+
+
+def test_stored_categories_take_the_place_of_the_models(two: tuple[Client, Client]) -> None:
+    one, other = two
+    sold = {"categories": {"any": ["sale"]}}
+    assert asked(one, **sold) == {}
+    put(one, "i3", title="Item 3", categories=["sale"])
+    assert asked(one, **sold).keys() == {"i3"}
+    assert "i3" not in asked(one, categories={"any": ["odd"]})
+    eventually(lambda: asked(other, **sold).keys() == {"i3"})
+
+
+@pytest.mark.parametrize(
+    ("window", "is_answered"),
+    [
+        ({"available_from": AT}, True),
+        ({"available_from": AT + 1}, False),
+        ({"available_until": AT + 1}, True),
+        ({"available_until": AT}, False),
+        ({"available_from": AT - 1, "available_until": AT + 1}, True),
+        ({"available_from": AT + 1, "available_until": AT + 2}, False),
+        ({}, True),
+    ],
+)
+def test_an_item_is_answered_within_its_window_alone(
+    client: Client, window: Mapping[str, int], is_answered: bool
+) -> None:
+    put(client, "i3", title="3", **{bound: rfc_3339(at) for bound, at in window.items()})
+    assert ("i3" in asked(client)) == is_answered
+    assert "i3" in asked(client, available_only=False)
+    assert len(asked(client)) == len(ITEM_IDS) - (not is_answered)
+
+
+def test_a_window_is_that_of_the_query_time_not_of_the_clock(client: Client) -> None:
+    put(client, "i3", title="3", available_from=rfc_3339(AT), available_until=rfc_3339(AT + HOUR))
+    assert [
+        "i3" in asked(client, query_time=rfc_3339(AT + hours * HOUR)) for hours in (-1, 0, 1)
+    ] == [False, True, False]
+
+
+def test_a_deleted_item_disappears_in_every_process_and_from_every_answer(
+    two: tuple[Client, Client],
+) -> None:
+    one, other = two
+    put(one, "i3", title="3")
+    put(one, "i4", title="4")
+    eventually(lambda: asked(other)["i3"]["title"] == "3")
+    delete(one, "i3")
+    ways: tuple[dict[str, Any], ...] = (
+        {},
+        {"available_only": False},
+        {"include_item_ids": ["i3", "i4"]},
+        {"categories": {"none": ["even"]}},
+        {"history": [], "strict": False},
+    )
+    for way in ways:
+        assert "i3" not in asked(one, **way), way
+    assert "i4" in asked(one, include_item_ids=["i3", "i4"])
+    eventually(lambda: "i3" not in asked(other))
+    for way in ways:
+        assert "i3" not in asked(other, **way), way
+    assert other.get("/v1/items/i3").status_code == 404
+
+
+def test_an_item_stored_again_is_back_in_every_process(two: tuple[Client, Client]) -> None:
+    one, other = two
+    put(one, "i3", title="3")
+    delete(one, "i3")
+    eventually(lambda: "i3" not in asked(other))
+    put(other, "i3", title="Back")
+    assert asked(other)["i3"]["title"] == "Back"
+    eventually(lambda: "i3" in asked(one))
+
+
+def test_a_process_that_starts_later_knows_what_was_deleted(
+    settings: Settings, database_url: str
+) -> None:
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as client:
+        put(client, "i3", title="3")
+        delete(client, "i3")
+    with running(settings) as later:
+        assert "i3" not in asked(later)
+
+
+def catalog() -> Catalog:
+    ones = np.ones(3, dtype=np.int64)
+    return Catalog(
+        item_ids=("a", "b", "c"),
+        titles=("A", None, "C"),
+        categories=(("x",), ("x", "y"), ()),
+        popularity=ones,
+        recent_popularity=ones,
+    )
+
+
+def shelved(item_id: str, **changed: Any) -> ShelvedItem:
+    described: dict[str, Any] = {
+        "title": None,
+        "categories": (),
+        "available_from": None,
+        "available_until": None,
+        "is_deleted": False,
+        "updated_at": 1,
+    }
+    return ShelvedItem(item_id=item_id, **(described | changed))
+
+
+def rows(mask: Mask | None) -> list[int]:
+    assert mask is not None
+    return np.flatnonzero(mask).tolist()
+
+
+def test_where_nothing_is_filtered_there_is_no_mask() -> None:
+    view = ShelfView(catalog(), {"b": shelved("b", title="B")})
+    assert view.allowed(0) is None
+    assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
+
+
+def test_categories_are_joined_by_any_and_cut_by_none() -> None:
+    view = ShelfView(catalog(), {})
+    assert rows(view.allowed(0, any_categories=["x"])) == [1, 2]
+    assert rows(view.allowed(0, any_categories=["y", "x"])) == [1, 2]
+    assert rows(view.allowed(0, no_categories=["y"])) == [1, 3]
+    assert rows(view.allowed(0, any_categories=["x"], no_categories=["y"])) == [1]
+    assert rows(view.allowed(0, any_categories=["nowhere"])) == []
+
+
+def test_the_padding_row_is_never_answered() -> None:
+    view = ShelfView(catalog(), {"a": shelved("a", is_deleted=True)})
+    assert rows(view.allowed(0)) == [2, 3]
+
+
+def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
+    shelf = Shelf()
+    assert shelf.put([shelved("a", title="New", updated_at=7)])
+    assert not shelf.put([shelved("a", title="New", updated_at=7)])
+    assert shelf.latest_update == 7
+    assert shelf.view("v", catalog()).title(1) == "New"
+
+
+def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
+    shelf = Shelf()
+    shelf.lay_out("v", catalog())
+    before = shelf.view("v", catalog())
+    shelf.put([shelved("a", title="Renamed"), shelved("elsewhere")])
+    assert (before.title(1), shelf.view("v", catalog()).title(1)) == ("A", "Renamed")
+
+
+def test_a_view_that_was_let_go_is_laid_out_when_asked_for() -> None:
+    shelf = Shelf()
+    shelf.lay_out("v", catalog())
+    shelf.forget_all_but([])
+    shelf.put([shelved("a", title="Renamed")])
+    assert shelf.view("v", catalog()).title(1) == "Renamed"
