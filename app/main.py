@@ -35,6 +35,8 @@ from app.serving import Serving
 from app.settings import Settings
 from app.shelf import Shelf
 from app.shown import Shown
+from app.training_runs.router import router as training_runs
+from app.training_runs.service import TrainingRunService
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from app.work import BoundedPool
@@ -63,6 +65,7 @@ _ROUTERS = (
     users_erasing,
     models,
     models_changing,
+    training_runs,
     health,
     dashboard,
 )
@@ -140,6 +143,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             _background(parts.serving.follow(settings.poll_interval_seconds))
         )
         await stack.enter_async_context(_background(_keep_reading(parts)))
+        await stack.enter_async_context(_background(TrainingRunService(parts).keep_counting()))
         records = RecordService(parts)
         await stack.enter_async_context(_background(records.keep_forgetting()))
         await stack.enter_async_context(_background(records.keep_flushing()))

@@ -80,6 +80,18 @@ class Metrics:
             ["result"],
             registry=registry,
         )
+        self.offline_metric = Gauge(
+            "kairos_offline_metric",
+            "What was measured of the served bundle before it was published, by metric.",
+            ["name", "version"],
+            registry=registry,
+        )
+        self.training_runs = Counter(
+            "kairos_training_runs_total",
+            "Runs of the retraining job in the database, by result; every process tells of all.",
+            ["result"],
+            registry=registry,
+        )
         self.index_items = Gauge(
             "kairos_index_items", "Items the served bundle can recommend.", registry=registry
         )

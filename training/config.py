@@ -17,6 +17,7 @@ from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
+from training.retraining.gate import GateConfig
 from training.split import ByTimeConfig, Predict, SplitConfig
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -137,6 +138,8 @@ class RunConfig(Config):
     fit: FitConfig = FitConfig()
     profile_histories: NonNegativeInt = 1_000
     """Histories whose attention is averaged for the bundle's attention profile; 0 for none."""
+    gate: GateConfig = GateConfig()
+    """What a retrained model must show before it is served."""
 
     @classmethod
     def read(cls, recipe: str | Path) -> "RunConfig":

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.errors import TrainingError
+from model.errors import DivergedError
 from model.interfaces import Drawn
 from model.recommender import Recommender
 from training.batches import TrainingWindows
@@ -70,7 +70,7 @@ def fit(
         on_epoch: called after every epoch, for checkpoints and progress.
 
     Raises:
-        TrainingError: if the loss stops being a number.
+        DivergedError: if the loss stops being a number.
     """
     state = state or FitState()
     optimizer = optimizer or make_optimizer(recommender, config)
@@ -99,7 +99,7 @@ def fit(
             state.step += 1
             losses.append(loss.item())
             if not np.isfinite(losses[-1]):
-                raise TrainingError(
+                raise DivergedError(
                     f"the loss must stay finite, but is {losses[-1]} at step {state.step}; lower "
                     f"the learning rate (now {config.learning_rate}) or look for broken times"
                 )

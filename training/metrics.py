@@ -19,7 +19,7 @@ from jaxtyping import Float32, Int64
 from numpy.typing import NDArray
 
 from model.catalog import PADDING_ROW
-from model.errors import TrainingError
+from model.errors import DivergedError, TrainingError
 
 MISS = np.iinfo(np.int64).max
 """The rank of a target that was not ranked at all: a cold item, or one the model excluded."""
@@ -124,11 +124,11 @@ def ranks_of(
         that is left out or not in the catalogue.
 
     Raises:
-        TrainingError: if a score is NaN.
+        DivergedError: if a score is NaN.
     """
     lines, rows = np.nonzero(np.isnan(scores[:, PADDING_ROW + 1 :]))
     if len(lines):
-        raise TrainingError(
+        raise DivergedError(
             f"scores must be numbers to be ranked, but {len(lines)} are NaN, the first for item "
             f"row {rows[0] + 1} of question {lines[0]} in its block; look for a diverged model"
         )

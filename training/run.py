@@ -1,27 +1,26 @@
 """A whole run: events in, a measured and written bundle out."""
 
-import hashlib
-import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, final
 
 import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
 
-from model.bundle.manifest import Counts, DataWindow
-from model.bundle.writing import write_bundle
+from model.catalog import Catalog
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
-from training.attention_profile import profile_attention
 from training.batches import TrainingWindows
 from training.building import build_recommender, count_events
 from training.checkpoint import load_checkpoint, save_checkpoint
 from training.config import RunConfig
 from training.dataset import Dataset
 from training.evaluate import evaluate
+from training.export import export, fingerprint
 from training.fit import EpochReport, FitState, fit, make_optimizer
 from training.report import Report, measure
 from training.split import Split
@@ -61,6 +60,26 @@ class Outcome:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """What a run has after fitting, and before it is measured.
+
+    Attributes:
+        whole: every event.
+        split: the events cut for measurement; `recommender` learned from its training part.
+    """
+
+    whole: Dataset
+    split: Split
+    described: RecommenderConfig
+    recommender: Recommender
+    state: FitState
+
+
+Prepare = Callable[[RecommenderConfig, Recommender, Catalog], None]
+"""Sets the weights of a fresh recommender for a catalogue."""
+
+
 def lay_out(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
     """The events as the recipe wants them."""
     return Dataset.of(
@@ -88,62 +107,116 @@ def train(
     Raises:
         TrainingError: if the run cannot start or go on.
     """
-    began = time.monotonic()
-    output.mkdir(parents=True, exist_ok=True)
-    whole = lay_out(config, events, items)
-    split = config.split.split(whole, config.data.predict)
-    described, recommender = build_recommender(config, split.dataset, split.is_training)
-    device = device or torch.device("cpu")
-    recommender.to(device)
-    if isinstance(recommender.encoder, CountingEncoder):
-        state = FitState()
-        count_events(recommender, split.dataset, split.is_training)
-    else:
-        state = _fit(config, split, recommender, output, progress)
-    recommender.to("cpu")
-    report = measure(recommender, split, config.data, max_history=config.encoder.max_history)
-    report.write(output / "report.json")
-    dataset, learned = split.dataset, split.is_training
-    if config.fit.refit:
-        dataset, learned = whole, np.ones(len(whole), dtype=np.bool_)
-        described, recommender = build_recommender(config, dataset, learned)
-        recommender.to(device)
+    run = Run(config, output, progress=progress, device=device)
+    fitted = run.fit(events, items)
+    return run.complete(fitted, run.measure(fitted))
+
+
+@final
+class Run:
+    """A run in steps, for whoever has something to do between them.
+
+    Args:
+        prepare: sets the weights that fitting begins from; by default the seed alone decides.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        output: Path,
+        *,
+        progress: Progress,
+        device: torch.device | None = None,
+        prepare: Prepare | None = None,
+    ) -> None:
+        self._began = time.monotonic()
+        self._config = config
+        self._output = output
+        self._progress = progress
+        self._device = device or torch.device("cpu")
+        self._prepare = prepare
+
+    def fit(self, events: pl.DataFrame, items: pl.DataFrame | None) -> Fitted:
+        """Fit to the training events, going on from a checkpoint where there is one.
+
+        Raises:
+            TrainingError: if the run cannot start or go on.
+            DivergedError: if the loss, or a score, stops being a number.
+        """
+        self._output.mkdir(parents=True, exist_ok=True)
+        whole = lay_out(self._config, events, items)
+        split = self._config.split.split(whole, self._config.data.predict)
+        described, recommender = self._build(split.dataset, split.is_training)
         if isinstance(recommender.encoder, CountingEncoder):
-            count_events(recommender, dataset, learned)
+            state = FitState()
+            count_events(recommender, split.dataset, split.is_training)
         else:
-            progress.phase("refit", state.best_epoch)
-            fit(
-                recommender,
-                _windows(config, dataset, dataset.offsets[1:]),
-                config.fit,
-                evaluate=None,
-                stop_after=state.best_epoch,
-                on_step=progress.step,
-                on_epoch=lambda now, *_: progress.epoch(now.reports[-1]),
-            )
-        recommender.to("cpu")
-    seconds = time.monotonic() - began
-    bundle = _write(
-        config, described, recommender, dataset, learned, state, report, output, seconds
-    )
-    return Outcome(
-        bundle=bundle,
-        report=report,
-        epochs=tuple(state.reports),
-        best_epoch=state.best_epoch,
-        parameters=sum(
-            weight.numel() for weight in recommender.parameters() if weight.requires_grad
-        ),
-        seconds=seconds,
-    )
+            state = _fit(self._config, split, recommender, self._output, self._progress)
+        return Fitted(whole, split, described, recommender.to("cpu"), state)
+
+    def measure(self, fitted: Fitted) -> Report:
+        """Rank the test questions, beside the references; the report goes into the output."""
+        report = measure(
+            fitted.recommender,
+            fitted.split,
+            self._config.data,
+            max_history=self._config.encoder.max_history,
+        )
+        report.write(self._output / "report.json")
+        return report
+
+    def complete(self, fitted: Fitted, report: Report) -> Outcome:
+        """Refit on all events where the recipe asks for it, and write the bundle."""
+        config, state = self._config, fitted.state
+        described, recommender = fitted.described, fitted.recommender
+        dataset, learned = fitted.split.dataset, fitted.split.is_training
+        if config.fit.refit:
+            dataset, learned = fitted.whole, np.ones(len(fitted.whole), dtype=np.bool_)
+            described, recommender = self._build(dataset, learned)
+            if isinstance(recommender.encoder, CountingEncoder):
+                count_events(recommender, dataset, learned)
+            else:
+                self._progress.phase("refit", state.best_epoch)
+                fit(
+                    recommender,
+                    _windows(config, dataset, dataset.offsets[1:]),
+                    config.fit,
+                    evaluate=None,
+                    stop_after=state.best_epoch,
+                    on_step=self._progress.step,
+                    on_epoch=lambda now, *_: self._progress.epoch(now.reports[-1]),
+                )
+            recommender.to("cpu")
+        seconds = time.monotonic() - self._began
+        bundle = export(
+            config, described, recommender, dataset, learned, state, report, self._output, seconds
+        )
+        return Outcome(
+            bundle=bundle,
+            report=report,
+            epochs=tuple(state.reports),
+            best_epoch=state.best_epoch,
+            parameters=sum(
+                weight.numel() for weight in recommender.parameters() if weight.requires_grad
+            ),
+            seconds=seconds,
+        )
+
+    def _build(
+        self, dataset: Dataset, learned: NDArray[np.bool_]
+    ) -> tuple[RecommenderConfig, Recommender]:
+        described, recommender = build_recommender(self._config, dataset, learned)
+        if self._prepare is not None:
+            self._prepare(described, recommender, dataset.catalog)
+        return described, recommender.to(self._device)
 
 
 def _fit(
     config: RunConfig, split: Split, recommender: Recommender, output: Path, progress: Progress
 ) -> FitState:
-    fingerprint = _fingerprint(config, split.dataset)
+    begun_with = fingerprint(config, split.dataset)
     optimizer = make_optimizer(recommender, config.fit)
-    state = load_checkpoint(output, fingerprint, recommender, optimizer)
+    state = load_checkpoint(output, begun_with, recommender, optimizer)
 
     def validate(current: Recommender) -> dict[str, float]:
         return evaluate(
@@ -155,7 +228,7 @@ def _fit(
         ).summarise()
 
     def keep(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
-        save_checkpoint(output, fingerprint, now, current, moments)
+        save_checkpoint(output, begun_with, now, current, moments)
         progress.epoch(now.reports[-1])
 
     progress.phase("fit", config.fit.epochs)
@@ -175,62 +248,3 @@ def _windows(config: RunConfig, dataset: Dataset, ends: np.ndarray) -> TrainingW
     return TrainingWindows(
         dataset, ends, predict=config.data.predict, max_history=config.encoder.max_history
     )
-
-
-def _fingerprint(config: RunConfig, dataset: Dataset) -> str:
-    """Identifies a recipe and the events it is run on."""
-    digest = hashlib.sha256(config.model_dump_json().encode())
-    for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
-        digest.update(column.tobytes())
-    digest.update("\0".join(dataset.catalog.item_ids).encode())
-    return digest.hexdigest()
-
-
-def _write(
-    config: RunConfig,
-    described: RecommenderConfig,
-    recommender: Recommender,
-    dataset: Dataset,
-    learned: np.ndarray,
-    state: FitState,
-    report: Report,
-    output: Path,
-    seconds: float,
-) -> Path:
-    profile = None
-    if config.profile_histories:
-        profile = profile_attention(
-            recommender,
-            dataset,
-            max_history=config.encoder.max_history,
-            histories=config.profile_histories,
-        )
-    unnamed = output / ".bundle"
-    unnamed.mkdir(exist_ok=True)
-    times = dataset.times[learned]
-    version = write_bundle(
-        unnamed,
-        recommender=recommender,
-        config=described,
-        catalog=dataset.catalog,
-        data_window=DataWindow(first_at=int(times.min()), last_at=int(times.max())),
-        counts=Counts(
-            events=int(learned.sum()),
-            users=len(np.unique(dataset.user_of[learned])),
-            items=len(dataset.catalog),
-        ),
-        metrics=report.metrics,
-        provenance={
-            "recipe": config.model_dump(mode="json"),
-            "fingerprint": _fingerprint(config, dataset),
-            "best_epoch": state.best_epoch,
-            "refitted_after_measuring": config.fit.refit,
-            "seconds": round(seconds, 1),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
-        attention_profile=profile,
-    )
-    named = output / version
-    unnamed.rename(named)
-    return named

@@ -184,6 +184,42 @@ SplitConfig = Annotated[
 ]
 
 
+def ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
+    """Questions whose answers are some events, or the baskets that begin with one of them.
+
+    Args:
+        events: absolute event indices, each with an event of the same user before it.
+    """
+    if predict == "next_basket":
+        starts_basket = basket_ends(dataset)[np.maximum(events - 1, 0)] == events
+        events = events[starts_basket]
+        counts = basket_ends(dataset)[events] - events
+    else:
+        counts = np.ones(len(events), dtype=np.int64)
+    targets, question = (
+        dataset.rows[spans(events, counts)],
+        np.repeat(np.arange(len(events)), counts),
+    )
+    # A basket may list an item twice; the question has it as one target.
+    _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
+    first.sort()
+    counts = np.bincount(question[first], minlength=len(events))
+    return Questions(
+        users=dataset.user_of[events],
+        ends=events,
+        query_times=dataset.times[events],
+        target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        target_rows=targets[first],
+    )
+
+
+def ask_after(dataset: Dataset, instant: int, predict: Predict) -> Questions:
+    """Each user's first event or basket later than an instant, where the user has one before."""
+    begins = _first_at_or_after(dataset, instant + 1)
+    starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
+    return ask(dataset, begins[(begins > starts) & (begins < ends)], predict)
+
+
 def spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The integers of every span `start, start + 1, ..., start + count - 1`, one after another."""
     before = np.cumsum(counts) - counts
@@ -235,31 +271,6 @@ def _assemble(
         dataset=limited,
         train_ends=train_ends,
         test_starts=test_starts,
-        validation=_ask(limited, validated, predict),
-        test=_ask(limited, tested, predict),
-    )
-
-
-def _ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
-    """Ask for these events, or for the baskets that begin with them."""
-    if predict == "next_basket":
-        starts_basket = basket_ends(dataset)[np.maximum(events - 1, 0)] == events
-        events = events[starts_basket]
-        counts = basket_ends(dataset)[events] - events
-    else:
-        counts = np.ones(len(events), dtype=np.int64)
-    targets, question = (
-        dataset.rows[spans(events, counts)],
-        np.repeat(np.arange(len(events)), counts),
-    )
-    # A basket may list an item twice; the question has it as one target.
-    _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
-    first.sort()
-    counts = np.bincount(question[first], minlength=len(events))
-    return Questions(
-        users=dataset.user_of[events],
-        ends=events,
-        query_times=dataset.times[events],
-        target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-        target_rows=targets[first],
+        validation=ask(limited, validated, predict),
+        test=ask(limited, tested, predict),
     )

@@ -136,6 +136,25 @@ class BundleStore:
         self.manifest(version)
         self._replace(CURRENT, f"{version}\n".encode())
 
+    def remove(self, version: str) -> None:
+        """Take a version that nobody answers with out of the store, for good.
+
+        Raises:
+            BundleError: if there is no such version, or it answers.
+            StoreBusyError: if somebody else changes the store for too long.
+        """
+        with self.changing():
+            traffic = self.traffic()
+            if version in {self.current(), traffic.challenger, traffic.shadow}:
+                raise BundleError(
+                    f"a version must not answer anybody when it is removed, but {version!r} does; "
+                    "activate another first"
+                )
+            leaving = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+            self._directory(version).rename(leaving)
+            _flush(self.root)
+        shutil.rmtree(leaving, ignore_errors=True)
+
     def traffic(self) -> Traffic:
         """Which versions answer beside the current one. One small read.
 

@@ -1,0 +1,91 @@
+"""What became of the retraining job, for operators and for Prometheus."""
+
+import asyncio
+from typing import Any, final
+
+from app.db.tables import TrainingRun
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.parts import Parts
+from app.training_runs.repository import TrainingRunRepository
+from app.training_runs.schemas import (
+    GateCheck,
+    GateDecision,
+    TrainingRunList,
+    TrainingRunSummary,
+)
+from app.wire import rfc_3339
+
+_SECONDS_BETWEEN_COUNTS = 15.0
+
+
+@final
+class TrainingRunService:
+    """Tells of runs. The job is not scraped, so the service counts its rows for Prometheus."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._counted: dict[str, int] = {}
+
+    async def list(self, limit: int) -> TrainingRunList:
+        """The most recent runs, newest first.
+
+        Raises:
+            DatabaseUnavailableError: if they cannot be read.
+            OverloadedError: if too many requests wait already.
+        """
+        runs = await self._parts.database.read(
+            lambda session: TrainingRunRepository(session).newest(limit)
+        )
+        return TrainingRunList(tuple(_summary(run) for run in runs))
+
+    async def keep_counting(self) -> None:
+        """Count for ever."""
+        while True:
+            await self.count()
+            await asyncio.sleep(_SECONDS_BETWEEN_COUNTS)
+
+    async def count(self) -> None:
+        """Bring the counter up to what the database says; while it is away, it stays."""
+        try:
+            counts = await self._parts.database.read(
+                lambda session: TrainingRunRepository(session).counts()
+            )
+        except (DatabaseUnavailableError, OverloadedError):
+            return
+        for result, count in counts.items():
+            new = count - self._counted.get(result, 0)
+            if new > 0:
+                self._parts.metrics.training_runs.labels(result).inc(new)
+                self._counted[result] = count
+
+
+def _summary(run: TrainingRun) -> TrainingRunSummary:
+    report: dict[str, Any] = run.report or {}
+    comparison, decision = report.get("comparison") or {}, report.get("decision")
+    return TrainingRunSummary(
+        run_id=run.run_id,
+        result=run.result,
+        reason=run.reason,
+        started_at=rfc_3339(run.started_at),
+        finished_at=None if run.finished_at is None else rfc_3339(run.finished_at),
+        champion=run.champion,
+        candidate=run.candidate,
+        recipe=report.get("recipe"),
+        questions=comparison.get("questions"),
+        metrics=comparison.get("rows"),
+        decision=None if decision is None else _decision(decision),
+    )
+
+
+def _decision(decision: dict[str, Any]) -> GateDecision:
+    checks = tuple(
+        GateCheck(
+            name=check["name"],
+            value=check["value"],
+            threshold=check["threshold"],
+            passed=check["passed"],
+            sentence=check["sentence"],
+        )
+        for check in decision["checks"]
+    )
+    return GateDecision(decision["promote"], checks)

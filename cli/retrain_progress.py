@@ -1,0 +1,87 @@
+"""How far retraining has come: bars where a terminal is there, structured log lines where not."""
+
+from types import TracebackType
+from typing import Self, final
+
+import structlog
+
+from cli.console import TrainingProgress, console
+from training.fit import EpochReport
+from training.retraining.journal import Phase
+
+_TOLD: dict[Phase, str] = {
+    "read": "reading events",
+    "fit": "fitting",
+    "evaluate": "asking challenger, champion and references",
+    "write": "writing the bundle",
+    "gate": "asking the gate",
+    "publish": "publishing",
+    "activate": "activating",
+    "prune": "clearing away old versions and runs",
+}
+
+_log = structlog.get_logger()
+
+
+@final
+class Bars:
+    """A line per phase, and a bar while weights are fitted."""
+
+    def __init__(self, monitor: str) -> None:
+        self._progress = TrainingProgress(monitor)
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self._progress.__exit__()
+
+    def enter(self, phase: Phase) -> None:
+        """Say what comes now."""
+        console.print(f"[bold]{phase}[/]  {_TOLD[phase]}", highlight=False)
+
+    def phase(self, name: str, epochs: int) -> None:
+        """Begin a bar."""
+        self._progress.phase(name, epochs)
+
+    def step(self, done: int, of: int, loss: float) -> None:
+        """Move it on."""
+        self._progress.step(done, of, loss)
+
+    def epoch(self, report: EpochReport) -> None:
+        """Note an epoch's figures."""
+        self._progress.epoch(report)
+
+
+@final
+class LogLines:
+    """One line per phase and per epoch, for a log collector."""
+
+    def __init__(self) -> None:
+        self._fitting, self._epochs = "", 0
+
+    def enter(self, phase: Phase) -> None:
+        """Say what comes now."""
+        _log.info("retraining_phase", phase=phase)
+
+    def phase(self, name: str, epochs: int) -> None:
+        """Remember what is fitted."""
+        self._fitting, self._epochs = name, epochs
+
+    def step(self, done: int, of: int, loss: float) -> None:
+        """Too often for a log."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """Note an epoch's figures."""
+        _log.info(
+            "retraining_epoch",
+            fitting=self._fitting,
+            epoch=report.epoch,
+            of=self._epochs,
+            loss=report.loss,
+            seconds=round(report.seconds, 2),
+            **report.validation,
+        )

@@ -1,0 +1,32 @@
+"""Clearing away what nobody will ask for again; only where an operator wants it."""
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from model.bundle.store import BundleStore
+from training.retraining.report import REPORT
+
+
+def prune_store(store: BundleStore, keep: int, needed: Collection[str]) -> list[str]:
+    """Remove all versions but the newest `keep`, and those still in use; answers which went.
+
+    In use are the current version, those that answer beside it, and `needed`.
+    """
+    traffic = store.traffic()
+    in_use = {store.current(), traffic.challenger, traffic.shadow, *needed}
+    old = [version for version in store.versions()[keep:] if version not in in_use]
+    for version in old:
+        store.remove(version)
+    return old
+
+
+def prune_runs(runs: Path, keep: int, current: Path) -> list[str]:
+    """Remove all directories of runs but the newest `keep` and the current one."""
+    directories = sorted(
+        (report.parent for report in runs.glob(f"*/{REPORT}")), key=lambda it: it.name, reverse=True
+    )
+    old = [directory for directory in directories[keep:] if directory != current]
+    for directory in old:
+        shutil.rmtree(directory)
+    return [directory.name for directory in old]
