@@ -77,7 +77,10 @@ def rfc_3339(instant: int) -> str:
 
 
 _INSTANT_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}],
+    "anyOf": [
+        {"type": "string", "format": "date-time"},
+        {"type": "number", "minimum": -62135596800, "exclusiveMaximum": 253402300800},
+    ],
     "description": "RFC 3339 with an offset from UTC, or epoch seconds",
 }
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from app.answers import JsonAnswer
 from app.errors import (
@@ -107,6 +107,7 @@ async def read_item(
     "/items/{item_id:path}",
     summary="Delete one item",
     status_code=204,
+    response_class=Response,
     responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def delete_item(
