@@ -45,18 +45,22 @@ class RecordService:
         finally:
             await self.flush()
 
+    async def forget(self) -> int:
+        """Forget what is older than the settings want it kept; answers how much that was."""
+        before = now() - self._parts.settings.recommendation_days * MICROSECONDS_PER_DAY
+        try:
+            forgotten = await self._forget(before)
+        except (DatabaseUnavailableError, OverloadedError):
+            return 0
+        if forgotten:
+            _log.info("recommendations_forgotten", recommendations=forgotten)
+        return forgotten
+
     async def keep_forgetting(self) -> None:
-        """Forget every hour what is older than the settings want it kept."""
+        """Forget at once, as no process may live for an hour, and then every hour, for ever."""
         while True:
+            await self.forget()
             await asyncio.sleep(_FORGETTING_PAUSE_SECONDS)
-            days = self._parts.settings.recommendation_days
-            before = now() - days * MICROSECONDS_PER_DAY
-            try:
-                forgotten = await self._forget(before)
-            except (DatabaseUnavailableError, OverloadedError):
-                forgotten = 0
-            if forgotten:
-                _log.info("recommendations_forgotten", recommendations=forgotten)
 
     async def _add(self, answers: list[ShownAnswer]) -> None:
         await self._parts.database.write(

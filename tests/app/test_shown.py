@@ -1,0 +1,240 @@
+"""What was shown is kept, behind the answer; and the events it leads to are told by version."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from app.db.engine import open_engine
+from app.metrics import Metrics
+from app.recommendations.records import RecordService
+from app.settings import Settings
+from app.shown import Shown, ShownAnswer
+from model.clock import MICROSECONDS_PER_DAY, now
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_serving import eventually, recommend
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def engine(client_on_either: Client) -> Iterator[Engine]:
+    """The database beneath the service."""
+    engine = open_engine(client_on_either.app.state.parts.settings.database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def client(client_on_either: Client) -> Client:
+    """A running service, on either database in turn."""
+    return client_on_either
+
+
+def records(engine: Engine) -> list[Row]:
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT * FROM recommendations ORDER BY at"))
+        return [dict(row) for row in found.mappings()]
+
+
+def is_kept(engine: Engine, answer: Row) -> bool:
+    return answer["recommendation_id"] in {row["recommendation_id"] for row in records(engine)}
+
+
+def waiting(client: Client) -> int:
+    return len(client.app.state.parts.shown)
+
+
+def clicks(client: Client, version: str) -> float:
+    return client.metric("kairos_recommendation_clicks_total", model_version=version)
+
+
+def click(client: Client, answer: Row, item_id: str, **changed: Any) -> None:
+    event = {
+        "user_id": "u",
+        "item_id": item_id,
+        "action": "click",
+        "timestamp": now() / 1e6,
+        "recommendation_id": answer["recommendation_id"],
+        **changed,
+    }
+    assert client.post("/v1/events", {"events": [event]}).json()["accepted"] == 1
+
+
+@contextmanager
+def away(engine: Engine) -> Iterator[None]:
+    """The table cannot be written to for a while."""
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE recommendations RENAME TO away"))
+    yield
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE away RENAME TO recommendations"))
+
+
+def test_an_answer_is_kept_as_it_was_given(client: Client, engine: Engine) -> None:
+    answer = client.post("/v1/recommendations", {"user_id": "ü", "n": 3}).json()
+    eventually(lambda: len(records(engine)) == 1)
+    (row,) = records(engine)
+    assert row["recommendation_id"] == answer["recommendation_id"]
+    assert (row["user_id"], row["fallback"]) == ("ü", "no_history")
+    assert row["model_version"] == answer["model_version"]
+    assert abs(row["at"] - now()) < 60_000_000
+    shown = [item["item_id"] for item in answer["items"]]
+    assert all(f'"{item_id}"' in str(row["item_ids"]).replace("'", '"') for item_id in shown)
+
+
+def test_an_answer_to_nobody_in_particular_is_kept_without_a_user(
+    client: Client, engine: Engine
+) -> None:
+    recommend(client)
+    eventually(lambda: len(records(engine)) == 1)
+    assert records(engine)[0]["user_id"] is None
+
+
+def test_what_waits_is_written_when_the_service_stops(
+    settings: Settings, database_url: str
+) -> None:
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as client:
+        ids = {recommend(client)["recommendation_id"] for _ in range(20)}
+    engine = open_engine(database_url)
+    assert {row["recommendation_id"] for row in records(engine)} == ids
+    engine.dispose()
+
+
+def test_while_the_table_is_away_answers_go_on_and_are_kept_later(
+    client: Client, engine: Engine
+) -> None:
+    with away(engine):
+        ids = {recommend(client)["recommendation_id"] for _ in range(5)}
+        eventually(lambda: waiting(client) == 5)
+    eventually(lambda: {row["recommendation_id"] for row in records(engine)} == ids)
+    eventually(lambda: waiting(client) == 0)
+    assert client.metric("kairos_recommendation_records_dropped_total") == 0
+
+
+def test_beyond_the_buffer_the_oldest_are_dropped_and_counted(
+    settings: Settings, database_url: str
+) -> None:
+    changed = {"database_url": database_url, "recommendation_buffer": 3}
+    with running(settings.model_copy(update=changed)) as client:
+        engine = open_engine(database_url)
+        with away(engine):
+            ids = [recommend(client)["recommendation_id"] for _ in range(5)]
+            dropped = "kairos_recommendation_records_dropped_total"
+            eventually(lambda: client.metric(dropped) == 2)
+        eventually(lambda: len(records(engine)) == 3)
+        assert {row["recommendation_id"] for row in records(engine)} == {*ids[2:]}
+        engine.dispose()
+
+
+def test_a_buffer_of_none_keeps_nothing_and_drops_nothing(settings: Settings) -> None:
+    with running(settings.model_copy(update={"recommendation_buffer": 0})) as client:
+        recommend(client)
+        assert waiting(client) == 0
+        assert client.metric("kairos_recommendation_records_dropped_total") == 0
+
+
+def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine) -> None:
+    days = client.app.state.parts.settings.recommendation_days
+    old, young = (recommend(client)["recommendation_id"] for _ in range(2))
+    eventually(lambda: len(records(engine)) == 2)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE recommendations SET at = :at WHERE recommendation_id = :old"),
+            {"at": now() - days * MICROSECONDS_PER_DAY - 1, "old": old},
+        )
+    service = RecordService(client.app.state.parts)
+    assert client.portal.call(service.forget) == 1
+    assert [row["recommendation_id"] for row in records(engine)] == [young]
+    assert client.portal.call(service.forget) == 0
+
+
+def test_a_service_that_starts_forgets_what_is_old(settings: Settings, database_url: str) -> None:
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as client:
+        recommend(client)
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE recommendations SET at = 1"))
+    with running(settings):
+        eventually(lambda: records(engine) == [])
+    engine.dispose()
+
+
+def test_a_click_counts_for_the_version_that_showed_the_item(
+    client: Client, engine: Engine, bundle_store: Path
+) -> None:
+    first = recommend(client)
+    second_version = tiny_bundle.publish(bundle_store, seed=2)
+    eventually(lambda: recommend(client)["model_version"] == second_version)
+    second = recommend(client)
+    eventually(lambda: is_kept(engine, first) and is_kept(engine, second))
+    click(client, first, first["items"][0]["item_id"])
+    click(client, second, second["items"][1]["item_id"])
+    click(client, second, second["items"][2]["item_id"])
+    assert clicks(client, first["model_version"]) == 1
+    assert clicks(client, second_version) == 2
+
+
+def test_what_no_recommendation_led_to_is_no_click(client: Client, engine: Engine) -> None:
+    answer = recommend(client)
+    eventually(lambda: is_kept(engine, answer))
+    shown = {item["item_id"] for item in answer["items"]}
+    elsewhere = next(item_id for item_id in tiny_bundle.ITEM_IDS if item_id not in shown)
+    click(client, answer, elsewhere)
+    click(client, answer, next(iter(shown)), recommendation_id=None)
+    click(client, answer, next(iter(shown)), recommendation_id="nobody's", user_id="v")
+    assert clicks(client, answer["model_version"]) == 0
+
+
+def test_an_event_sent_again_is_no_second_click(client: Client, engine: Engine) -> None:
+    answer = recommend(client)
+    eventually(lambda: is_kept(engine, answer))
+    event = {
+        "event_id": "once",
+        "user_id": "u",
+        "item_id": answer["items"][0]["item_id"],
+        "action": "click",
+        "timestamp": now() / 1e6,
+        "recommendation_id": answer["recommendation_id"],
+    }
+    for _ in range(3):
+        assert client.post("/v1/events", {"events": [event, event]}).status_code == 200
+    assert clicks(client, answer["model_version"]) == 1
+
+
+def shown_answer(number: int, user_id: str | None = None) -> ShownAnswer:
+    return ShownAnswer(str(number), user_id, "v", number, None, ())
+
+
+def ids(answers: list[ShownAnswer]) -> list[int]:
+    return [answer.at for answer in answers]
+
+
+def test_what_is_put_back_goes_first_in_the_order_it_had() -> None:
+    shown = Shown(Metrics(), longest=10)
+    for number in range(5):
+        shown.put(shown_answer(number))
+    shown.put_back(shown.take(3))
+    assert ids(shown.take(10)) == [0, 1, 2, 3, 4]
+    assert shown.take(10) == []
+
+
+def test_a_buffer_never_grows_beyond_its_bound() -> None:
+    metrics = Metrics()
+    shown = Shown(metrics, longest=4)
+    for number in range(10):
+        shown.put(shown_answer(number))
+    taken = shown.take(3)
+    for number in range(10, 13):
+        shown.put(shown_answer(number))
+    shown.put_back(taken)
+    assert len(shown) == 4
+    assert ids(shown.take(10)) == [9, 10, 11, 12]
+    dropped = metrics.registry.get_sample_value("kairos_recommendation_records_dropped_total")
+    assert dropped == 9
