@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -25,9 +26,9 @@ class Mishap(Enum):
     HALF_AN_ANSWER = auto()
     """The application does as asked; the connection closes amid the body."""
     UNAVAILABLE = auto()
-    """503 with a Retry-After of one second."""
+    """503 with a Retry-After."""
     LIMITED = auto()
-    """429 with a Retry-After of one second."""
+    """429 with a Retry-After."""
     GATEWAY = auto()
     """The application does as asked; a proxy answers 504 in HTML."""
     NOT_OURS = auto()
@@ -37,12 +38,18 @@ class Mishap(Enum):
 
 
 class Flaky:
-    """What was asked over the socket, and what shall go wrong next."""
+    """What was asked over the socket, and what shall go wrong next.
+
+    Attributes:
+        user_id: a user of whom the application knows nothing yet.
+    """
 
     def __init__(self, url: str, application: Client) -> None:
         self.url = url
+        self.user_id = f"user-{uuid4()}"
         self.application = application
         self.mishaps: deque[Mishap] = deque()
+        self.retry_after = "0"
         self.asked: list[str] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
@@ -106,7 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, code: str) -> None:
         problem = b'{"code":"%b","detail":"come again","request_id":"r1"}' % code.encode()
-        headers = {"Content-Type": "application/problem+json", "Retry-After": "1"}
+        headers = {
+            "Content-Type": "application/problem+json",
+            "Retry-After": self.flaky.retry_after,
+        }
         self._write(status, headers, problem)
 
     def _write(
@@ -139,7 +149,9 @@ def flaky_service(application: Client) -> Iterator[Flaky]:
     handler.flaky = Flaky(f"http://127.0.0.1:{server.server_port}", application)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield handler.flaky
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
+    try:
+        yield handler.flaky
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
