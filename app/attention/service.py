@@ -1,5 +1,6 @@
 """From a request to a sweep: find the history, ask the model at every instant, tell both."""
 
+from dataclasses import replace
 from typing import final
 
 from app.attention.schemas import (
@@ -50,7 +51,26 @@ class AttentionService:
         constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
         allowed_at = view.allowed if asked.n else None
         sweep = bundle.sweep(query, asked.query_times, constraints, allowed_at=allowed_at)
+        longest = self._parts.settings.max_history
+        if asked.user_id is not None and len(query.history) >= longest:
+            sweep = _warned_of_a_cut(sweep, query, bundle.manifest.max_history)
         return _account(sweep, bundle, view, warnings)
+
+
+def _warned_of_a_cut(sweep: Sweep, query: Query, max_history: int) -> Sweep:
+    """A sweep of which each instant says so if events before the first one read may be missing.
+
+    A stored history is read as of the last instant, and cut to the most recent events; an earlier
+    instant alone would have had older ones to read.
+    """
+    instants = tuple(
+        replace(instant, warnings=(*instant.warnings, "history_truncated"))
+        if instant.history_used < max_history and query.history[-1].at > instant.query_time
+        else instant
+        for instant in sweep.instants
+    )
+    warnings = dict.fromkeys(code for instant in instants for code in instant.warnings)
+    return replace(sweep, instants=instants, warnings=tuple(warnings))
 
 
 def _account(

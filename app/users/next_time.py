@@ -7,7 +7,8 @@ from typing import final
 import torch
 
 from app.errors import ModelSaysNoTimeError
-from app.events.repository import EventRepository
+from app.histories.schemas import HistoryRequest
+from app.histories.service import HistoryService
 from app.parts import Parts
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from app.wire import rfc_3339
@@ -39,19 +40,15 @@ class NextTimeService:
             DatabaseUnavailableError: if the history cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        bundle = self._parts.serving.require()
+        histories, asked = HistoryService(self._parts), HistoryRequest(user_id=user_id)
+        bundle = await histories.bundle(asked)
         if not bundle.recommender.encoder.says_when:
             raise ModelSaysNoTimeError(
                 f"saying when needs a model that does, but {bundle.version} is of the kind "
                 f"{bundle.manifest.recommender.encoder.kind!r}; train a point process such as "
                 "'rmtpp', publish it and activate it"
             )
-        instant = now() if at is None else at
-        longest = self._parts.settings.max_history
-        events = await self._parts.database.read(
-            lambda session: EventRepository(session).history(user_id, instant, longest)
-        )
-        query = Query.as_of(events, instant, user_id=user_id)
+        query, _ = await histories.read(asked, now() if at is None else at)
         return await self._parts.infer(lambda: _answer(bundle, user_id, query))
 
 

@@ -1,0 +1,200 @@
+"""POST /v1/attention: one history, many instants."""
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.attention.schemas import AttentionAnswer
+from app.settings import Settings
+from app.wire import rfc_3339
+from model.encoders import EncoderConfig
+from model.encoders.gru4rec import GRU4RecConfig
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+from tests.app.test_recommendations import ask, inline, stored
+from tests.app.tiny_bundle import FIRST_AT, HOUR, LAST_AT, MAX_HISTORY
+
+ANSWER = TypeAdapter(AttentionAnswer)
+HOURS = [-1, 0, 0.5, 1, 1.5, 4, 4, 2, 200]
+
+
+def at(hours: float) -> str:
+    return rfc_3339(FIRST_AT + int(hours * HOUR))
+
+
+def sweep(client: Client, *hours: float, **asked: Any) -> dict[str, Any]:
+    """The sweep over instants so many hours after the first event, checked against its schema."""
+    response = client.post("/v1/attention", {"query_times": [at(hour) for hour in hours]} | asked)
+    assert response.status_code == 200, response.text
+    ANSWER.validate_json(response.content)
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_each_instant_is_answered_as_it_would_be_alone(client: Client) -> None:
+    history = inline("i1", "unknown", "i2", "i3", "i1")
+    answer = sweep(client, *HOURS, history=history, n=5)
+    assert (answer["layer"], answer["aggregation"], answer["normalised"]) == (
+        "last",
+        "mean_heads",
+        True,
+    )
+    assert [event["item_id"] for event in answer["events"]] == ["i1", "i2", "i3", "i1"]
+    assert [event["title"] for event in answer["events"]] == [
+        "Item 1",
+        "Item 2",
+        "Item 3",
+        "Item 1",
+    ]
+    assert [instant["query_time"] for instant in answer["instants"]] == [at(h) for h in HOURS]
+    for instant in answer["instants"]:
+        alone = ask(
+            client, history=history, query_time=instant["query_time"], n=5, explain="attention"
+        )
+        assert instant["history_used"] == alone["history_used"]
+        assert instant["fallback"] == alone["fallback"]
+        assert [item["item_id"] for item in instant["items"]] == [
+            item["item_id"] for item in alone["items"]
+        ]
+        assert [item["score"] for item in instant["items"]] == pytest.approx(
+            [item["score"] for item in alone["items"]], abs=1e-4
+        )
+        expected = [event["weight"] for event in (alone["attention"] or {"events": []})["events"]]
+        missing = [None] * (len(answer["events"]) - len(expected))
+        weights = instant["weights"]
+        assert weights[len(expected) :] == missing
+        assert weights[: len(expected)] == pytest.approx(expected, abs=1e-5)
+    assert answer["unknown_item_ids"] == ["unknown"]
+
+
+def test_weights_alone_are_the_default(client: Client) -> None:
+    answer = sweep(client, 0, 9, history=inline("i1", "i2"))
+    assert [instant["items"] for instant in answer["instants"]] == [[], []]
+    assert answer["instants"][0]["weights"] == [1.0, None]
+    assert sum(answer["instants"][1]["weights"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_stored_history_is_swept_like_the_inline_one(client_on_either: Client) -> None:
+    client_on_either.post("/v1/events", stored("u", "i1", "i2", "i3"))
+    history = [{**event, "action": "view"} for event in inline("i1", "i2", "i3")]
+    assert sweep(client_on_either, *HOURS, user_id="u", n=3) == sweep(
+        client_on_either, *HOURS, history=history, n=3
+    )
+
+
+def test_events_after_every_instant_are_left_out_with_a_warning(client: Client) -> None:
+    answer = sweep(client, 0, 0.5, history=inline("i1", "i2", "i3"))
+    assert [event["item_id"] for event in answer["events"]] == ["i1"]
+    assert answer["warnings"] == ["events_after_query_time"]
+
+
+def test_what_the_model_no_longer_reads_weighs_nothing(client: Client) -> None:
+    items = [f"i{number % 20}" for number in range(MAX_HISTORY + 10)]
+    answer = sweep(client, MAX_HISTORY - 1, MAX_HISTORY + 9, history=inline(*items))
+    early, late = answer["instants"]
+    assert len(answer["events"]) == MAX_HISTORY + 10
+    assert early["weights"][MAX_HISTORY:] == [None] * 10
+    assert all(weight > 0 for weight in early["weights"][:MAX_HISTORY])
+    assert late["weights"][:10] == [0.0] * 10
+    assert all(weight > 0 for weight in late["weights"][10:])
+    assert (early["warnings"], late["warnings"]) == ([], ["history_truncated"])
+    assert answer["warnings"] == ["history_truncated"]
+
+
+def test_an_instant_whose_events_were_too_long_ago_to_be_read_says_so(settings: Settings) -> None:
+    with running(settings.model_copy(update={"max_history": 3})) as client:
+        client.post("/v1/events", stored("u", "i1", "i2", "i3", "i4", "i5"))
+        early, late = sweep(client, 2, 4, user_id="u")["instants"]
+        assert (early["history_used"], early["warnings"]) == (1, ["history_truncated"])
+        assert (late["history_used"], late["warnings"]) == (3, [])
+
+
+def test_a_warning_is_of_the_instant_it_is_about(client: Client) -> None:
+    hours = (LAST_AT - FIRST_AT) / HOUR
+    answer = sweep(client, 1, 2 * hours, history=inline("i1"))
+    assert [instant["warnings"] for instant in answer["instants"]] == [
+        [],
+        ["beyond_training_window"],
+    ]
+
+
+def test_availability_is_that_of_the_instant(client: Client) -> None:
+    described = {"item_id": "i7", "available_from": at(2), "available_until": at(4)}
+    client.put("/v1/items", {"items": [described]})
+    answer = sweep(client, 1, 2, 3, 4, history=inline("i1"), n=100)
+    assert ["i7" in {i["item_id"] for i in one["items"]} for one in answer["instants"]] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_model_that_does_not_attend_answers_without_weights(
+    settings: Settings, tmp_path: Path
+) -> None:
+    encoder: EncoderConfig = GRU4RecConfig(dim=8, hidden=8)
+    tiny_bundle.publish(tmp_path / "recurrent", seed=1, encoder=encoder)
+    with running(settings.model_copy(update={"bundle_store": tmp_path / "recurrent"})) as client:
+        answer = sweep(client, -1, 3, history=inline("i1"), n=2)
+        assert [instant["weights"] for instant in answer["instants"]] == [None, None]
+        assert answer["warnings"] == ["attention_unavailable"]
+        assert [len(instant["items"]) for instant in answer["instants"]] == [2, 2]
+
+
+def test_without_a_history_there_is_nothing_to_weigh(client: Client) -> None:
+    answer = sweep(client, 1, user_id="nobody", n=2)
+    assert (answer["events"], answer["warnings"]) == ([], [])
+    (instant,) = answer["instants"]
+    assert (instant["weights"], instant["fallback"]) == (None, "no_history")
+    assert [item["item_id"] for item in instant["items"]] == ["i0", "i1"]
+
+
+def test_a_version_can_be_insisted_on(settings: Settings, bundle_store: Path) -> None:
+    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    with running(settings) as client:
+        assert sweep(client, 1, history=inline("i1"), model_version=other)["model_version"] == other
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "code"),
+    [
+        ({"query_times": []}, "#/query_times", "too_short"),
+        ({"query_times": [0] * 501}, "#/query_times", "too_long"),
+        ({"query_times": ["2026-01-01T00:00:00"]}, "#/query_times/0", "instant_naive"),
+        ({"query_times": [0], "n": 101}, "#/n", "less_than_equal"),
+        ({"query_times": [0], "n": -1}, "#/n", "greater_than_equal"),
+        ({"query_times": [0], "query_time": 0}, "#/query_time", "extra_forbidden"),
+    ],
+)
+def test_a_broken_rule_is_named(
+    client: Client, asked: dict[str, Any], where: str, code: str
+) -> None:
+    error = problem(client.post("/v1/attention", asked), 422, "validation_failed")["errors"][0]
+    assert (error["where"], error["code"]) == (where, code)
+
+
+def test_two_hundred_instants_over_two_hundred_events_take_less_than_a_second(
+    settings: Settings, tmp_path: Path
+) -> None:
+    encoder = tiny_bundle.ENCODER.model_copy(update={"max_history": 200, "dim": 32})
+    tiny_bundle.publish(tmp_path / "long", seed=1, encoder=encoder)
+    history = inline(*(f"i{number % 20}" for number in range(200)))
+    hours = [3 * number for number in range(200)]
+    with running(settings.model_copy(update={"bundle_store": tmp_path / "long"})) as client:
+        took = []
+        for _ in range(3):
+            # Of the processor: another busy process must not fail this one.
+            began = time.process_time()
+            answer = sweep(client, *hours, history=history, n=10)
+            took.append(time.process_time() - began)
+    assert len(answer["instants"]) == 200
+    assert answer["instants"][-1]["history_used"] == 200
+    used = [instant["history_used"] for instant in answer["instants"]]
+    assert all(earlier <= later for earlier, later in itertools.pairwise(used))
+    assert min(took) < 1.0
