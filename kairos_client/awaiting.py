@@ -16,7 +16,7 @@ from kairos_client.batches import Ingestion
 from kairos_client.calls import Call
 from kairos_client.exchange import Outcome, Send, Wait, exchange, require_time
 from kairos_client.failures import Reply
-from kairos_client.operations import health, items, models, recommendations, users
+from kairos_client.operations import health, items, models, recommendations, training_runs, users
 from kairos_client.operations.binding import like
 from kairos_client.retries import Retries
 from kairos_client.told import Event
@@ -82,6 +82,7 @@ class AsyncKairosClient:
     read_traffic = _awaited(models.read_traffic)
     put_traffic = _awaited(models.put_traffic)
     list_changes = _awaited(models.list_changes)
+    list_training_runs = _awaited(training_runs.list_training_runs)
     live = _awaited(health.live)
     ready = _awaited(health.ready)
     metrics = _awaited(health.metrics)

@@ -16,7 +16,7 @@ from kairos_client.batches import Ingestion
 from kairos_client.calls import Call
 from kairos_client.exchange import Outcome, Send, Wait, exchange, require_time
 from kairos_client.failures import Reply
-from kairos_client.operations import health, items, models, recommendations, users
+from kairos_client.operations import health, items, models, recommendations, training_runs, users
 from kairos_client.operations.binding import like
 from kairos_client.retries import Retries
 from kairos_client.told import Event
@@ -96,6 +96,7 @@ class KairosClient:
     read_traffic = _waiting(models.read_traffic)
     put_traffic = _waiting(models.put_traffic)
     list_changes = _waiting(models.list_changes)
+    list_training_runs = _waiting(training_runs.list_training_runs)
     live = _waiting(health.live)
     ready = _waiting(health.ready)
     metrics = _waiting(health.metrics)

@@ -6,7 +6,7 @@ from kairos_client.answers.answer import Answer
 class Liveness(Answer):
     """The process runs."""
 
-    status: str
+    status: str = "live"
 
 
 class Readiness(Answer):

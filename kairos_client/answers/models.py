@@ -29,7 +29,7 @@ class ModelSummary(Answer):
     """When training ended; None where the manifest cannot be read."""
     data_window: DataSpan | None = None
     """What it was trained on; None where the manifest cannot be read."""
-    metrics: dict[str, float] | None = None
+    metrics: dict[str, float | None] | None = None
     """Its headline test metrics; None where the manifest cannot be read."""
     refused: str | None = None
     """Why the manifest cannot be read; None where it can."""

@@ -77,3 +77,7 @@ def test_rolling_back_ends_at_the_first_version(kairos: Asking, versions: tuple[
         roll_back_ever_further()
     assert raised.value.code == "nothing_to_roll_back"
     kairos.activate_model(versions[0])
+
+
+def test_no_run_of_a_job_that_never_ran(kairos: Asking) -> None:
+    assert kairos.list_training_runs(limit=1).runs == ()
