@@ -1,7 +1,7 @@
 """The application, put together: `create_app(settings)` is the only way in."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.metadata import version
 
@@ -22,8 +22,16 @@ from app.items.router import writing as items_writing
 from app.items.service import ItemService
 from app.keyring import KeyRing
 from app.keys.service import KeyService
+from app.leaving import Leaving
 from app.metrics import Metrics
-from app.middleware import BodyCap, CrashBarrier, Measured, RequestIds
+from app.middleware import (
+    Admission,
+    BodyCap,
+    CrashBarrier,
+    Farewell,
+    Measured,
+    RequestIds,
+)
 from app.models.router import changing as models_changing
 from app.models.router import router as models
 from app.parts import Parts
@@ -84,6 +92,7 @@ def create_app(settings: Settings) -> FastAPI:
             settings.database_url,
             threads=settings.database_threads,
             queue=settings.database_queue,
+            timeout_seconds=settings.database_timeout_seconds,
         ),
         keys=keys,
         gate=Gate(
@@ -95,10 +104,14 @@ def create_app(settings: Settings) -> FastAPI:
         shelf=shelf,
         serving=Serving(store, metrics, shelf, pinned_versions=settings.pinned_versions),
         inference=BoundedPool(
-            "inference", threads=settings.inference_threads, queue=settings.inference_queue
+            "inference",
+            threads=settings.inference_threads,
+            queue=settings.inference_queue,
+            patience_seconds=settings.inference_patience_seconds,
         ),
         shown=Shown(metrics, longest=settings.recommendation_buffer),
         background=set(),
+        leaving=Leaving(),
     )
     app = FastAPI(
         title="Kairos",
@@ -111,6 +124,8 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         middleware=[
             Middleware(RequestIds),
+            Middleware(Farewell, leaving=parts.leaving),
+            Middleware(Admission, rooms=_rooms(parts), metrics=metrics),
             Middleware(Measured, metrics=metrics),
             Middleware(CrashBarrier),
             Middleware(BodyCap, max_bytes=settings.max_body_bytes),
@@ -123,6 +138,17 @@ def create_app(settings: Settings) -> FastAPI:
     describe_problems(app)
     describe_keys(app)
     return app
+
+
+def _rooms(parts: Parts) -> dict[tuple[str, str], Callable[[], None]]:
+    """What must have room before a request is read: those that come in numbers, and cost most."""
+    model, database = parts.inference.require_room, parts.database.require_room
+    return {
+        ("POST", "/v1/recommendations"): model,
+        ("POST", "/v1/rankings"): model,
+        ("POST", "/v1/attention"): model,
+        ("POST", "/v1/events"): database,
+    }
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
-"""What happens around every request: an id, its measurements, a last resort, and a cap."""
+"""What happens around every request: an id, a door, its measurements, a last resort, and a cap."""
 
 import re
 import time
+from collections.abc import Callable, Mapping
 from typing import final
 from uuid import uuid4
 
@@ -9,9 +10,10 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import BodyTooLargeError
+from app.errors import BodyTooLargeError, OverloadedError, ServiceError
+from app.leaving import Leaving
 from app.metrics import Metrics
-from app.problems import crash_problem
+from app.problems import crash_problem, service_problem
 
 REQUEST_ID = "X-Request-ID"
 UNMATCHED = "unmatched"
@@ -47,6 +49,74 @@ class RequestIds:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             await self._app(scope, receive, send_with_id)
+
+
+@final
+class Farewell:
+    """Lets connections end with their next answer once the process is told to stop.
+
+    Whoever holds one open then asks somebody else before this process is gone, not after.
+    """
+
+    def __init__(self, app: ASGIApp, leaving: Leaving) -> None:
+        self._app = app
+        self._leaving = leaving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; close the connection after its answer if the process leaves."""
+
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._leaving.has_begun:
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        await self._app(scope, receive, send_and_close if scope["type"] == "http" else send)
+
+
+@final
+class Admission:
+    """Turns requests away while what they need has no room, before their body is read.
+
+    Where far more is asked than can be answered, this is what most requests meet: it must cost next
+    to nothing. It counts them, and tells the log once a second how many there were.
+    """
+
+    def __init__(
+        self, app: ASGIApp, rooms: Mapping[tuple[str, str], Callable[[], None]], metrics: Metrics
+    ) -> None:
+        """Stand at the door.
+
+        Args:
+            rooms: by method and path, what raises an error if there is no room.
+        """
+        self._app = app
+        self._rooms = rooms
+        self._metrics = metrics
+        self._untold = 0
+        self._told_at = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer in its stead that there is no room."""
+        require_room = None
+        if scope["type"] == "http":
+            require_room = self._rooms.get((scope["method"], scope["path"]))
+        if require_room is not None:
+            try:
+                require_room()
+            except ServiceError as error:
+                self._count(scope, error)
+                await service_problem(scope, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _count(self, scope: Scope, error: ServiceError) -> None:
+        self._metrics.requests.labels(scope["method"], scope["path"], str(error.status)).inc()
+        if isinstance(error, OverloadedError):
+            self._metrics.shed_requests.labels(error.pool).inc()
+        self._untold += 1
+        if time.monotonic() - self._told_at >= 1:
+            _log.warning("requests_shed", requests=self._untold, error=str(error))
+            self._untold, self._told_at = 0, time.monotonic()
 
 
 @final

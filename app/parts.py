@@ -11,6 +11,7 @@ from fastapi import Request
 from app.db.database import Database
 from app.gate import Gate
 from app.keyring import KeyRing
+from app.leaving import Leaving
 from app.metrics import Metrics
 from app.serving import Serving
 from app.settings import Settings
@@ -41,6 +42,7 @@ class Parts:
     inference: BoundedPool
     shown: Shown
     background: set[asyncio.Task[None]]
+    leaving: Leaving
 
     async def infer(self, work: Callable[[], Answer]) -> Answer:
         """Have the inference pool do some work, and account for the wait.

@@ -32,6 +32,10 @@ class Settings(BaseSettings):
     database_queue: int = Field(default=256, ge=0)
     """Database calls that may wait for a thread; beyond it requests are answered 503."""
 
+    database_timeout_seconds: PositiveFloat = 5.0
+    """Longest that a request waits for the database, a lock or a thread that talks to it; then it
+    is answered 503."""
+
     migrate_on_start: bool = True
     """Whether to bring the database schema up to date at start. Switch it off where
     `kairos migrate` runs as a step of its own."""
@@ -72,7 +76,15 @@ class Settings(BaseSettings):
     """Threads that run the model. One is cheapest per answer; add processes before threads."""
 
     inference_queue: int = Field(default=64, ge=0)
-    """Requests that may wait for the model; beyond it they are answered 503 at once."""
+    """Requests that may wait for the model in a burst; beyond it they are answered 503 at once."""
+
+    inference_patience_seconds: PositiveFloat = 0.05
+    """Longest that a request may be expected to wait for the model while it is busy without a
+    break; beyond it requests are answered 503 at once, so that the others are answered soon."""
+
+    drain_seconds: float = Field(default=2.0, ge=0, allow_inf_nan=False)
+    """How long a process that was told to stop (SIGTERM) says that it is not ready, before it takes
+    no new connections: longer than whoever sends it traffic takes to notice."""
 
     log_format: Literal["console", "json"] = "console"
     """`console` for people, `json` (one object per line) for log collectors."""

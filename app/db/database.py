@@ -1,5 +1,6 @@
 """Transactions off the event loop, with failures of the database told apart from ours."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar, final
 
@@ -15,14 +16,30 @@ T = TypeVar("T")
 _ATTEMPTS = 3
 _SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
 _UNDEFINED_TABLE = "42P01"
+_FAREWELL_SECONDS = 1.0
 
 
 @final
 class Database:
-    """Runs units of work, each in one transaction, on a bounded number of threads."""
+    """Runs units of work, each in one transaction, on a bounded number of threads.
 
-    def __init__(self, database_url: str, *, threads: int, queue: int) -> None:
-        self._engine = open_engine(database_url, connections=threads)
+    Nobody waits for it for ever: a database that hangs is one that does not answer.
+    """
+
+    def __init__(
+        self, database_url: str, *, threads: int, queue: int, timeout_seconds: float = 5.0
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            threads: units of work that run at once, and connections.
+            queue: most units of work that wait for a thread.
+            timeout_seconds: longest that a caller waits, in the queue and for the database.
+        """
+        self._engine = open_engine(
+            database_url, connections=threads, statement_seconds=timeout_seconds
+        )
+        self._timeout_seconds = timeout_seconds
         self._writing = self._engine.execution_options(**WRITES)
         self._pool = BoundedPool("database", threads=threads, queue=queue)
 
@@ -30,19 +47,31 @@ class Database:
         """The result of `work`, which must not write.
 
         Raises:
-            DatabaseUnavailableError: if the database does not answer.
+            DatabaseUnavailableError: if the database does not answer in time.
             OverloadedError: if too many calls wait already.
         """
-        return await self._pool.run(lambda: self.read_now(work))
+        return await self._in_time(lambda: self.read_now(work))
 
     async def write(self, work: Callable[[Session], T]) -> T:
         """The result of `work`, once everything it wrote is committed; it may run more than once.
 
         Raises:
-            DatabaseUnavailableError: if the database does not answer; nothing was acknowledged.
+            DatabaseUnavailableError: if the database does not answer in time; then nobody knows
+                whether it was committed.
             OverloadedError: if too many calls wait already.
         """
-        return await self._pool.run(lambda: self.write_now(work))
+        return await self._in_time(lambda: self.write_now(work))
+
+    def require_room(self) -> None:
+        """Refuse a unit of work that would be refused now, before any effort is spent on it.
+
+        Raises:
+            DatabaseUnavailableError: if the database has not answered anybody for a while.
+            OverloadedError: if too many calls wait already.
+        """
+        if self._pool.silent_seconds > self._timeout_seconds:
+            raise self._late()
+        self._pool.require_room()
 
     def read_now(self, work: Callable[[Session], T]) -> T:
         """`read` on the calling thread, which is not that of an event loop."""
@@ -71,9 +100,23 @@ class Database:
         return await self._pool.run(self._empty_log)
 
     def close(self) -> None:
-        """Finish running work and close the connections."""
-        self._pool.close()
+        """Finish running work and close the connections; what hangs is left behind."""
+        self._pool.close(within_seconds=_FAREWELL_SECONDS)
         self._engine.dispose()
+
+    async def _in_time(self, work: Callable[[], T]) -> T:
+        self.require_room()
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._pool.run(work)
+        except TimeoutError as error:
+            raise self._late() from error
+
+    def _late(self) -> DatabaseUnavailableError:
+        return DatabaseUnavailableError(
+            f"the database must answer within {self._timeout_seconds:g} seconds, but has not; try "
+            "again shortly, and see /health/ready"
+        )
 
     def _empty_log(self) -> bool:
         if self._engine.dialect.name != "sqlite":

@@ -1,5 +1,6 @@
 """Engines for the two databases Kairos runs on: SQLite embedded, PostgreSQL in production."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,18 @@ def parse_url(database_url: str) -> URL:
 
 
 def open_engine(
-    database_url: str, *, connections: int = 1, poolclass: type[Pool] | None = None
+    database_url: str,
+    *,
+    connections: int = 1,
+    poolclass: type[Pool] | None = None,
+    statement_seconds: float | None = None,
 ) -> Engine:
-    """An engine that opens at most `connections` connections, each set up for durable writes."""
+    """An engine that opens at most `connections` connections, each set up for durable writes.
+
+    Args:
+        poolclass: instead of a pool of so many.
+        statement_seconds: after which PostgreSQL gives up a statement, and what waits for a lock.
+    """
     url = parse_url(database_url)
     pooling: dict[str, Any] = (
         {"pool_size": connections, "max_overflow": 0, "pool_timeout": 5}
@@ -72,16 +82,22 @@ def open_engine(
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(
+    engine = create_engine(
         url,
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": 3,
+            # A host that went away without a word is found out in about ten seconds.
             "tcp_user_timeout": 10_000,
+            "keepalives_idle": 4,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
             "application_name": "kairos",
         },
         **common,
     )
+    event.listen(engine, "connect", _postgresql_setup(statement_seconds))
+    return engine
 
 
 def _to_json(value: object) -> str:
@@ -101,6 +117,28 @@ def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     # What is deleted is overwritten: an erased user must not be legible in the file.
     cursor.execute("PRAGMA secure_delete=ON")
     cursor.close()
+
+
+def _postgresql_setup(
+    statement_seconds: float | None,
+) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
+    """What is done with a new connection to PostgreSQL."""
+
+    def set_up(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        # Whatever the server or the role were configured to: what was answered must be on disk.
+        # Settings stricter than "on" stay.
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) "
+            "WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        if statement_seconds is not None:
+            milliseconds = round(statement_seconds * 1000)
+            cursor.execute(f"SET statement_timeout = {milliseconds}")
+        cursor.close()
+        connection.commit()
+
+    return set_up
 
 
 def _begin_sqlite(connection: Connection) -> None:

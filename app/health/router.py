@@ -26,7 +26,10 @@ async def live() -> JsonAnswer:
     responses={503: {"model": Readiness, "description": "Some part cannot; which one is said."}},
 )
 async def ready(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
-    """Whether a model is open and the database answers; send no traffic while one does not."""
+    """Whether a model is open, the database answers and the process stays.
+
+    Send no traffic while it says otherwise.
+    """
     model = database = "ok"
     try:
         parts.serving.require()
@@ -36,9 +39,10 @@ async def ready(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
         await parts.database.check()
     except ServiceError as error:
         database = str(error)
-    is_ready = model == database == "ok"
+    process = "was told to stop; ask another" if parts.leaving.has_begun else "ok"
+    is_ready = model == database == process == "ok"
     return JsonAnswer(
-        Readiness("ready" if is_ready else "not_ready", model, database),
+        Readiness("ready" if is_ready else "not_ready", model, database, process),
         status_code=200 if is_ready else 503,
     )
 

@@ -28,3 +28,5 @@ class Readiness:
     """`ok`, or what is wrong."""
     database: str
     """`ok`, or what is wrong."""
+    process: str
+    """`ok`, or that it is about to stop."""

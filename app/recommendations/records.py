@@ -1,6 +1,7 @@
 """Writing down what was shown, a batch at a time, and forgetting it when it is old."""
 
 import asyncio
+from contextlib import suppress
 from typing import final
 
 import structlog
@@ -13,6 +14,7 @@ from model.clock import MICROSECONDS_PER_DAY, now
 
 _BATCH = 500
 _PAUSE_SECONDS = 0.5
+_FAREWELL_SECONDS = 2.0
 _FORGETTING_PAUSE_SECONDS = 3600.0
 
 _log = structlog.get_logger()
@@ -43,7 +45,10 @@ class RecordService:
                 await asyncio.sleep(_PAUSE_SECONDS)
                 await self.flush()
         finally:
-            await self.flush()
+            # A database that hangs must not keep the process from its end.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    await self.flush()
 
     async def forget(self) -> int:
         """Forget what is older than the settings want it kept; answers how much that was."""

@@ -33,7 +33,7 @@ def test_a_running_service_is_live_and_ready(client: Client) -> None:
     assert client.get("/health/live").json() == {"status": "live"}
     ready = client.get("/health/ready")
     assert ready.status_code == 200
-    assert ready.json() == {"status": "ready", "model": "ok", "database": "ok"}
+    assert ready.json() == {"status": "ready", "model": "ok", "database": "ok", "process": "ok"}
 
 
 def test_the_metrics_page_holds_what_is_promised_with_words(client: Client) -> None:

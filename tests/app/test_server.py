@@ -80,7 +80,7 @@ def test_threads_do_not_grow_with_use(server: Server) -> None:
 def test_the_numeric_libraries_keep_to_one_thread(tmp_path: Path) -> None:
     script = """
 import uvicorn
-uvicorn.run = lambda *_, **__: None
+uvicorn.Server.run = lambda self: setattr(self, "started", True)
 from app import server, settings
 server.run(settings.Settings())
 import faiss, torch
