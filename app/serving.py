@@ -25,6 +25,10 @@ from model.errors import BundleError, StoreBusyError
 
 T = TypeVar("T")
 
+Prove = Callable[[str], object]
+"""Opens a version, checks it and warms it up, and raises where it does not pass. It is opened anew
+even where it is open already: what counts is what lies in the store, for every process alike."""
+
 _log = structlog.get_logger()
 
 
@@ -127,15 +131,12 @@ class Serving:
             self._shelf.forget_all_but(self._lineup.versions | self._pinned.keys())
             return bundle
 
-    async def activate(self, version: str, move: Callable[[], T]) -> T:
-        """Open a version, and only if it opens have it made the current one; then serve with it.
-
-        It is opened anew even where it is open already: what is activated is what lies in the store
-        now, for every process alike.
+    async def activate(self, move: Callable[[Prove], T]) -> T:
+        """Serve with the version that `move` makes the current one for every process.
 
         Args:
-            move: makes it the current one for every process, on a thread of its own; answered is
-                what it answers. Where it fails, what serves, serves on.
+            move: proves the version before it points at it; runs on a thread of its own, and what
+                it answers is answered. Where it fails, what serves, serves on.
 
         Raises:
             ModelNotFoundError: if no such version is published.
@@ -143,17 +144,16 @@ class Serving:
             StoreUnavailableError: if the store cannot be read or changed.
         """
         async with self._opening:
-            bundle = await self._open(version)
-            moved = await self._changed(move)
+            moved, opened = await self._moved(move)
+            (bundle,) = opened.values()
             lineup = self._lineup
-            if lineup.current is None or lineup.current.version != version:
+            if lineup.current is None or lineup.current.version != bundle.version:
                 lineup = Lineup(bundle, lineup.challenger, lineup.share, lineup.shadow)
-            self._refused.pop(version, None)
             self._line_up(lineup)
             return moved
 
-    async def route(self, traffic: Traffic, move: Callable[[], T]) -> T:
-        """Open the versions that are to answer beside the current one, and only then have it so.
+    async def route(self, traffic: Traffic, move: Callable[[Prove], T]) -> T:
+        """Have the versions that `move` points at answer beside the current one.
 
         Raises:
             ModelNotFoundError: if one of them is not published.
@@ -161,10 +161,7 @@ class Serving:
             StoreUnavailableError: if the store cannot be read or changed.
         """
         async with self._opening:
-            named = {traffic.challenger, traffic.shadow}
-            opened = {version: await self._open(version) for version in named if version}
-            moved = await self._changed(move)
-            self._refused = {v: why for v, why in self._refused.items() if v not in opened}
+            moved, opened = await self._moved(move)
             self._line_up(
                 Lineup(
                     self._lineup.current,
@@ -234,7 +231,10 @@ class Serving:
         return self._pinned.get(version)
 
     async def _open(self, version: str) -> Bundle:
-        def open_and_lay_out() -> Bundle:
+        return await asyncio.to_thread(self._open_now, version)
+
+    def _open_now(self, version: str) -> Bundle:
+        try:
             # Only names the store itself lists are ever turned into paths.
             if version not in self._store.versions():
                 raise ModelNotFoundError(
@@ -243,10 +243,6 @@ class Serving:
                 )
             bundle = self._store.open(version)
             self._shelf.lay_out(version, bundle.catalog)
-            return bundle
-
-        try:
-            return await asyncio.to_thread(open_and_lay_out)
         except ModelNotFoundError:
             raise
         except OSError as error:
@@ -254,15 +250,23 @@ class Serving:
         except Exception as error:
             # Whatever is wrong with a bundle, it must not take down the one that serves.
             raise ModelRefusedError(str(error)) from error
+        return bundle
 
-    async def _changed(self, move: Callable[[], T]) -> T:
-        """What `move` answers, its failures told as the service tells them."""
+    async def _moved(self, move: Callable[[Prove], T]) -> tuple[T, dict[str, Bundle]]:
+        """What `move` answers, and the versions it proved; failures as the service tells them."""
+        opened: dict[str, Bundle] = {}
+
+        def prove(version: str) -> None:
+            opened[version] = self._open_now(version)
+
         try:
-            return await asyncio.to_thread(move)
+            moved = await asyncio.to_thread(move, prove)
         except BundleError as error:
             raise ModelRefusedError(str(error)) from error
         except (OSError, StoreBusyError) as error:
             raise _unavailable(error) from error
+        self._refused = {v: why for v, why in self._refused.items() if v not in opened}
+        return moved, opened
 
     def _line_up(self, lineup: Lineup) -> None:
         previous, self._lineup = self._lineup, lineup

@@ -116,10 +116,8 @@ def rollback_command(
     with reporting_errors():
         published = BundleStore(store)
         with _ledger(published, database) as ledger:
-            version = ledger.before()
-            published.open(version)
-            ledger.roll_back(version, actor=_actor(), reason=_one_line(reason))
-        typer.echo(version)
+            change = ledger.roll_back(published.open, actor=_actor(), reason=_one_line(reason))
+        typer.echo(change.version)
 
 
 def make_current(
@@ -142,11 +140,11 @@ def make_current(
     from app.errors import DatabaseUnavailableError  # noqa: PLC0415 - the service loads slowly
 
     reason = _one_line(reason)
-    store.open(version)
     try:
         with _ledger(store, database) as ledger:
-            ledger.activate(version, actor=_actor(), reason=reason, change=change)
+            ledger.activate(version, store.open, actor=_actor(), reason=reason, change=change)
     except DatabaseUnavailableError as error:
+        store.open(version)
         with store.changing():
             store.activate(version)
         console.print(

@@ -1,23 +1,17 @@
 """Changing what is served, and writing it down: both, or neither."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import final
 
 from app.db.database import Database
-from app.errors import NothingToRollBackError
+from app.errors import ModelNotFoundError, ModelRefusedError, NothingToRollBackError
 from app.models.changes import Change, Move, version_before
 from app.models.repository import ModelChangeRepository
+from app.serving import Prove
 from model.bundle.store import BundleStore
 from model.bundle.traffic import Traffic
 from model.clock import now
-from model.errors import KairosError
-
-
-class TurnedMeanwhileError(KairosError):
-    """Another change came in between, and a rollback now leads elsewhere."""
-
-    code = "turned_meanwhile"
+from model.errors import BundleError
 
 
 @final
@@ -28,7 +22,7 @@ class Ledger:
     last, with the move in between; where the commit fails, the pointers go back. Everything here
     blocks: call it on a thread.
 
-    Opening a version before it is pointed at is the caller's business.
+    A version is proved sound, by the `prove` that the caller brings along, before it is pointed at.
     """
 
     def __init__(self, store: BundleStore, database: Database) -> None:
@@ -36,7 +30,13 @@ class Ledger:
         self._database = database
 
     def activate(
-        self, version: str, *, actor: str, reason: str | None = None, change: Move = "activate"
+        self,
+        version: str,
+        prove: Prove,
+        *,
+        actor: str,
+        reason: str | None = None,
+        change: Move = "activate",
     ) -> Change:
         """Make a published version the current one.
 
@@ -45,47 +45,49 @@ class Ledger:
             StoreBusyError, OSError: if the store cannot be changed.
             DatabaseUnavailableError: if the change cannot be written down; it is not made then.
         """
-        return self._make(
-            lambda current, _: Change(now(), actor, change, version, current, reason),
-            lambda: self._store.activate(version),
-        )
+        # Others need not wait for it.
+        prove(version)
+        with self._store.changing():
+            return self._make(
+                Change(now(), actor, change, version, self._store.current(), reason),
+                lambda: self._store.activate(version),
+            )
 
-    def before(self) -> str:
-        """The version that a rollback leads to.
-
-        Raises:
-            NothingToRollBackError: if none was current before this one.
-            DatabaseUnavailableError: if that cannot be read.
-        """
-        changes = self._database.read_now(lambda session: ModelChangeRepository(session).all())
-        return _before(changes, self._store.current())
-
-    def roll_back(self, version: str, *, actor: str, reason: str | None = None) -> Change:
-        """Make the version before the current one the current one.
-
-        Args:
-            version: that version, as `before` told it and the caller has opened it.
+    def roll_back(self, prove: Prove, *, actor: str, reason: str | None = None) -> Change:
+        """Make the version that was current before this one current again.
 
         Raises:
-            NothingToRollBackError: if none was current before this one.
-            TurnedMeanwhileError: if a rollback now leads to another version.
-            BundleError: if the version is no longer published, or its manifest was altered.
+            NothingToRollBackError: if none was.
+            ModelRefusedError: if that one is gone or does not pass. An older one is not taken in
+                its place: nobody asked for it.
             StoreBusyError, OSError: if the store cannot be changed.
             DatabaseUnavailableError: if the change cannot be written down; it is not made then.
         """
-
-        def decide(current: str | None, changes: ModelChangeRepository) -> Change:
-            target = _before(changes.all(), current)
-            if target != version:
-                raise TurnedMeanwhileError(
-                    f"a rollback leads to the version before the current one, but that is now "
-                    f"{target}, not {version}; ask again"
+        with self._store.changing():
+            current = self._store.current()
+            changes = self._database.read_now(lambda session: ModelChangeRepository(session).all())
+            version = version_before(changes, current)
+            if version is None:
+                raise NothingToRollBackError(
+                    "a rollback leads to the version that was current before this one, but the "
+                    f"record of changes tells of none before {current or 'the first one'}; "
+                    "activate a version by its name"
                 )
-            return Change(now(), actor, "rollback", version, current, reason)
+            try:
+                prove(version)
+            except (BundleError, ModelNotFoundError, ModelRefusedError) as error:
+                raise ModelRefusedError(
+                    f"a rollback leads to the version that was current before this one, {version}, "
+                    f"but it cannot be served any more ({error}); activate another by its name"
+                ) from error
+            return self._make(
+                Change(now(), actor, "rollback", version, current, reason),
+                lambda: self._store.activate(version),
+            )
 
-        return self._make(decide, lambda: self._store.activate(version))
-
-    def route(self, traffic: Traffic, *, actor: str, reason: str | None = None) -> Change:
+    def route(
+        self, traffic: Traffic, prove: Prove, *, actor: str, reason: str | None = None
+    ) -> Change:
         """Have other versions answer beside the current one, or none.
 
         Raises:
@@ -93,38 +95,21 @@ class Ledger:
             StoreBusyError, OSError: if the store cannot be changed.
             DatabaseUnavailableError: if the change cannot be written down; it is not made then.
         """
-        return self._make(
-            lambda current, _: replace(
-                Change(now(), actor, "traffic", current, current, reason), traffic=traffic
-            ),
-            lambda: self._store.route(traffic),
-        )
-
-    def _make(
-        self,
-        decide: Callable[[str | None, ModelChangeRepository], Change],
-        move: Callable[[], None],
-    ) -> Change:
+        for version in {traffic.challenger, traffic.shadow} - {None}:
+            prove(str(version))
         with self._store.changing():
             current = self._store.current()
-
-            def write_and_move(changes: ModelChangeRepository) -> Change:
-                change = decide(current, changes)
-                changes.add(change)
-                move()
-                return change
-
-            return self._database.write_now(
-                lambda session: write_and_move(ModelChangeRepository(session))
+            return self._make(
+                Change(now(), actor, "traffic", current, current, reason, traffic),
+                lambda: self._store.route(traffic),
             )
 
+    def _make(self, change: Change, move: Callable[[], None]) -> Change:
+        """Within a transaction that is committed last, and a block of the store's that undoes."""
 
-def _before(changes: list[Change], current: str | None) -> str:
-    version = version_before(changes, current)
-    if version is None:
-        raise NothingToRollBackError(
-            "a rollback leads to the version that was current before this one, but the record of "
-            f"changes tells of none before {current or 'the first activation'}; activate a version "
-            "by its name"
-        )
-    return version
+        def write_and_move(changes: ModelChangeRepository) -> None:
+            changes.add(change)
+            move()
+
+        self._database.write_now(lambda session: write_and_move(ModelChangeRepository(session)))
+        return change

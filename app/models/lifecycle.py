@@ -3,9 +3,9 @@
 import asyncio
 from typing import final
 
-from app.errors import ModelNotFoundError, ModelRefusedError, StoreUnavailableError
+from app.errors import StoreUnavailableError
 from app.models.changes import Change
-from app.models.ledger import Ledger, TurnedMeanwhileError
+from app.models.ledger import Ledger
 from app.models.repository import ModelChangeRepository
 from app.models.schemas import (
     ChangeList,
@@ -18,8 +18,6 @@ from app.parts import Parts
 from app.wire import rfc_3339
 from model.bundle.traffic import Traffic
 from model.errors import BundleError
-
-_TRIES = 10
 
 
 @final
@@ -40,36 +38,23 @@ class LifecycleService:
                 written down; it is then neither.
         """
         change = await self._parts.serving.activate(
-            version, lambda: self._ledger.activate(version, actor=actor, reason=reason)
+            lambda prove: self._ledger.activate(version, prove, actor=actor, reason=reason)
         )
         return CurrentVersion(version, change.previous_version)
 
     async def roll_back(self, *, actor: str, reason: str | None) -> CurrentVersion:
-        """Make the version before the current one the current one, for every process.
+        """Make the version that was current before this one current again, for every process.
 
         Raises:
-            NothingToRollBackError: if none was current before this one.
-            ModelRefusedError: if that one is no longer there, or cannot be opened. An older one is
-                not taken in its place: nobody asked for it.
+            NothingToRollBackError: if none was.
+            ModelRefusedError: if that one is gone, or cannot be opened.
             StoreUnavailableError, DatabaseUnavailableError: if the change cannot be made and
                 written down; it is then neither.
         """
-        for _ in range(_TRIES):
-            version = await asyncio.to_thread(self._ledger.before)
-            try:
-                change = await self._move_back(version, actor=actor, reason=reason)
-            except TurnedMeanwhileError:
-                continue
-            except (ModelNotFoundError, ModelRefusedError) as error:
-                raise ModelRefusedError(
-                    f"a rollback leads to the version before the current one, which was {version}, "
-                    f"but it cannot be served any more ({error}); activate another by its name"
-                ) from error
-            return CurrentVersion(version, change.previous_version)
-        raise StoreUnavailableError(
-            f"a rollback needs a moment without other changes, but found none in {_TRIES} tries; "
-            "see GET /v1/models/changes for who makes them"
+        change = await self._parts.serving.activate(
+            lambda prove: self._ledger.roll_back(prove, actor=actor, reason=reason)
         )
+        return CurrentVersion(str(change.version), change.previous_version)
 
     async def route(self, asked: TrafficRequest, *, actor: str) -> ModelTraffic:
         """Have other versions answer beside the current one, or none, in every process.
@@ -82,7 +67,8 @@ class LifecycleService:
         """
         traffic = Traffic(challenger=asked.challenger, share=asked.share, shadow=asked.shadow)
         await self._parts.serving.route(
-            traffic, lambda: self._ledger.route(traffic, actor=actor, reason=asked.reason)
+            traffic,
+            lambda prove: self._ledger.route(traffic, prove, actor=actor, reason=asked.reason),
         )
         return _told(traffic)
 
@@ -108,11 +94,6 @@ class LifecycleService:
             lambda session: ModelChangeRepository(session).newest(limit)
         )
         return ChangeList(tuple(_recorded(change) for change in changes))
-
-    async def _move_back(self, version: str, *, actor: str, reason: str | None) -> Change:
-        return await self._parts.serving.activate(
-            version, lambda: self._ledger.roll_back(version, actor=actor, reason=reason)
-        )
 
 
 def _told(traffic: Traffic) -> ModelTraffic:

@@ -1,0 +1,337 @@
+"""Activating, rolling back and routing by request, and the record of it."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from app.settings import Settings
+from model.bundle.store import CURRENT, TRAFFIC, BundleStore
+from model.bundle.traffic import Traffic
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_serving import REQUEST, eventually, recommend
+
+FULL_AT_COMMIT = """
+CREATE FUNCTION full_disk() RETURNS trigger AS
+$$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END $$ LANGUAGE plpgsql;
+CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON model_changes
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION full_disk()
+"""
+"""Lets a change be inserted, and fails when that is committed."""
+UNKNOWN = "20200101T000000Z-000000000000"
+
+
+@pytest.fixture
+def versions(bundle_store: Path) -> list[str]:
+    """Three published versions; the first is current."""
+    current = BundleStore(bundle_store).current()
+    assert current is not None
+    others = [tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3)]
+    return [current, *others]
+
+
+@pytest.fixture
+def other_process(settings: Settings, database_url: str) -> Iterator[Client]:
+    """Another application on the same store and database."""
+    with running(settings.model_copy(update={"database_url": database_url})) as client:
+        yield client
+
+
+def activate(client: Client, version: str, reason: str | None = None) -> httpx.Response:
+    return client.post(f"/v1/models/{version}/activate", {"reason": reason})
+
+
+def roll_back(client: Client) -> httpx.Response:
+    return client.post("/v1/models/rollback", {})
+
+
+def changes(client: Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get("/v1/models/changes").json()["changes"]
+    return found
+
+
+def refused(response: httpx.Response, status: int, code: str) -> str:
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
+    return str(response.json()["detail"])
+
+
+def test_an_activated_version_answers_at_once(
+    client_on_either: Client, versions: list[str], bundle_store: Path
+) -> None:
+    old, new, _ = versions
+    assert activate(client_on_either, new).json() == {"version": new, "previous_version": old}
+    assert recommend(client_on_either)["model_version"] == new
+    assert BundleStore(bundle_store).current() == new
+
+
+def test_another_process_follows_within_two_seconds(
+    client_on_either: Client, other_process: Client, versions: list[str]
+) -> None:
+    activate(client_on_either, versions[1])
+    eventually(lambda: recommend(other_process)["model_version"] == versions[1])
+    roll_back(other_process)
+    eventually(lambda: recommend(client_on_either)["model_version"] == versions[0])
+
+
+def test_every_change_is_written_down_newest_first(
+    client_on_either: Client, versions: list[str]
+) -> None:
+    first, second, third = versions
+    activate(client_on_either, second, "the new one")
+    roll_back(client_on_either)
+    asked = {"challenger": third, "share": 0.5, "shadow": second, "reason": "comparing"}
+    client_on_either.put("/v1/models/traffic", asked)
+    told = changes(client_on_either)
+    assert [(c["change"], c["version"], c["previous_version"], c["reason"]) for c in told] == [
+        ("traffic", first, first, "comparing"),
+        ("rollback", first, second, None),
+        ("activate", second, first, "the new one"),
+    ]
+    assert told[0]["traffic"] == {"challenger": third, "share": 0.5, "shadow": second}
+    assert {c["actor"] for c in told} == {"loopback"}
+    assert [c["at"] for c in told] == sorted((c["at"] for c in told), reverse=True)
+    limited = client_on_either.get("/v1/models/changes?limit=1").json()["changes"]
+    assert limited == told[:1]
+
+
+def test_rollbacks_go_further_back_each_time(client_on_either: Client, versions: list[str]) -> None:
+    first, second, third = versions
+    for version in (second, third, second):
+        activate(client_on_either, version)
+    gone_back = [roll_back(client_on_either).json()["version"] for _ in range(3)]
+    assert gone_back == [third, second, first]
+    refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
+    assert recommend(client_on_either)["model_version"] == first
+
+
+def test_activating_what_is_current_already_is_no_step_of_its_own(
+    client: Client, versions: list[str]
+) -> None:
+    first, second, _ = versions
+    for _ in range(3):
+        answer = activate(client, second)
+        assert answer.status_code == 200
+    assert answer.json() == {"version": second, "previous_version": second}
+    assert roll_back(client).json()["version"] == first
+
+
+def test_an_activation_after_a_rollback_forgets_what_was_left(
+    client: Client, versions: list[str]
+) -> None:
+    first, second, third = versions
+    activate(client, second)
+    roll_back(client)
+    activate(client, third)
+    assert roll_back(client).json()["version"] == first
+
+
+def test_a_pointer_moved_without_a_word_is_a_version_like_any_other(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    first, second, third = versions
+    activate(client, second)
+    (bundle_store / CURRENT).write_text(third)
+    eventually(lambda: recommend(client)["model_version"] == third)
+    assert roll_back(client).json() == {"version": second, "previous_version": third}
+    assert roll_back(client).json() == {"version": first, "previous_version": second}
+    refused(roll_back(client), 409, "nothing_to_roll_back")
+
+
+def test_a_pointer_that_vanished_is_rolled_back_to_where_it_was(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    activate(client, versions[1])
+    (bundle_store / CURRENT).unlink()
+    assert roll_back(client).json() == {"version": versions[1], "previous_version": None}
+
+
+def test_without_a_record_there_is_nothing_to_roll_back(client_on_either: Client) -> None:
+    told = refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
+    assert "by its name" in told
+    assert changes(client_on_either) == []
+
+
+def test_a_rollback_does_not_skip_a_version_that_is_gone_or_broken(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    first, second, third = versions
+    activate(client, second)
+    activate(client, third)
+    tiny_bundle.damage(bundle_store, second)
+    assert second in refused(roll_back(client), 409, "model_refused")
+    (bundle_store / second).rename(bundle_store.parent / "gone")
+    assert second in refused(roll_back(client), 409, "model_refused")
+    assert recommend(client)["model_version"] == third
+    assert BundleStore(bundle_store).current() == third
+    assert len(changes(client)) == 2
+    assert activate(client, first).status_code == 200
+
+
+def test_a_version_nobody_published_is_not_found(client: Client, versions: list[str]) -> None:
+    for unknown in (UNKNOWN, "..", "%00", "x" * 3000, CURRENT):
+        response = activate(client, unknown)
+        assert response.status_code == 404, unknown
+    for place in ("challenger", "shadow"):
+        asked = {place: UNKNOWN, "share": 0.0}
+        refused(client.put("/v1/models/traffic", asked), 404, "model_not_found")
+    assert changes(client) == []
+    assert recommend(client)["model_version"] == versions[0]
+
+
+def test_a_version_that_is_open_but_broken_by_now_is_not_activated(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    pinned = {**REQUEST, "model_version": versions[1]}
+    assert client.post("/v1/recommendations", pinned).json()["model_version"] == versions[1]
+    tiny_bundle.damage(bundle_store, versions[1])
+    assert "altered" in refused(activate(client, versions[1]), 409, "model_refused")
+    assert BundleStore(bundle_store).current() == versions[0]
+
+
+def test_a_reason_is_one_line(client: Client, versions: list[str]) -> None:
+    for reason in ("", "x" * 501, "two\nlines", "nul\0", 5):
+        response = client.post(f"/v1/models/{versions[1]}/activate", {"reason": reason})
+        refused(response, 422, "validation_failed")
+    assert recommend(client)["model_version"] == versions[0]
+
+
+def test_traffic_answers_and_goes_again(client_on_either: Client, versions: list[str]) -> None:
+    first, second, third = versions
+    traffic = {"challenger": second, "share": 1.0, "shadow": third}
+    assert client_on_either.put("/v1/models/traffic", traffic).json() == traffic
+    assert client_on_either.get("/v1/models/traffic").json() == traffic
+    known = {**REQUEST, "user_id": "u1"}
+    answer = client_on_either.post("/v1/recommendations", known).json()
+    assert answer["model_version"] == second
+    nobody = {"challenger": None, "share": 0.0, "shadow": None}
+    assert client_on_either.put("/v1/models/traffic", {}).json() == nobody
+    answer = client_on_either.post("/v1/recommendations", known).json()
+    assert answer["model_version"] == first
+
+
+def test_traffic_reaches_the_other_process(
+    client_on_either: Client, other_process: Client, versions: list[str]
+) -> None:
+    client_on_either.put("/v1/models/traffic", {"challenger": versions[1], "share": 1.0})
+    known = {**REQUEST, "user_id": "u1"}
+    eventually(
+        lambda: (
+            other_process.post("/v1/recommendations", known).json()["model_version"] == versions[1]
+        )
+    )
+
+
+def test_a_broken_version_gets_no_traffic(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    tiny_bundle.damage(bundle_store, versions[2])
+    before = {"challenger": versions[1], "share": 0.5, "shadow": None}
+    client.put("/v1/models/traffic", before)
+    asked = {"challenger": versions[1], "share": 0.5, "shadow": versions[2]}
+    refused(client.put("/v1/models/traffic", asked), 409, "model_refused")
+    assert client.get("/v1/models/traffic").json() == before
+    assert len(changes(client)) == 1
+
+
+def test_a_share_needs_somebody_to_answer_it(client: Client, versions: list[str]) -> None:
+    for asked in ({"share": 0.5}, {"challenger": versions[1], "share": 1.5}, {"share": -0.1}):
+        refused(client.put("/v1/models/traffic", asked), 422, "validation_failed")
+
+
+def test_traffic_that_somebody_else_wrote_is_told_and_can_be_set_again(
+    client: Client, bundle_store: Path
+) -> None:
+    (bundle_store / TRAFFIC).write_text("{")
+    refused(client.get("/v1/models/traffic"), 503, "store_unavailable")
+    assert client.put("/v1/models/traffic", {}).status_code == 200
+    assert client.get("/v1/models/traffic").status_code == 200
+
+
+def test_without_a_database_nothing_changes(
+    client: Client, versions: list[str], bundle_store: Path, tmp_path: Path
+) -> None:
+    activate(client, versions[1])
+    for file in tmp_path.glob("kairos.db*"):
+        file.rename(file.with_name(f"gone{file.name}"))
+    (tmp_path / "kairos.db").mkdir()
+    client.app.state.parts.database._engine.dispose()
+    for response in (
+        activate(client, versions[2]),
+        roll_back(client),
+        client.put("/v1/models/traffic", {"shadow": versions[2]}),
+        client.get("/v1/models/changes"),
+    ):
+        refused(response, 503, "database_unavailable")
+        assert "Retry-After" in response.headers
+    assert BundleStore(bundle_store).current() == versions[1]
+    assert BundleStore(bundle_store).traffic() == Traffic()
+    assert recommend(client)["model_version"] == versions[1]
+
+
+def test_a_commit_that_fails_puts_the_pointer_back(
+    settings: Settings, postgresql_url: str, versions: list[str], bundle_store: Path
+) -> None:
+    with (
+        running(settings.model_copy(update={"database_url": postgresql_url})) as client,
+        psycopg.connect(postgresql_url, autocommit=True) as connection,
+    ):
+        connection.execute(FULL_AT_COMMIT)
+        for response in (
+            activate(client, versions[1]),
+            client.put("/v1/models/traffic", {"shadow": versions[1]}),
+        ):
+            refused(response, 503, "database_unavailable")
+        assert BundleStore(bundle_store).current() == versions[0]
+        assert BundleStore(bundle_store).traffic() == Traffic()
+        assert recommend(client)["model_version"] == versions[0]
+        connection.execute("DROP TRIGGER full_disk ON model_changes")
+        assert activate(client, versions[1]).status_code == 200
+        assert len(changes(client)) == 1
+
+
+def test_a_store_that_cannot_be_written_to_changes_nothing(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    (bundle_store / ".lock").mkdir()
+    refused(activate(client, versions[1]), 503, "store_unavailable")
+    assert recommend(client)["model_version"] == versions[0]
+    assert changes(client) == []
+
+
+def test_changes_in_two_processes_at_once_follow_one_another(
+    client_on_either: Client, other_process: Client, versions: list[str], bundle_store: Path
+) -> None:
+    for client in (client_on_either, other_process):  # routes are put together when first asked
+        assert activate(client, versions[0]).status_code == 200
+        roll_back(client)
+    started = threading.Barrier(2)
+
+    def change(client: Client, version: str) -> int:
+        started.wait(10)
+        made = 0
+        for _ in range(10):
+            assert activate(client, version).status_code == 200
+            back = roll_back(client)
+            if back.status_code != 200:  # the other may have rolled back what was activated here
+                refused(back, 409, "nothing_to_roll_back")
+            made += 1 + (back.status_code == 200)
+        return made
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(change, client_on_either, versions[1])
+        second = threads.submit(change, other_process, versions[2])
+        made = first.result(60) + second.result(60)
+    told = changes(client_on_either)[::-1]
+    assert len(told) == 2 + made >= 22
+    assert told[0]["previous_version"] == versions[0]
+    assert all(one["version"] == after["previous_version"] for one, after in pairwise(told))
+    assert BundleStore(bundle_store).current() == told[-1]["version"]
+    for client in (client_on_either, other_process):
+        eventually(lambda client=client: recommend(client)["model_version"] == told[-1]["version"])
