@@ -5,6 +5,7 @@ Stands alone: it needs httpx and pydantic, and nothing of the service.
 
 from kairos_client.awaiting import AsyncKairosClient
 from kairos_client.blocking import KairosClient
+from kairos_client.buffer import BufferFullError, EventBuffer
 from kairos_client.errors import (
     BrokenRule,
     ConflictError,
@@ -24,8 +25,10 @@ from kairos_client.told import Event, ItemDescription, PastEvent
 __all__ = [
     "AsyncKairosClient",
     "BrokenRule",
+    "BufferFullError",
     "ConflictError",
     "Event",
+    "EventBuffer",
     "ForbiddenError",
     "InvalidError",
     "ItemDescription",
