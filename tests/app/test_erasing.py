@@ -1,0 +1,255 @@
+"""DELETE /v1/users/{user_id}, and what stays away afterwards."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import open_engine
+from app.imports import import_events
+from app.settings import Settings
+from app.shown import ShownAnswer
+from app.users.repository import digest_of
+from app.wire import parse_instant, rfc_3339
+from model.clock import MICROSECONDS_PER_SECOND, now, to_datetime
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+from training.source_columns import EVENT_SCHEMA
+from training.sources import read_events
+
+LONG_AGO = 1_000_000
+
+
+def event(user_id: str, item_id: str, at: int = LONG_AGO, **more: Any) -> dict[str, Any]:
+    return {
+        "user_id": user_id,
+        "item_id": item_id,
+        "action": "view",
+        "timestamp": rfc_3339(at),
+        **more,
+    }
+
+
+def send(client: Client, *events: dict[str, Any]) -> dict[str, Any]:
+    response = client.post("/v1/events", {"events": events})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def erase(client: Client, user_id: str) -> dict[str, Any]:
+    response = client.request("DELETE", f"/v1/users/{user_id}")
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def stored_items(client: Client, user_id: str) -> list[str]:
+    events = client.get(f"/v1/users/{user_id}").json()["events"]
+    return [one["item_id"] for one in events]
+
+
+def rows(client: Client, question: str) -> int:
+    """A count in the database."""
+    engine = open_engine(client.app.state.parts.settings.database_url)
+    with engine.connect() as connection:
+        counted = connection.execute(text(question)).scalar_one()
+    engine.dispose()
+    return int(counted)
+
+
+def test_a_user_is_erased_and_others_stay(client_on_either: Client) -> None:
+    send(client_on_either, event("a/b", "i1"), event("a/b", "i2"), event("a", "i3"))
+    for user_id in ("a/b", "a"):
+        client_on_either.get(f"/v1/users/{user_id}/recommendations")
+    wait_until_recorded(client_on_either, 2)
+    answer = erase(client_on_either, "a/b")
+    assert (answer["deleted_events"], answer["deleted_recommendations"]) == (2, 1)
+    assert stored_items(client_on_either, "a/b") == []
+    assert stored_items(client_on_either, "a") == ["i3"]
+    listed = client_on_either.get("/v1/users").json()["users"]
+    assert [user["user_id"] for user in listed] == ["a"]
+    assert rows(client_on_either, "SELECT count(*) FROM recommendations") == 1
+
+
+def wait_until_recorded(client: Client, shown: int) -> None:
+    done = threading.Event()
+    for _ in range(200):
+        if rows(client, "SELECT count(*) FROM recommendations") >= shown:
+            return
+        done.wait(0.05)
+    raise AssertionError("what was shown was not recorded in time")
+
+
+def test_erasing_again_finds_nothing_and_is_no_error(client_on_either: Client) -> None:
+    send(client_on_either, event("u", "i1"))
+    first, again = erase(client_on_either, "u"), erase(client_on_either, "u")
+    assert first["deleted_events"] == 1
+    assert (again["deleted_events"], again["deleted_recommendations"]) == (0, 0)
+    assert again["erased_until"] > first["erased_until"]
+    assert erase(client_on_either, "nobody")["deleted_events"] == 0
+
+
+def test_only_a_digest_of_the_user_is_kept(client_on_either: Client) -> None:
+    send(client_on_either, event("u", "i1"))
+    erase(client_on_either, "u")
+    found = f"SELECT count(*) FROM erased_users WHERE digest = '{digest_of('u')}'"
+    assert rows(client_on_either, found) == 1
+    assert rows(client_on_either, "SELECT count(*) FROM erased_users") == 1
+
+
+def test_a_replay_of_erased_events_is_rejected_alone(client_on_either: Client) -> None:
+    batch = [event("u", "i1"), event("v", "i2"), event("u", "i3", event_id="mine")]
+    assert send(client_on_either, *batch)["accepted"] == 3
+    until = erase(client_on_either, "u")["erased_until"]
+    answer = send(client_on_either, *batch)
+    assert (answer["accepted"], answer["duplicates"]) == (0, 1)
+    assert [(one["index"], one["code"]) for one in answer["rejected"]] == [
+        (0, "user_erased"),
+        (2, "user_erased"),
+    ]
+    assert until in answer["rejected"][0]["message"]
+    assert stored_items(client_on_either, "u") == []
+    assert client_on_either.metric("kairos_events_ingested_total", result="rejected") == 2
+
+
+def test_whoever_comes_back_is_a_new_user(client_on_either: Client, database_url: str) -> None:
+    send(client_on_either, event("u", "i1"))
+    until = parse_instant(erase(client_on_either, "u")["erased_until"])
+    assert send(client_on_either, event("u", "i2", until))["accepted"] == 0
+    assert send(client_on_either, event("u", "i3", until + 1))["accepted"] == 1
+    assert stored_items(client_on_either, "u") == ["i3"]
+    assert read_events(database_url)["item_id"].to_list() == ["i3"]
+
+
+def test_events_from_ahead_of_time_do_not_come_back_either(client_on_either: Client) -> None:
+    """A sender's clock may run ahead; a copy of its events is still a copy of erased ones."""
+    ahead = now() + 200 * MICROSECONDS_PER_SECOND
+    send(client_on_either, event("u", "i1", ahead))
+    assert parse_instant(erase(client_on_either, "u")["erased_until"]) == ahead
+    assert parse_instant(erase(client_on_either, "u")["erased_until"]) == ahead
+    assert send(client_on_either, event("u", "i1", ahead))["rejected"][0]["code"] == "user_erased"
+
+
+def test_an_import_of_an_old_file_leaves_erased_users_out(
+    client_on_either: Client, database_url: str
+) -> None:
+    happened = [
+        ("u", "i1", to_datetime(LONG_AGO), "view", None),
+        ("v", "i2", to_datetime(LONG_AGO), "view", None),
+        ("u", "i3", to_datetime(now() + 10**12), "view", None),
+    ]
+    file = pl.DataFrame(happened, EVENT_SCHEMA, orient="row")
+    erase(client_on_either, "u")
+    assert import_events(database_url, file) == (2, 0, 1)
+    assert import_events(database_url, file) == (0, 2, 1)
+    assert read_events(database_url)["item_id"].to_list() == ["i2", "i3"]
+
+
+def test_rows_put_back_behind_the_service_are_not_learned_from(
+    client_on_either: Client, database_url: str
+) -> None:
+    """A backup restored over a database that remembers."""
+    send(client_on_either, event("u", "i1"), event("v", "i2"))
+    erase(client_on_either, "u")
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO events (event_id, user_id, item_id, action, at, received_at) "
+                "VALUES ('old', 'u', 'i1', 'view', 5, 5)"
+            )
+        )
+    engine.dispose()
+    assert read_events(database_url)["user_id"].to_list() == ["v"]
+
+
+def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -> None:
+    with running(settings) as client:
+        parts = client.app.state.parts
+        for user_id in ("u", "v"):
+            client.get(f"/v1/users/{user_id}/recommendations")
+        erase(client, "u")
+        waiting = parts.shown.take(10)
+        parts.shown.put_back(waiting)
+        assert "u" not in {answer.user_id for answer in waiting}
+        wait_until_recorded(client, 1)
+        assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
+
+
+def test_what_another_process_still_holds_never_arrives(
+    settings: Settings, database_url: str
+) -> None:
+    """Two processes on one database: one has shown something that it writes after the erasure."""
+    both = settings.model_copy(update={"database_url": database_url})
+    with running(both) as one, running(both) as other:
+        before = now()
+        erase(one, "u")
+        for user_id, at in [("u", before), ("v", before), ("u", now() + 1)]:
+            other.app.state.parts.shown.put(
+                ShownAnswer(
+                    recommendation_id=f"{user_id} at {at}",
+                    user_id=user_id,
+                    model_version="v",
+                    at=at,
+                    fallback=None,
+                    item_ids=("i1",),
+                )
+            )
+        wait_until_recorded(other, 2)
+        assert rows(one, "SELECT count(*) FROM recommendations WHERE user_id = 'v'") == 1
+        assert rows(one, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 1
+
+
+def test_an_erasure_waits_for_events_on_their_way(postgresql_url: str, settings: Settings) -> None:
+    """A batch that was being written when the user was erased leaves nothing behind."""
+    with running(settings.model_copy(update={"database_url": postgresql_url})) as client:
+        send(client, event("u", "i0"))
+        erased: list[dict[str, Any]] = []
+        engine = open_engine(postgresql_url)
+        with engine.begin() as connection:
+            connection.execute(text("LOCK TABLE events IN ROW EXCLUSIVE MODE"))
+            connection.execute(
+                text(
+                    "INSERT INTO events (event_id, user_id, item_id, action, at, received_at) "
+                    "VALUES ('on its way', 'u', 'i1', 'view', 5, 5)"
+                )
+            )
+            erasing = threading.Thread(target=lambda: erased.append(erase(client, "u")))
+            erasing.start()
+            erasing.join(0.5)
+            assert erasing.is_alive()
+        erasing.join(20)
+        engine.dispose()
+        assert erased[0]["deleted_events"] == 2
+        assert stored_items(client, "u") == []
+
+
+def test_the_log_says_that_a_user_was_erased_but_not_who(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send(client, event("secret-user", "i1"))
+    erase(client, "secret-user")
+    printed = capsys.readouterr()
+    assert "user_erased" in printed.out
+    assert "secret-user" not in printed.out + printed.err
+
+
+def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -> None:
+    with running(settings) as client:
+        for number in range(20):
+            send(client, *(event(f"user-{number}-legible", f"i{n}", n) for n in range(50)))
+        for number in range(0, 20, 2):
+            erase(client, f"user-{number}-legible")
+        files = [*tmp_path.glob("kairos.db*")]
+        found = b"".join(file.read_bytes() for file in files)
+    legible = [number for number in range(20) if f"user-{number}-legible".encode() in found]
+    assert legible == list(range(1, 20, 2))
+
+
+@pytest.mark.parametrize("user_id", ["%00", "x" * 257])
+def test_an_id_that_is_none_is_refused(client: Client, user_id: str) -> None:
+    problem(client.request("DELETE", f"/v1/users/{user_id}"), 422, "validation_failed")
