@@ -1,11 +1,17 @@
-"""One log for everything the process says: for people on a console, or a JSON object per line."""
+"""One log for everything the process says: for people on a console, or a JSON object per line.
+
+At `info` and above it holds no id of a user or an item, no key and no history: requests appear by
+their route, statements without their parameters, tracebacks without the messages of exceptions.
+"""
 
 import logging
 import sys
 from typing import Literal
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
+
+from app.tracebacks import without_messages
 
 _SHARED: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
@@ -17,17 +23,17 @@ _SHARED: tuple[Processor, ...] = (
 
 def configure_logs(log_format: Literal["console", "json"], log_level: str) -> None:
     """Send the logs of Kairos and of its libraries to standard error, in one format."""
-    rendering: list[Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if log_format == "json"
-        else [
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(),
-                # The default shows local variables, and with them users and their histories.
-                exception_formatter=structlog.dev.plain_traceback,
-            )
-        ]
+    is_for_people = log_format == "console"
+    # The renderer's own tracebacks would show local variables, and with them histories.
+    console = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
+    rendering: list[Processor] = [
+        structlog.processors.format_exc_info
+        if log_level == "debug"
+        else structlog.processors.ExceptionRenderer(_withholding),
+        console if is_for_people else structlog.processors.JSONRenderer(),
+    ]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -52,3 +58,7 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _withholding(exc_info: ExcInfo) -> str:
+    return without_messages(exc_info[1])

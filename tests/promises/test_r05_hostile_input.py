@@ -115,7 +115,7 @@ def test_what_no_honest_client_sends_gets_a_documented_answer(
 ) -> None:
     found = {*tally.faults}
     every = list(raw_requests(label, DESCRIPTION))
-    for hostile in some_of(every, strength.of(short=2 * LEAST, full=len(every))):
+    for hostile in some_of(every, strength.of(short=LEAST, full=len(every))):
         tally.judge(asking, label, hostile)
     assert {asked: wrong for asked, wrong in tally.faults.items() if asked not in found} == {}
 
@@ -128,7 +128,7 @@ def test_what_is_drawn_from_the_description_gets_a_documented_answer(
     method, path = label.split()
     operation = drawing(DESCRIPTION)[path][method]
 
-    @hypothesis_settings(DRAWN, max_examples=strength.of(short=13, full=300))
+    @hypothesis_settings(DRAWN, max_examples=strength.of(short=7, full=300))
     @given(case=operation.as_strategy(mode))
     def is_answered(case: Case) -> None:
         tally.judge_drawn(asking, case)
@@ -154,7 +154,7 @@ def test_operations_on_the_same_few_things_get_documented_answers(
     }
     succeeded: Counter[bool] = Counter()
 
-    @hypothesis_settings(DRAWN, max_examples=strength.of(short=100, full=2000))
+    @hypothesis_settings(DRAWN, max_examples=strength.of(short=50, full=2000))
     @given(case=st.one_of(every), random=st.randoms(use_true_random=False))
     def is_answered(case: Case, random: Random) -> None:
         response = tally.judge_drawn(asking, among(case, known, random))
