@@ -1,0 +1,176 @@
+"""Runs the steps of a Dockerfile where no container engine is at hand, then what they made.
+
+    python docker/run_steps.py docker/api.Dockerfile --directory /var/tmp/kairos-image
+
+Every stage gets a root of its own: a Debian with Python, made by `debootstrap` in place of the
+image that FROM names. Then the last stage is run as docker-compose.yml runs it: a read-only root, a
+`/tmp` in memory, one writable volume, no capabilities, its own user. Prints what was found as JSON,
+and exits with 1 where that is not as it should be. Needs Linux, root, `debootstrap` and util-linux.
+
+What it cannot show: the named image itself, layers, and limits of memory and processors.
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from stages import Build, Stage, StepError, entering
+
+BUNDLES = "/var/lib/kairos/bundles"
+_READY_SECONDS = 120.0
+_AS_COMPOSE_DOES = f"""
+mount -t tmpfs -o size=64m,mode=1777 none "$root"/tmp
+mount --bind "$volume" "$root"{BUNDLES}
+mount -o remount,bind,ro "$root"
+"""
+
+
+def main() -> int:
+    """Build, run, report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("dockerfile", type=Path)
+    parser.add_argument("--directory", type=Path, required=True, help="for the roots")
+    parser.add_argument("--volume", type=Path, help="a bundle store; an empty one by default")
+    parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--borrow", action="append", default=[], help="paths the steps may see")
+    asked = parser.parse_args()
+    asked.directory.mkdir(parents=True, exist_ok=True)
+    volume = asked.volume or asked.directory / "volume"
+    volume.mkdir(exist_ok=True)
+    given = dict(pair.split("=", 1) for pair in asked.build_arg)
+    try:
+        stage = Build(asked.directory, given, asked.borrow).run(asked.dockerfile)
+    except StepError as error:
+        print(error, file=sys.stderr)
+        return 1
+    _give(volume, stage.user)
+    runner = Container(stage, volume)
+    found = runner.serve() if stage.probe else runner.train()
+    print(json.dumps({"mebibytes": _mebibytes(stage.root / "opt"), **found}))
+    return 0 if found["is_as_it_should_be"] else 1
+
+
+class Container:
+    """A stage, run as a container would be."""
+
+    def __init__(self, stage: Stage, volume: Path) -> None:
+        self._stage = stage
+        self._volume = volume
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = int(probe.getsockname()[1])
+
+    def serve(self) -> dict[str, object]:
+        """What is found of a service: who it is, what it may, when it is ready, how it goes."""
+        began = time.monotonic()
+        process = self._start(self._stage.command)
+        while not (ready := self._is_ready()) and process.poll() is None:
+            if time.monotonic() > began + _READY_SECONDS:
+                break
+            time.sleep(0.1)
+        ready_seconds = time.monotonic() - began
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        )
+        probe = self._start(self._stage.probe).wait(30)
+        writable = self._writable()
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(20)
+        found: dict[str, object] = {
+            "ready_seconds": round(ready_seconds, 1),
+            "user": status["Uid"].split()[0],
+            "capabilities": int(status["CapEff"], 16),
+            "no_new_privileges": status["NoNewPrivs"] == "1",
+            "probe": probe,
+            "writable": writable,
+            "resident_mebibytes": int(status["VmRSS"].split()[0]) // 1024,
+            "exit": code,
+            "stop_seconds": round(time.monotonic() - began, 1),
+        }
+        found["is_as_it_should_be"] = (
+            ready
+            and found["user"] == self._stage.user.partition(":")[0] != "0"
+            and (found["capabilities"], found["no_new_privileges"]) == (0, True)
+            and (probe, code, writable) == (0, 0, [])
+        )
+        return found
+
+    def train(self) -> dict[str, object]:
+        """What is found of the trainer: that its job and its schedule can be started."""
+        job = self._start([*self._stage.command, "--help"]).wait(60)
+        schedule = self._start(["on-schedule", "3600", "0", "true"])
+        time.sleep(1)
+        schedule.send_signal(signal.SIGTERM)
+        ended = schedule.wait(20)
+        writable = self._writable()
+        return {
+            "job": job,
+            "schedule": ended,
+            "writable": writable,
+            "is_as_it_should_be": (job, ended, writable) == (0, 0, []),
+        }
+
+    def _start(self, command: list[str], *, reads: bool = False) -> "subprocess.Popen[str]":
+        user, _, group = self._stage.user.partition(":")
+        become = (
+            f"setpriv --reuid={user} --regid={group} --clear-groups --no-new-privs "
+            "--inh-caps=-all --bounding-set=-all"
+        )
+        environment = {
+            **self._stage.environment,
+            "HOME": "/tmp",
+            "KAIROS_HOST": "127.0.0.1",  # published to nobody
+            "KAIROS_PORT": str(self._port),
+            "KAIROS_DATABASE_URL": "sqlite:////tmp/kairos.db",
+            "volume": str(self._volume),
+        }
+        return subprocess.Popen(
+            entering(self._stage, [], command, mounts=_AS_COMPOSE_DOES, become=become),
+            env=environment,
+            stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
+            text=True,
+        )
+
+    def _is_ready(self) -> bool:
+        try:
+            with urlopen(f"http://127.0.0.1:{self._port}/health/ready", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (URLError, OSError):
+            return False
+
+    def _writable(self) -> list[str]:
+        """What the user may write to, but for `/tmp` and the volume."""
+        searched = ["find", "/", "-xdev", "-writable", "!", "-type", "l", "!", "-type", "c"]
+        process = self._start(searched, reads=True)
+        told, _ = process.communicate(timeout=120)
+        return told.split()
+
+
+def _give(volume: Path, user: str) -> None:
+    owner, _, group = user.partition(":")
+    for path in (volume, *volume.rglob("*")):
+        os.chown(path, int(owner), int(group))
+
+
+def _mebibytes(directory: Path) -> int:
+    told = subprocess.run(
+        ["du", "--summarize", "--block-size=1M", str(directory)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(told.stdout.split()[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

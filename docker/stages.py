@@ -1,0 +1,221 @@
+"""The stages of a Dockerfile, each in a directory that stands for its image."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dockerfile_parse import DockerfileParser
+
+CONTEXT = Path(__file__).parents[1]
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
+BORROWED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/pip.conf", "/proc", "/dev")
+"""What every root borrows from this machine."""
+_SEEN = ("PIP_", "SSL_CERT_")
+_OF_NO_EFFECT = frozenset({"COMMENT", "EXPOSE", "LABEL", "STOPSIGNAL"})
+
+
+class StepError(Exception):
+    """A step failed, or is of a kind that is not known here."""
+
+
+@dataclass
+class Stage:
+    """One stage: a root directory, and what holds in it.
+
+    Attributes:
+        directory: where commands run, inside.
+        command: of CMD.
+        probe: of HEALTHCHECK.
+    """
+
+    root: Path
+    arguments: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": PATH})
+    directory: str = "/"
+    user: str = "0:0"
+    command: list[str] = field(default_factory=list)
+    probe: list[str] = field(default_factory=list)
+
+    def outside(self, path: str) -> Path:
+        """A path inside, as this machine sees it."""
+        return self.root / os.path.join(self.directory, path).lstrip("/")
+
+    def filled_in(self, text: str) -> str:
+        """A text with its `${NAME}`s replaced."""
+        known = {**self.arguments, **self.environment}
+        return re.sub(r"\$\{(\w+)\}", lambda match: known.get(match.group(1), ""), text)
+
+
+@dataclass
+class Build:
+    """Takes the steps of a Dockerfile, one after the other.
+
+    Attributes:
+        directory: where the roots are.
+        given: arguments of the build, by name.
+        borrowed: paths of this machine that the steps may see, beside the usual ones.
+    """
+
+    directory: Path
+    given: dict[str, str]
+    borrowed: list[str]
+    stages: dict[str, Stage] = field(default_factory=dict)
+
+    def run(self, dockerfile: Path) -> Stage:
+        """The last stage, once every step was taken.
+
+        Raises:
+            StepError: if a step fails.
+        """
+        stage, before = Stage(Path("/nowhere")), dict[str, str]()
+        for name, value in steps_of(dockerfile):
+            began = time.monotonic()
+            if name == "FROM":
+                stage = self._begin(value)
+                stage.arguments.update(before)
+            elif name == "ARG":
+                key, _, default = value.partition("=")
+                target = stage.arguments if self.stages else before
+                target[key] = self.given.get(key, default or before.get(key, ""))
+            elif name not in _OF_NO_EFFECT:
+                self._take(stage, name, value)
+            told = " ".join(value.split())[:80]
+            print(f"{time.monotonic() - began:6.1f} s  {name} {told}", flush=True)
+        return stage
+
+    def _begin(self, value: str) -> Stage:
+        name = value.partition(" AS ")[2].strip() or "last"
+        root = self.directory / name
+        if root.exists():
+            shutil.rmtree(root)
+        base = debian_in(self.directory)
+        subprocess.run(["cp", "--archive", "--reflink=auto", str(base), str(root)], check=True)
+        self.stages[name] = Stage(root)
+        return self.stages[name]
+
+    def _take(self, stage: Stage, name: str, value: str) -> None:
+        if name == "RUN":
+            self._run(stage, value)
+        elif name == "COPY":
+            self._copy(stage, shlex.split(value))
+        elif name == "ENV":
+            pairs = [pair.partition("=") for pair in shlex.split(value)]
+            stage.environment.update({key: stage.filled_in(text) for key, _, text in pairs})
+        elif name == "WORKDIR":
+            stage.directory = value
+            stage.outside(".").mkdir(parents=True, exist_ok=True)
+        elif name == "USER":
+            stage.user = value
+        elif name == "CMD":
+            stage.command = json.loads(value)
+        elif name == "HEALTHCHECK":
+            stage.probe = json.loads(value[value.index("[") :])
+        else:
+            raise StepError(f"a step is one of those known here, but got {name}; teach it")
+
+    def _run(self, stage: Stage, script: str) -> None:
+        seen = {key: value for key, value in os.environ.items() if key.startswith(_SEEN)}
+        done = subprocess.run(
+            entering(stage, self.borrowed, ["/bin/sh", "-c", script]),
+            env={"HOME": "/root", **seen, **stage.arguments, **stage.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise StepError(f"RUN {script}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+
+    def _copy(self, stage: Stage, words: list[str]) -> None:
+        flags = dict(word.split("=", 1) for word in words if word.startswith("--"))
+        *sources, target = [word for word in words if not word.startswith("--")]
+        place = stage.outside(target)
+        if "--from" in flags:
+            (source,) = sources
+            place.parent.mkdir(parents=True, exist_ok=True)
+            origin = self.stages[flags["--from"]].outside(source)
+            subprocess.run(["cp", "--archive", str(origin), str(place)], check=True)
+            return
+        is_directory = sources == ["."] or target.endswith("/")
+        for source in sources:
+            for file in context_under(source):
+                copy = place / file if sources == ["."] else place / file.name
+                copy = copy if is_directory else place
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(CONTEXT / file, copy)
+                copy.chmod(int(flags.get("--chmod", oct(copy.stat().st_mode & 0o777)), 8))
+
+
+def entering(
+    stage: Stage, borrowed: list[str], command: list[str], *, mounts: str = "", become: str = ""
+) -> list[str]:
+    """A command that runs another inside a stage's root, in mounts of its own.
+
+    Args:
+        mounts: more shell, which finds the root in `$root`.
+        become: a command to run the command by, inside.
+    """
+    lines = ["set -e", f"root={shlex.quote(str(stage.root))}", 'mount --bind "$root" "$root"']
+    for path in filter(os.path.exists, (*BORROWED, *borrowed)):
+        inside = f'"$root"{shlex.quote(path)}'
+        make = "mkdir -p" if Path(path).is_dir() else "touch"
+        lines += [
+            f"[ -e {inside} ] || {make} {inside}",
+            f"mount --rbind {shlex.quote(path)} {inside}",
+        ]
+    entered = f"{become} env --chdir={shlex.quote(stage.directory)} {shlex.join(command)}"
+    lines += [mounts, f'exec chroot "$root" {entered}']
+    return ["unshare", "--mount", "sh", "-c", "\n".join(lines)]
+
+
+def debian_in(directory: Path) -> Path:
+    """A Debian with Python, in place of the image that FROM names; made once."""
+    base = directory / "base"
+    if not (base / "usr/local/bin/python").is_symlink():
+        options = ["--variant=minbase", f"--include={PACKAGES}"]
+        subprocess.run(["debootstrap", *options, "bookworm", str(base)], check=True)
+        for name in ("python", "pip"):
+            (base / "usr/local/bin" / name).symlink_to(f"/usr/bin/{name}3")
+    return base
+
+
+def steps_of(dockerfile: Path) -> Iterator[tuple[str, str]]:
+    """Instructions and their values, in order."""
+    with dockerfile.open("rb") as opened:
+        steps = DockerfileParser(fileobj=opened, env_replace=False).structure
+    yield from ((step["instruction"], step["value"]) for step in steps)
+
+
+def context_under(source: str) -> Iterator[Path]:
+    """The files below a path that a build sees, relative to the top: what .dockerignore leaves."""
+    lines = (CONTEXT / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    top = CONTEXT / source
+    files = [top] if top.is_file() else (file for file in _files(top) if file.is_file())
+    for file in files:
+        relative = file.relative_to(CONTEXT)
+        if not _is_ignored(relative, patterns):
+            yield relative
+
+
+def _files(top: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(top):
+        folders[:] = [name for name in folders if name not in {".git", ".venv"}]
+        yield from (Path(folder) / name for name in names)
+
+
+def _is_ignored(file: Path, patterns: list[str]) -> bool:
+    """The last pattern that fits a file, or a folder it is in, decides."""
+    ignored = False
+    for pattern in patterns:
+        wanted = re.escape(pattern.lstrip("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+        if any(re.fullmatch(wanted, str(path)) for path in (file, *file.parents)):
+            ignored = not pattern.startswith("!")
+    return ignored
