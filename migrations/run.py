@@ -61,6 +61,11 @@ def head() -> str:
     return str(_scripts().get_current_head())
 
 
+def revisions() -> list[str]:
+    """Every revision there is, oldest first."""
+    return [script.revision for script in _scripts().walk_revisions()][::-1]
+
+
 def revision(database_url: str) -> str | None:
     """The revision a database is at; None where it was never migrated. Creates nothing.
 
@@ -89,8 +94,7 @@ def require_upgraded(database_url: str) -> None:
         DatabaseUnavailableError: if the database does not answer.
     """
     at = revision(database_url)
-    older = {script.revision for script in _scripts().walk_revisions()} - {head()}
-    if at is None or at in older:
+    if at is None or at in revisions()[:-1]:
         raise SchemaBehindError(
             f"this needs a database at revision {head()}, but it "
             + ("was never migrated" if at is None else f"is at {at}")

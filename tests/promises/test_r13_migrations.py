@@ -1,0 +1,303 @@
+"""R13: the schema moves up, down and up with its rows, and the release before runs on it."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from psycopg.types.json import Json
+from sqlalchemy import JSON, Double, Engine, Integer, MetaData, String, text
+
+from app.db.engine import open_engine
+from app.settings import Settings
+from migrations import run
+from model.clock import now
+from tests.app.client import running
+from tests.processes import ROOT, eventually, free_port
+from tests.promises.figures import Figures
+from tests.promises.strength import Strength
+
+BEFORE = Path(__file__).parent / "before"
+ROWS = 3
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@contextmanager
+def opened(database_url: str) -> Iterator[Engine]:
+    engine = open_engine(database_url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def made_up(kind: Any, number: int) -> Any:
+    """A value of a column's type, different for every row."""
+    if isinstance(kind, JSON):
+        return {"nested": [number, "ü", None]}
+    if isinstance(kind, Double):
+        return number + 0.1
+    if isinstance(kind, Integer):
+        return 1_767_225_600_000_000 + number
+    assert isinstance(kind, String), f"make up values of {kind!r}, too"
+    return f"{number} ü/ '\"\\ \U0001f600"[: kind.length]
+
+
+def fill(database_url: str) -> None:
+    """Rows in every table there is: whole ones, and one with nothing that may be missing."""
+    with opened(database_url) as engine:
+        found = MetaData()
+        found.reflect(engine)
+        with engine.begin() as connection:
+            for table in found.tables.values():
+                if table.name == "alembic_version":
+                    continue
+                for number in range(ROWS):
+                    row = {
+                        column.name: made_up(column.type, number)
+                        for column in table.columns
+                        # Items that were deleted do not outlive the column that says so.
+                        if not (column.nullable and (number == 0 or column.name == "deleted_at"))
+                    }
+                    connection.execute(table.insert().values(row))
+
+
+def contents(database_url: str) -> Rows:
+    with opened(database_url) as engine:
+        found = MetaData()
+        found.reflect(engine)
+        with engine.connect() as connection:
+            return {
+                table.name: [dict(row) for row in connection.execute(table.select()).mappings()]
+                for table in found.tables.values()
+                if table.name != "alembic_version"
+            }
+
+
+def common(rows: Rows, kept: Rows) -> Rows:
+    """Of `rows`, the tables and columns that `kept` has, too."""
+    return {
+        table: [{column: row[column] for column in kept[table][0]} for row in rows[table]]
+        for table in kept
+    }
+
+
+def test_rows_survive_every_step_up_down_and_up(database_url: str, figures: Figures) -> None:
+    run.upgrade(database_url)
+    steps = list(pairwise(run.revisions()))
+    kept = 0
+    for lower, upper in steps:
+        run.downgrade(database_url, "base")
+        run.upgrade(database_url, lower)
+        fill(database_url)
+        before = contents(database_url)
+        run.upgrade(database_url, upper)
+        assert common(contents(database_url), before) == before
+        run.downgrade(database_url, lower)
+        assert contents(database_url) == before
+        run.upgrade(database_url, upper)
+        after = contents(database_url)
+        assert common(after, before) == before
+        assert all(after[table] == [] for table in after.keys() - before.keys())
+        kept += sum(map(len, before.values()))
+    run.check(database_url)
+    dialect = database_url.partition(":")[0]
+    figures.keep("R13", f"up, down, up with rows, {dialect}", steps=len(steps), rows=kept, lost=0)
+    assert kept
+
+
+def test_rows_written_at_the_newest_schema_survive_going_back_and_forth(database_url: str) -> None:
+    lower, head = run.revisions()[-2:]
+    run.upgrade(database_url)
+    fill(database_url)
+    written = contents(database_url)
+    run.downgrade(database_url, lower)
+    behind = contents(database_url)
+    assert common(written, behind) == behind
+    run.upgrade(database_url, head)
+    assert common(contents(database_url), behind) == behind
+    run.check(database_url)
+
+
+def test_going_back_takes_deleted_items_along(database_url: str) -> None:
+    run.upgrade(database_url)
+    with opened(database_url) as engine, engine.begin() as connection:
+        put = "INSERT INTO items (item_id, categories, updated_at, deleted_at) VALUES "
+        connection.execute(text(put + "('here', '[]', 1, NULL), ('gone', '[]', 1, 1)"))
+    run.downgrade(database_url, "0001")
+    assert [row["item_id"] for row in contents(database_url)["items"]] == ["here"]
+
+
+def revived(parameters: Any) -> Any:
+    """Recorded parameters as the driver takes them."""
+    if isinstance(parameters, list):
+        return tuple(parameters)
+    return {
+        name: Json(value["json"]) if isinstance(value, dict) else value
+        for name, value in parameters.items()
+    }
+
+
+def replay(database_url: str, statements: list[dict[str, Any]]) -> list[list[tuple[Any, ...]]]:
+    """What each statement answers, the last of which are reads."""
+    answers = []
+    with opened(database_url) as engine, engine.begin() as connection:
+        for statement in statements:
+            parameters = statement["parameters"]
+            many = [revived(each) for each in parameters] if statement["many"] else None
+            result = connection.exec_driver_sql(
+                statement["sql"], revived(parameters) if many is None else many
+            )
+            answers.append([tuple(row) for row in result] if result.returns_rows else [])
+    return answers
+
+
+def test_the_statements_of_the_release_before_answer_the_same_on_the_newest_schema(
+    database_url: str, figures: Figures
+) -> None:
+    lower, head = run.revisions()[-2:]
+    dialect = database_url.partition(":")[0]
+    file = BEFORE / f"{head}-{dialect}.json"
+    assert file.exists(), (
+        f"a migration was added: record what ran before it, see {BEFORE}/record.py"
+    )
+    statements = [
+        statement
+        for statement in json.loads(file.read_text("utf-8"))
+        if "alembic_version" not in statement["sql"]
+    ]
+    run.upgrade(database_url, lower)
+    expected = replay(database_url, statements)
+    run.downgrade(database_url, "base")
+    run.upgrade(database_url, head)
+    answers = replay(database_url, statements)
+    differing = sum(one != other for one, other in zip(answers, expected, strict=True))
+    figures.keep(
+        "R13",
+        f"statements of the release before, {dialect}",
+        statements=len(statements),
+        rows_read=sum(map(len, expected)),
+        differing=differing,
+    )
+    assert differing == 0
+    assert sum(map(len, expected)) >= 10
+
+
+def git(*arguments: str) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else b""
+
+
+@pytest.fixture
+def release_before(strength: Strength, tmp_path: Path) -> Path:
+    """The tree of the last commit before the newest migration."""
+    if not strength.is_full:
+        pytest.skip("runs the release before as a process: make promises")
+    (newest,) = (ROOT / "migrations" / "versions").glob(f"{run.revisions()[-1]}_*.py")
+    added = git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
+    archive = git("archive", f"{added}^") if added else b""
+    if not archive:
+        pytest.skip("there is no history of the repository here to take the release before from")
+    tree = tmp_path / "release_before"
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        packed.extractall(tree, filter="data")
+    return tree
+
+
+@contextmanager
+def running_before(tree: Path, database_url: str, store: Path, log: Path) -> Iterator[httpx.Client]:
+    """The service of an older tree, as a process on the same database, with a bundle of its own."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tree),
+        "KAIROS_DATABASE_URL": database_url,
+        "KAIROS_BUNDLE_STORE": str(store),
+        "KAIROS_PORT": str(port := free_port()),
+    }
+    publishing = (
+        "from pathlib import Path; from tests.app import tiny_bundle; "
+        f"tiny_bundle.publish(Path({str(store)!r}), seed=1)"
+    )
+    subprocess.run([sys.executable, "-c", publishing], cwd=tree, env=environment, check=True)
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.server"],
+            cwd=tree,
+            env=environment,
+            stdout=stream,
+            stderr=stream,
+        )
+    http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+
+    def is_ready() -> bool:
+        assert process.poll() is None, log.read_text()
+        try:
+            return http.get("/health/ready").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        eventually(is_ready)
+        yield http
+    finally:
+        http.close()
+        process.terminate()
+        process.wait(30)
+
+
+def event(number: int) -> dict[str, Any]:
+    return {
+        "user_id": "u",
+        "item_id": f"i{number % 20}",
+        "action": "view",
+        "timestamp": now() / 1e6 - number,
+    }
+
+
+def test_the_release_before_ingests_and_recommends_on_the_newest_schema(
+    release_before: Path, database_url: str, bundle_store: Path, tmp_path: Path, figures: Figures
+) -> None:
+    settings = Settings(database_url=database_url, bundle_store=bundle_store)
+    ours, theirs = 0, 0
+    with running(settings) as client:
+        items = [{"item_id": "i1", "title": "One"}, {"item_id": "i2", "title": "Two"}]
+        assert client.put("/v1/items", {"items": items}).is_success
+        assert client.request("DELETE", "/v1/items/i2").is_success
+        log = tmp_path / "log"
+        with running_before(release_before, database_url, tmp_path / "store", log) as old:
+            for number in range(0, 100, 2):
+                # Side by side, as in a rolling update.
+                sent = {"events": [event(number)]}
+                theirs += old.post("/v1/events", json=sent).raise_for_status().json()["accepted"]
+                ours += client.post("/v1/events", {"events": [event(number + 1)]}).json()[
+                    "accepted"
+                ]
+            answer = old.post("/v1/recommendations", json={"user_id": "u", "n": 3})
+            assert answer.raise_for_status().json()["history_used"] > 0
+            assert old.get("/v1/items/i1").raise_for_status().json()["title"] == "One"
+            put = {"items": [{"item_id": "i3", "title": "Three"}]}
+            old.put("/v1/items", json=put).raise_for_status()
+            assert len(old.get("/v1/users/u").raise_for_status().json()["events"]) == 100
+        assert "database_schema_newer" in log.read_text()
+        assert client.get("/v1/items/i3").json()["title"] == "Three"
+        assert len(client.get("/v1/users/u").json()["events"]) == 100
+        told = client.post("/v1/recommendations", {"user_id": "u", "n": 3}).json()
+    figures.keep(
+        "R13",
+        f"the release before beside this one, {database_url.partition(':')[0]}",
+        events_of_the_old=theirs,
+        events_of_the_new=ours,
+        failed=0,
+    )
+    assert (theirs, ours) == (50, 50)
+    assert told["history_used"] > 0
