@@ -18,3 +18,5 @@ class Readiness(Answer):
     """`ok`, or what is wrong."""
     database: str
     """`ok`, or what is wrong."""
+    process: str
+    """`ok`, or that it is about to stop."""

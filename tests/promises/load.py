@@ -12,10 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import uvloop
+
+Outcome = TypeVar("Outcome")
 
 HOST = "127.0.0.1"
 NO_ANSWER = 0
@@ -112,8 +114,8 @@ def request(method: str, path: str, body: object = None, *, name: str | None = N
     return Request(name or f"{method} {path}", "\r\n".join([*head, "", ""]).encode() + content)
 
 
-def run(work: Coroutine[Any, Any, "Load"]) -> "Load":
-    """The load that some work sent, on an event loop of its own."""
+def run(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """What comes of sending some load, on an event loop of its own."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
@@ -127,6 +129,7 @@ async def closed_loop(
     most: int | None = None,
     seen: Seen | None = None,
     until: Callable[[], bool] = lambda: False,
+    backs_off: bool = False,
 ) -> Load:
     """Clients that each wait for an answer before they ask again.
 
@@ -136,8 +139,9 @@ async def closed_loop(
         most: requests to send; either bound, or `until`, ends the load.
         seen: has a look at each answer while it still has its body.
         until: asked before each request whether to end.
+        backs_off: whether a client who is told when to come back waits about that long.
     """
-    load, turns = Load(), cycle(requests)
+    load, turns, chance = Load(), cycle(requests), random.Random(0)
     began = time.perf_counter()
     ends = began + seconds if seconds is not None else float("inf")
     left = iter(range(most)) if most is not None else iter(int, 1)
@@ -145,7 +149,11 @@ async def closed_loop(
     async def ask_on() -> None:
         connection = Connection(port)
         while time.perf_counter() < ends and not until() and next(left, None) is not None:
-            _keep(load, await connection.ask(next(turns)), seen)
+            answer = await connection.ask(next(turns))
+            _keep(load, answer, seen)
+            wait = answer.header("Retry-After") if backs_off else None
+            if wait is not None:
+                await asyncio.sleep(float(wait) * chance.uniform(0.5, 1.5))
         connection.close()
 
     await asyncio.gather(*(ask_on() for _ in range(clients)))

@@ -1,0 +1,101 @@
+"""R8: asked for three times what it can answer, the service answers what it can, and soon."""
+
+import asyncio
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tests.processes import Server, processes
+from tests.promises import load, mixture
+from tests.promises.figures import Figures
+from tests.promises.load import Load
+from tests.promises.strength import Strength
+
+CLIENTS = 16
+TIMES = 3
+SHED = (429, 503)
+QUESTIONS = [mixture.inline(number, explain="attention", events=100) for number in range(20)]
+
+
+def at_capacity(server: Server, seconds: float) -> Load:
+    """What sixteen clients get answered who each wait for their answer."""
+    return load.run(load.closed_loop(server.port, QUESTIONS, clients=CLIENTS, seconds=seconds))
+
+
+def overloaded(server: Server, per_second: float, seconds: float) -> Load:
+    """What becomes of requests that come whether or not the last ones were answered."""
+    return load.run(load.open_loop(server.port, QUESTIONS, per_second=per_second, seconds=seconds))
+
+
+@pytest.mark.timeout(400)
+def test_three_times_too_much_is_shed_and_the_rest_is_answered_soon(
+    tmp_path: Path, bundle_store: Path, strength: Strength, figures: Figures
+) -> None:
+    seconds = strength.of(short=1.5, full=15.0)
+    p99_ratios, throughputs, before, during = [], [], Load(), Load()
+    with processes(tmp_path, bundle_store) as start:
+        server = start()
+        at_capacity(server, strength.of(short=0.5, full=5.0))
+        for _ in range(strength.of(short=1, full=3)):
+            before = at_capacity(server, seconds)
+            during = overloaded(server, TIMES * before.rate(), seconds)
+            p99_ratios.append(during.quantile(0.99) / before.quantile(0.99))
+            throughputs.append(during.rate() / before.rate())
+        after = at_capacity(server, seconds)
+        crashes = server.log.read_text().count("request_failed")
+    figures.keep(
+        "R8",
+        "three times overloaded",
+        capacity_per_second=before.rate(),
+        p99_at_capacity_seconds=before.quantile(0.99),
+        p99_of_accepted_seconds=during.quantile(0.99),
+        p99_ratio=median(p99_ratios),
+        accepted_share_of_capacity=median(throughputs),
+        shed_share=len(during.of(*SHED)) / len(during.answers),
+        seconds_to_shed_p99=during.quantile(0.99, 503),
+        sender_late_seconds=during.late,
+        capacity_again_share=after.rate() / before.rate(),
+    )
+    assert {*before.statuses, *during.statuses, *after.statuses} <= {200, *SHED}
+    assert all(int(answer.header("Retry-After") or 0) >= 1 for answer in during.of(*SHED))
+    assert during.of(200)
+    assert after.of(200)
+    assert crashes == 0
+    if strength.is_full:
+        assert median(p99_ratios) <= 3
+        assert median(throughputs) >= 0.8
+        assert after.rate() >= 0.9 * before.rate()
+
+
+def test_what_is_shed_is_counted_and_told(
+    tmp_path: Path, bundle_store: Path, strength: Strength
+) -> None:
+    with processes(tmp_path, bundle_store) as start:
+        server = start(KAIROS_INFERENCE_QUEUE="0")
+        sent = load.run(load.closed_loop(server.port, QUESTIONS, clients=CLIENTS, most=300))
+        page = server.http.get("/metrics").text
+        shed = len(sent.of(503))
+        assert shed > 0
+        assert f'kairos_shed_requests_total{{reason="inference"}} {shed:.1f}' in page
+        counted = 'http_requests_total{method="POST",route="/v1/recommendations",status="503"}'
+        assert f"{counted} {shed:.1f}" in page
+        assert '"requests_shed"' in server.log.read_text()
+
+
+def test_a_shed_request_is_a_problem_document(tmp_path: Path, bundle_store: Path) -> None:
+    problems: list[dict[str, object]] = []
+
+    def look(answer: load.Answer) -> None:
+        if answer.status == 503:
+            problems.append(answer.json() | {"told": answer.header("X-Request-ID")})
+
+    async def story(port: int) -> Load:
+        asked = load.closed_loop(port, QUESTIONS, clients=CLIENTS, most=200, seen=look)
+        return await asyncio.wait_for(asked, 60)
+
+    with processes(tmp_path, bundle_store) as start:
+        load.run(story(start(KAIROS_INFERENCE_QUEUE="0").port))
+    assert problems
+    assert {problem["code"] for problem in problems} == {"overloaded"}
+    assert all(problem["request_id"] == problem["told"] for problem in problems)
