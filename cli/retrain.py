@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import structlog
 import torch
 import typer
 
@@ -31,8 +30,6 @@ LOCKED = 3
 """Exit code of a run that another one kept from beginning."""
 
 _LOCK = ".retraining"
-
-_log = structlog.get_logger()
 
 
 def retrain_command(
@@ -84,11 +81,7 @@ def retrain_command(
     Prints the result (promoted, kept, passed) and the report. Exits with 0 where a decision was
     reached, 1 where not, 3 where another run is at it.
     """
-    from app.logs import configure_logs  # noqa: PLC0415 - the service's parts load slowly
-
     with reporting_errors():
-        if not console.is_terminal:
-            configure_logs("json", "info")
         torch.set_num_threads(threads)
         source = events or database_url_of()
         known = database or (source if is_database(source) else None)
@@ -115,7 +108,7 @@ def retrain_command(
 
 
 def _retrain(order: Order, store: BundleStore, runs: Path, device: torch.device) -> RunReport:
-    from app.db.database import Database  # noqa: PLC0415
+    from app.db.database import Database  # noqa: PLC0415 - the service's parts load slowly
     from app.training_runs.journal import DatabaseJournal  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
 
@@ -139,17 +132,7 @@ def _retrain(order: Order, store: BundleStore, runs: Path, device: torch.device)
             still_alone=still_alone,
             device=device,
         )
-    if console.is_terminal:
-        console.print(f"[bold]{report.result}[/]  {report.reason}", highlight=False)
-    else:
-        _log.info(
-            "retraining_ended",
-            run_id=report.run_id,
-            result=report.result,
-            reason=report.reason,
-            champion=report.champion,
-            candidate=report.candidate,
-        )
+    watcher.end(report)
     return report
 
 

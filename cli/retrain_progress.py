@@ -1,13 +1,17 @@
 """How far retraining has come: bars where a terminal is there, structured log lines where not."""
 
+import sys
 from types import TracebackType
 from typing import Self, final
 
 import structlog
+from rich.markup import escape
+from structlog.typing import FilteringBoundLogger
 
 from cli.console import TrainingProgress, console
 from training.fit import EpochReport
 from training.retraining.journal import Phase
+from training.retraining.report import RunReport
 
 _TOLD: dict[Phase, str] = {
     "read": "reading events",
@@ -19,8 +23,6 @@ _TOLD: dict[Phase, str] = {
     "activate": "activating",
     "prune": "clearing away old versions and runs",
 }
-
-_log = structlog.get_logger()
 
 
 @final
@@ -55,6 +57,11 @@ class Bars:
         """Note an epoch's figures."""
         self._progress.epoch(report)
 
+    def end(self, report: RunReport) -> None:
+        """Say what came of it all."""
+        told = f"[bold]{report.result}[/]  {escape(report.reason or '')}"
+        console.print(told, highlight=False, soft_wrap=True)
+
 
 @final
 class LogLines:
@@ -62,10 +69,19 @@ class LogLines:
 
     def __init__(self) -> None:
         self._fitting, self._epochs = "", 0
+        # A logger of its own: how a whole process logs is decided by `kairos serve` alone.
+        self._log: FilteringBoundLogger = structlog.wrap_logger(
+            structlog.PrintLogger(sys.stderr),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.JSONRenderer(),
+            ],
+        )
 
     def enter(self, phase: Phase) -> None:
         """Say what comes now."""
-        _log.info("retraining_phase", phase=phase)
+        self._log.info("retraining_phase", phase=phase)
 
     def phase(self, name: str, epochs: int) -> None:
         """Remember what is fitted."""
@@ -76,7 +92,7 @@ class LogLines:
 
     def epoch(self, report: EpochReport) -> None:
         """Note an epoch's figures."""
-        _log.info(
+        self._log.info(
             "retraining_epoch",
             fitting=self._fitting,
             epoch=report.epoch,
@@ -84,4 +100,15 @@ class LogLines:
             loss=report.loss,
             seconds=round(report.seconds, 2),
             **report.validation,
+        )
+
+    def end(self, report: RunReport) -> None:
+        """Say what came of it all."""
+        self._log.info(
+            "retraining_ended",
+            run_id=report.run_id,
+            result=report.result,
+            reason=report.reason,
+            champion=report.champion,
+            candidate=report.candidate,
         )

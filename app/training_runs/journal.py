@@ -20,6 +20,7 @@ class DatabaseJournal:
     """
 
     def __init__(self, store: BundleStore, database: Database, *, actor: str) -> None:
+        self._store = store
         self._database = database
         self._ledger = Ledger(store, database)
         self._actor = actor
@@ -60,8 +61,10 @@ class DatabaseJournal:
         )
 
     def activate(self, version: str, reason: str) -> None:
-        """Make a published version the current one, and record that: both, or neither."""
-        self._ledger.activate(version, actor=self._actor, reason=reason, change="retrain")
+        """Open a published version, make it the current one, and record that: all, or nothing."""
+        self._ledger.activate(
+            version, self._store.open, actor=self._actor, reason=reason, change="retrain"
+        )
 
     def served_lately(self) -> Collection[str]:
         """The versions that the latest changes name, from or to."""

@@ -80,6 +80,9 @@ class _Attempt:
             champion=champion,
             warm_start=order.warm_start and champion is not None,
         )
+        before = RunReport.read(self._directory)
+        decided = before is not None and before.result == "running" and before.decision is not None
+        self._unfinished = before if decided else None
         self._entered = time.monotonic()
         self._phase: Phase | None = None
 
@@ -93,11 +96,14 @@ class _Attempt:
             report=self._report.model_dump(mode="json"),
         )
         try:
-            decision, bundle = self._decided_before() or self._decide()
-            self._act_on(decision, bundle)
+            if not self._was_promoted():
+                decision, bundle = self._decided_before() or self._decide()
+                self._act_on(decision, bundle)
         except BaseException as error:
-            told = str(error) if isinstance(error, KairosError) else type(error).__name__
-            self._finish("failed", told)
+            # What has come to its result stays so, even where that could not be recorded.
+            if self._report.result == "running":
+                told = str(error) if isinstance(error, KairosError) else type(error).__name__
+                self._finish("failed", told)
             raise
         if self._order.keep is not None:
             self._enter("prune")
@@ -105,17 +111,29 @@ class _Attempt:
             prune_runs(self._runs, self._order.keep, self._directory)
         return self._report
 
+    def _was_promoted(self) -> bool:
+        """Whether an attempt was killed between activating its challenger and saying so."""
+        before = self._unfinished
+        if before is None or before.candidate != self._report.champion:
+            return False
+        self._take_over(before)
+        self._note(champion=before.champion)
+        self._finish("promoted", "activated by an attempt that was killed before it could say so")
+        return True
+
     def _decided_before(self) -> tuple[Decision, Path] | None:
         """What an attempt decided that was killed before it could act on it."""
-        before = RunReport.read(self._directory)
-        gate = self._report.settings["gate"]
-        if before is None or before.result != "running" or before.decision is None:
-            return None
-        if before.settings["gate"] != gate or before.champion != self._report.champion:
+        before = self._unfinished
+        if before is None or before.champion != self._report.champion:
             return None
         bundle = self._directory / str(before.candidate)
-        if not bundle.is_dir():
+        if before.settings["gate"] != self._report.settings["gate"] or not bundle.is_dir():
             return None
+        self._take_over(before)
+        assert before.decision is not None
+        return before.decision, bundle
+
+    def _take_over(self, before: RunReport) -> None:
         self._note(
             data=before.data,
             learned=before.learned,
@@ -123,7 +141,6 @@ class _Attempt:
             decision=before.decision,
             candidate=before.candidate,
         )
-        return before.decision, bundle
 
     def _decide(self) -> tuple[Decision, Path | None]:
         """Read, fit, compare, write, and ask the gate."""
@@ -158,7 +175,6 @@ class _Attempt:
         self._enter("publish")
         self._still_alone()
         version = self._store.take_in(bundle, activate=False)
-        self._store.open(version)
         self._enter("activate")
         self._still_alone()
         current = self._store.current()

@@ -32,7 +32,7 @@ class Journal(Protocol):
         """The run has come to its result. The report is as `RunReport` writes it."""
 
     def activate(self, version: str, reason: str) -> None:
-        """Make a published version the current one, and record that: both, or neither."""
+        """Open a published version, make it the current one, and record that: all, or nothing."""
 
     def served_lately(self) -> Collection[str]:
         """Versions that an operator may want to go back to."""
@@ -52,7 +52,8 @@ class NoJournal:
         """Record nothing."""
 
     def activate(self, version: str, reason: str) -> None:  # noqa: ARG002 - nobody keeps it
-        """Move the pointer."""
+        """Open it, and move the pointer."""
+        self._store.open(version)
         with self._store.changing():
             self._store.activate(version)
 

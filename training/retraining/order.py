@@ -55,6 +55,7 @@ class Order:
             self.config.model_dump_json(exclude={"gate"}),
             name_of(self.events),
             self.items is None or name_of(self.items),
+            self.until,
             self.known_by,
             champion if self.warm_start else None,
         )

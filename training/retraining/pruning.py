@@ -23,9 +23,8 @@ def prune_store(store: BundleStore, keep: int, needed: Collection[str]) -> list[
 
 def prune_runs(runs: Path, keep: int, current: Path) -> list[str]:
     """Remove all directories of runs but the newest `keep` and the current one."""
-    directories = sorted(
-        (report.parent for report in runs.glob(f"*/{REPORT}")), key=lambda it: it.name, reverse=True
-    )
+    reports = sorted(runs.glob(f"*/{REPORT}"), key=lambda it: it.stat().st_mtime_ns, reverse=True)
+    directories = [report.parent for report in reports]
     old = [directory for directory in directories[keep:] if directory != current]
     for directory in old:
         shutil.rmtree(directory)

@@ -1,0 +1,210 @@
+"""The records of retraining, on either database."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from app.db.database import Database
+from app.errors import DatabaseUnavailableError
+from app.models.repository import ModelChangeRepository
+from app.training_runs.journal import DatabaseJournal
+from app.training_runs.lock import AdvisoryLock
+from app.training_runs.service import TrainingRunService
+from migrations.run import upgrade
+from model.bundle.store import BundleStore
+from tests.app import tiny_bundle
+from tests.app.client import Client
+from tests.processes import eventually
+
+AT = 1_767_225_600_000_000
+REPORT: dict[str, Any] = {
+    "recipe": "demo",
+    "comparison": {"questions": 120, "rows": {"challenger": {"ndcg@10": 0.25}}},
+    "decision": {
+        "promote": False,
+        "checks": [
+            {
+                "name": "floor",
+                "value": 0.25,
+                "threshold": 0.3,
+                "passed": False,
+                "sentence": "ndcg@10 is 0.2500, the floor 0.3000",
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def database(client_on_either: Client) -> Iterator[Database]:
+    """The service's own database, from a process beside it."""
+    url = client_on_either.app.state.parts.settings.database_url
+    database = Database(url, threads=1, queue=0)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def journal(client_on_either: Client, database: Database) -> DatabaseJournal:
+    return DatabaseJournal(client_on_either.app.state.parts.store, database, actor="cli:night")
+
+
+def begin(journal: DatabaseJournal, run_id: str, at: int = AT) -> None:
+    journal.begin(run_id, started_at=at, champion="old", report={"recipe": "demo"})
+
+
+def finish(journal: DatabaseJournal, run_id: str, result: str = "kept") -> None:
+    journal.finish(
+        run_id,
+        finished_at=AT + 1_000_000,
+        result=result,
+        candidate="new",
+        reason="ndcg@10 is 0.2500, the floor 0.3000",
+        report=REPORT,
+    )
+
+
+def runs(client: Client, path: str = "/v1/training-runs") -> list[dict[str, Any]]:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return list(answer.json()["runs"])
+
+
+def test_before_the_first_run_there_is_none(client_on_either: Client) -> None:
+    assert runs(client_on_either) == []
+
+
+def test_a_run_is_told_of_while_it_goes_on(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    begin(journal, "one")
+    (run,) = runs(client_on_either)
+    assert (run["result"], run["finished_at"], run["decision"]) == ("running", None, None)
+    assert (run["champion"], run["recipe"]) == ("old", "demo")
+
+
+def test_the_decision_and_its_numbers_are_kept(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    begin(journal, "one")
+    finish(journal, "one")
+    (run,) = runs(client_on_either)
+    assert run == {
+        "run_id": "one",
+        "result": "kept",
+        "reason": "ndcg@10 is 0.2500, the floor 0.3000",
+        "started_at": "2026-01-01T00:00:00Z",
+        "finished_at": "2026-01-01T00:00:01Z",
+        "champion": "old",
+        "candidate": "new",
+        "recipe": "demo",
+        "questions": 120,
+        "metrics": {"challenger": {"ndcg@10": 0.25}},
+        "decision": REPORT["decision"],
+    }
+
+
+def test_a_run_whose_process_died_is_abandoned_by_the_next(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    begin(journal, "dead")
+    begin(journal, "next", AT + 1)
+    finish(journal, "next", "promoted")
+    following, dead = runs(client_on_either)
+    assert (following["run_id"], following["result"]) == ("next", "promoted")
+    assert (dead["run_id"], dead["result"]) == ("dead", "abandoned")
+    assert "next" in dead["reason"]
+    assert dead["finished_at"] is not None
+
+
+def test_runs_come_newest_first_and_no_more_than_asked(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    for number in range(3):
+        begin(journal, f"run {number}", AT + number)
+    found = runs(client_on_either, "/v1/training-runs?limit=2")
+    assert [run["run_id"] for run in found] == ["run 2", "run 1"]
+
+
+@pytest.mark.parametrize("limit", ["0", "201", "many"])
+def test_a_limit_out_of_range_is_refused(client: Client, limit: str) -> None:
+    assert client.get(f"/v1/training-runs?limit={limit}").status_code == 422
+
+
+def test_activating_is_recorded_as_the_service_records_it(
+    client_on_either: Client, journal: DatabaseJournal, database: Database
+) -> None:
+    store: BundleStore = client_on_either.app.state.parts.store
+    before = store.current()
+    version = tiny_bundle.publish(store.root, seed=2, activate=False)
+    journal.activate(version, "run one: all checks passed")
+    assert store.current() == version
+    change = client_on_either.get("/v1/models/changes").json()["changes"][0]
+    assert (change["change"], change["actor"]) == ("retrain", "cli:night")
+    assert (change["version"], change["previous_version"]) == (version, before)
+    assert change["reason"] == "run one: all checks passed"
+    assert {*journal.served_lately()} == {version, before}
+    changes = database.read_now(lambda session: ModelChangeRepository(session).all())
+    assert len(changes) == 1
+
+
+def test_prometheus_learns_of_runs_that_no_process_of_the_service_made(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    begin(journal, "dead")
+    begin(journal, "one", AT + 1)
+    finish(journal, "one", "promoted")
+    begin(journal, "going on", AT + 2)
+    service = TrainingRunService(client_on_either.app.state.parts)
+    for _ in range(2):  # counting again counts nothing twice
+        client_on_either.portal.call(service.count)
+    counted = {
+        result: client_on_either.metric("kairos_training_runs_total", result=result)
+        for result in ("promoted", "abandoned", "running")
+    }
+    assert counted == {"promoted": 1, "abandoned": 1, "running": 0}
+
+
+def test_prometheus_learns_what_was_measured_of_the_served_version(
+    client: Client, bundle_store: Path
+) -> None:
+    def measured(version: str | None) -> float | None:
+        labels = {"name": "ndcg@10", "version": str(version)}
+        registry = client.app.state.parts.metrics.registry
+        return registry.get_sample_value("kairos_offline_metric", labels)  # type: ignore[no-any-return]
+
+    first = BundleStore(bundle_store).current()
+    assert measured(first) == 0.25
+    second = tiny_bundle.publish(bundle_store, seed=2)
+    eventually(lambda: measured(second) == 0.25)
+    assert measured(first) is None
+
+
+def test_one_machine_at_a_time_holds_the_lock_of_a_shared_database(postgresql_url: str) -> None:
+    upgrade(postgresql_url)
+    with (
+        AdvisoryLock(postgresql_url, "retrain: process 1 on night") as first,
+        AdvisoryLock(postgresql_url, "retrain: process 2 on day") as second,
+    ):
+        assert first.take()
+        assert not second.take()
+        assert "retrain: process 1 on night, connected since 2" in second.holder()
+        first.require()
+    with AdvisoryLock(postgresql_url, "third") as third:
+        assert third.take()
+
+
+def test_a_lock_whose_connection_is_gone_says_so(postgresql_url: str) -> None:
+    upgrade(postgresql_url)
+    with AdvisoryLock(postgresql_url, "night") as lock:
+        assert lock.take()
+        with psycopg.connect(postgresql_url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'night'"
+            )
+        with pytest.raises(DatabaseUnavailableError, match="holds a lock"):
+            lock.require()

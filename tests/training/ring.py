@@ -1,0 +1,89 @@
+"""A world that is learned in a moment: items stand in a ring, and people walk along it."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from model.encoders.markov import MarkovConfig
+from model.encoders.self_attention import SelfAttentionConfig
+from model.time_encodings.mercer import MercerConfig
+from tests import tiny
+from training.config import DataConfig, FitConfig, RunConfig
+from training.fit import EpochReport
+from training.retraining.gate import GateConfig
+from training.retraining.journal import Phase
+from training.split import ByTimeConfig
+
+ITEMS = 12
+GATE = GateConfig(questions=20, p95_seconds=5.0)
+
+COUNTED = RunConfig(
+    data=DataConfig(),
+    split=ByTimeConfig(test=0.15, validation=0.15),
+    encoder=MarkovConfig(),
+    fit=FitConfig(refit=True),
+    profile_histories=0,
+    gate=GATE,
+)
+"""Knows the way at once."""
+
+LEARNED = COUNTED.model_copy(
+    update={
+        "encoder": SelfAttentionConfig(
+            dim=16,
+            heads=2,
+            layers=1,
+            feed_forward=16,
+            max_history=8,
+            time_encoding=MercerConfig(periods=2),
+        ),
+        "fit": FitConfig(epochs=3, tokens=400, warmup_steps=2, learning_rate=0.02, refit=True),
+    }
+)
+"""Learns the way in a second, from epoch to epoch."""
+
+
+def ring_world(
+    users: int = 60, length: int = 20, *, seed: int = 0, items: int = ITEMS
+) -> pl.DataFrame:
+    """After every item comes the next one of the ring, nine times in ten; all are as popular."""
+    rng = np.random.default_rng(seed)
+    happened: list[tuple[str, str, int]] = []
+    for user in range(users):
+        steps = np.where(rng.random(length) < 0.9, 1, rng.integers(items, size=length))
+        met = (rng.integers(items) + np.cumsum(steps)) % items
+        at = tiny.FIRST_AT + (rng.uniform(0, 5) + np.cumsum(rng.uniform(1, 5, length))) * tiny.DAY
+        happened += [(f"u{user}", f"i{n}", int(t)) for n, t in zip(met, at, strict=True)]
+    return tiny.event_log(happened)
+
+
+def shuffled(events: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+    """The same events, each with the item of another: whoever imported them mixed up the rows."""
+    return events.with_columns(pl.col("item_id").shuffle(seed))
+
+
+def written(events: pl.DataFrame, file: Path) -> str:
+    """The events as a file; answers where."""
+    events.write_parquet(file)
+    return str(file)
+
+
+class Watched:
+    """A watcher that remembers, and does something when a phase begins."""
+
+    def __init__(self) -> None:
+        self.entered: list[Phase] = []
+        self.epochs: list[tuple[str, int]] = []
+        self._fitting = ""
+
+    def enter(self, phase: Phase) -> None:
+        self.entered.append(phase)
+
+    def phase(self, name: str, epochs: int) -> None:
+        self._fitting = name
+
+    def step(self, done: int, of: int, loss: float) -> None: ...
+
+    def epoch(self, report: EpochReport) -> None:
+        self.epochs.append((self._fitting, report.epoch))

@@ -1,0 +1,71 @@
+import pytest
+import torch
+from torch import Tensor
+
+from model.bundle.bundle import Bundle
+from model.catalog import Catalog
+from model.errors import TrainingError
+from model.recommender import Recommender
+from tests import tiny
+from training.retraining.warm_start import beginning_from
+
+
+@pytest.fixture(scope="module")
+def champion(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return Bundle.open(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
+
+
+def begun(
+    champion: Bundle, catalog: Catalog, **changed: object
+) -> tuple[dict[str, Tensor], Recommender]:
+    described = tiny.described(**({"items": len(catalog)} | changed))
+    torch.manual_seed(0)
+    fresh = described.build()
+    before = {name: weight.clone() for name, weight in fresh.named_parameters()}
+    beginning_from(champion)(described, fresh, catalog)
+    return before, fresh
+
+
+def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Bundle) -> None:
+    catalog = Catalog.of(("new", "i7", "i2", "newer", "i0"))
+    before, fresh = begun(champion, catalog)
+    for item_id in ("i7", "i2", "i0"):
+        learned = champion.recommender.items.weight[champion.catalog.row(item_id)]
+        assert torch.equal(fresh.items.weight[catalog.row(item_id)], learned)
+        assert champion.recommender.item_bias is not None
+        bias = champion.recommender.item_bias[champion.catalog.row(item_id)]
+        assert fresh.item_bias[catalog.row(item_id)] == bias
+    for item_id in ("new", "newer"):
+        row = catalog.row(item_id)
+        assert torch.equal(fresh.items.weight[row], before["items.weight"][row])
+    assert not fresh.items.weight[0].any()
+
+
+def test_all_else_begins_as_the_champion_has_it(champion: Bundle) -> None:
+    _, fresh = begun(champion, Catalog.of(("i1", "new")))
+    learned = dict(champion.recommender.named_parameters())
+    others = [name for name in learned if name not in {"items.weight", "item_bias"}]
+    assert others
+    for name in others:
+        assert torch.equal(dict(fresh.named_parameters())[name], learned[name]), name
+
+
+def test_with_the_same_items_it_answers_as_the_champion_does(champion: Bundle) -> None:
+    _, fresh = begun(champion, champion.catalog)
+    vectors, learned = (it.item_vectors().detach()[1:] for it in (fresh, champion.recommender))
+    assert torch.equal(vectors, learned)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"encoder": tiny.ENCODER.model_copy(update={"layers": 1})}, "encoder.layers is 2 there"),
+        ({"actions": ("buy",)}, r"actions is \[\] there and \['buy'\] here"),
+        ({"item_bias": False}, "item_bias is True there and False here"),
+    ],
+)
+def test_a_champion_of_other_parts_is_refused_and_the_parts_are_named(
+    champion: Bundle, changed: dict[str, object], told: str
+) -> None:
+    with pytest.raises(TrainingError, match=told):
+        begun(champion, champion.catalog, **changed)
