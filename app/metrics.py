@@ -136,6 +136,19 @@ class Metrics:
             registry=registry,
         )
 
+        self._begin_at_zero()
+
+    def _begin_at_zero(self) -> None:
+        """A first time is an increase only of what was there before: alerts look for increases."""
+        for result in ("accepted", "duplicate", "rejected"):
+            self.events_ingested.labels(result)
+        for result in ("activated", "refused"):
+            self.model_swaps.labels(result)
+        for fallback in ("none", "popular", "no_history"):
+            self.recommendations.labels(fallback)
+        for pool in ("inference", "database"):
+            self.shed_requests.labels(pool)
+
     @contextmanager
     def stage(self, stage: str) -> Iterator[None]:
         """Time a stage of a recommendation."""

@@ -177,12 +177,14 @@ def entering(
 
 def debian_in(directory: Path) -> Path:
     """A Debian with Python, in place of the image that FROM names; made once."""
-    base = directory / "base"
-    if not (base / "usr/local/bin/python").is_symlink():
+    base, made = directory / "base", directory / "base-is-made"
+    if not made.exists():
+        shutil.rmtree(base, ignore_errors=True)
         options = ["--variant=minbase", f"--include={PACKAGES}"]
         subprocess.run(["debootstrap", *options, "bookworm", str(base)], check=True)
         for name in ("python", "pip"):
             (base / "usr/local/bin" / name).symlink_to(f"/usr/bin/{name}3")
+        made.touch()
     return base
 
 
