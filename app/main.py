@@ -29,6 +29,7 @@ from app.middleware import (
     BodyCap,
     CrashBarrier,
     Farewell,
+    HeadAsGet,
     Measured,
     RequestIds,
 )
@@ -127,6 +128,7 @@ def create_app(settings: Settings) -> FastAPI:
             Middleware(Farewell, leaving=parts.leaving),
             Middleware(Admission, rooms=_rooms(parts), metrics=metrics),
             Middleware(Measured, metrics=metrics),
+            Middleware(HeadAsGet),
             Middleware(CrashBarrier),
             Middleware(BodyCap, max_bytes=settings.max_body_bytes),
         ],

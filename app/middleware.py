@@ -163,6 +163,31 @@ def _template(scope: Scope) -> str:
 
 
 @final
+class HeadAsGet:
+    """Answers HEAD wherever GET is answered: the same headers, and no body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as if it asked for the body, too."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            empty = {"body": b""} if message["type"] == "http.response.body" else {}
+            await send({**message, **empty})
+
+        asked = {**scope, "method": "GET"}
+        try:
+            await self._app(asked, receive, send_without_body)
+        finally:
+            # Those who count and log look for what answered.
+            scope.update({name: asked[name] for name in ("route", "endpoint") if name in asked})
+
+
+@final
 class CrashBarrier:
     """Turns what nobody foresaw into a logged problem document; nothing leaves as a bare 500."""
 

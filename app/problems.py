@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Match
 
 from app import rules
 from app.errors import (
@@ -35,6 +36,7 @@ from app.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 _SHOWN_ERRORS = 20
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 _log = structlog.get_logger()
 
@@ -95,7 +97,7 @@ def problem_response(
     if errors:
         document["errors"] = errors
     return Response(
-        orjson.dumps(document), status, headers=dict(headers or {}), media_type=MEDIA_TYPE
+        orjson.dumps(document), int(status), headers=dict(headers or {}), media_type=MEDIA_TYPE
     )
 
 
@@ -179,18 +181,30 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
             ),
         )
     status = HTTPStatus(error.status_code)
-    detail = str(error.detail)
+    detail, headers = str(error.detail), error.headers
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = (error.headers or {}).get("Allow", "none")
-        detail = f"this path answers {allowed}, but got {request.method}; see /docs"
+        allowed = ", ".join(_methods_of(request))
+        headers = {"Allow": allowed}
+        detail = f"this path answers {allowed}, but got {request.method[:20]}; see /docs"
     return problem_response(
         request.scope,
         status=status,
         code=status.name.lower(),
         title=status.phrase.lower(),
         detail=detail,
-        headers=error.headers,
+        headers=headers,
     )
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the path of a request can be asked with; the route that refused knows its own only."""
+
+    def is_answered(method: str) -> bool:
+        # HEAD is answered as GET is.
+        scope = {**request.scope, "method": "GET" if method == "HEAD" else method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in _METHODS if is_answered(method)]
 
 
 async def _answer_nobody(request: Request, _: Exception) -> Response:

@@ -44,6 +44,8 @@ def run(settings: Settings) -> None:
         port=settings.port,
         log_config=None,
         access_log=False,
+        # Nothing speaks it, and its handshakes would be logged with their paths.
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )

@@ -43,6 +43,36 @@ def test_a_method_the_path_does_not_answer(client: Client, method: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/items", "GET, HEAD, PUT"),
+        ("/v1/items/a/b", "DELETE, GET, HEAD"),
+        ("/v1/events", "POST"),
+        ("/health/live", "GET, HEAD"),
+        ("/docs", "GET, HEAD"),
+        ("/dashboard/", "GET, HEAD"),
+    ],
+)
+def test_a_refused_method_is_told_all_that_the_path_answers(
+    client: Client, path: str, allowed: str
+) -> None:
+    response = client.request("PATCH", path)
+    detail = f"this path answers {allowed}, but got PATCH; see /docs"
+    assert problem(response, 405, "method_not_allowed")["detail"] == detail
+    assert response.headers["Allow"] == allowed
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/v1/models", "/metrics", "/dashboard/"])
+def test_a_head_is_answered_as_a_get_without_its_body(client: Client, path: str) -> None:
+    get, head = client.get(path), client.request("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["Content-Type"] == get.headers["Content-Type"]
+    assert client.request("HEAD", "/v1/events").status_code == 405
+    route = {"method": "HEAD", "route": "/v1/events", "status": "405"}
+    assert client.metric("http_requests_total", **route) == 1
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
