@@ -26,18 +26,24 @@ ENCODER = SelfAttentionConfig(dim=8, heads=HEADS, layers=1, feed_forward=8, max_
 
 
 def publish(
-    root: Path, seed: int, *, activate: bool = True, encoder: EncoderConfig = ENCODER
+    root: Path,
+    seed: int,
+    *,
+    activate: bool = True,
+    encoder: EncoderConfig = ENCODER,
+    groups: tuple[str, ...] = (),
+    items: int = len(ITEM_IDS),
 ) -> str:
     """Publish a bundle with weights drawn from `seed`; answers its version."""
-    popularity = np.arange(len(ITEM_IDS), 0, -1, dtype=np.int64)
+    popularity = np.arange(items, 0, -1, dtype=np.int64)
     catalog = Catalog(
-        item_ids=ITEM_IDS,
-        titles=tuple(f"Item {number}" for number in range(len(ITEM_IDS))),
-        categories=(("even",), ("odd",)) * (len(ITEM_IDS) // 2),
+        item_ids=tuple(f"i{number}" for number in range(items)),
+        titles=tuple(f"Item {number}" for number in range(items)),
+        categories=(("even",), ("odd",)) * (items // 2),
         popularity=popularity,
         recent_popularity=popularity,
     )
-    config = RecommenderConfig(items=len(ITEM_IDS), encoder=encoder)
+    config = RecommenderConfig(items=items, encoder=encoder, groups=groups)
     torch.manual_seed(seed)
     recommender = config.build()
 
@@ -48,7 +54,7 @@ def publish(
             config=config,
             catalog=catalog,
             data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
-            counts=Counts(events=1000, users=30, items=len(ITEM_IDS)),
+            counts=Counts(events=1000, users=30, items=items),
             metrics={"ndcg@10": 0.25},
             provenance={"seed": seed},
         )
