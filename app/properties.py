@@ -6,7 +6,7 @@ import orjson
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-_MAX_BYTES = 16 * 1024
+MAX_BYTES = 16 * 1024
 _MAX_DEPTH = 16
 
 
@@ -21,11 +21,11 @@ def _within_bounds(properties: dict[str, Any]) -> dict[str, Any]:
         size = len(orjson.dumps(properties))
     except orjson.JSONEncodeError as error:
         raise unstorable from error
-    if size > _MAX_BYTES:
+    if size > MAX_BYTES:
         raise PydanticCustomError(
             "properties_too_large",
             "properties take at most {bytes} bytes as JSON",
-            {"bytes": _MAX_BYTES},
+            {"bytes": MAX_BYTES},
         )
     if not _is_storable(properties, _MAX_DEPTH):
         raise unstorable

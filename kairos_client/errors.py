@@ -71,8 +71,12 @@ class LostAnswerError(UnavailableError):
     """The request went out, but no whole answer came back: it may have been carried out."""
 
 
+class ServiceFailedError(KairosError):
+    """The request met a defect of the service, whose log describes it under the `request_id`."""
+
+
 class UnexpectedAnswerError(KairosError):
-    """What answered does not speak as the service does: a proxy, another program, or a defect."""
+    """What answered does not speak as the service does: a proxy, or another program."""
 
 
 @dataclass(frozen=True, slots=True)
