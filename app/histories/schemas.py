@@ -25,8 +25,8 @@ class HistoryRequest(RequestModel):
     user_id: Id | None = None
     """Whose stored history to use. A user nobody has heard of is a cold start, not an error."""
     history: Annotated[list[InlineEvent], Field(max_length=HISTORY_CAP)] | None = None
-    """Events to use instead of the stored ones, in any order. If `user_id` is given too, these win,
-    unless `merge` joins both."""
+    """Events to use instead of the stored ones, in any order; one told twice counts once. If
+    `user_id` is given too, these win, unless `merge` joins both."""
     merge: bool = False
     """Whether to join the stored history with the inline one; an event in both counts once."""
     model_version: Id | None = None

@@ -72,7 +72,9 @@ class HistoryService:
                 f"an inline history holds at most {longest} events, but this one has {len(sent)}; "
                 "send the most recent ones"
             )
-        return [Event(event.item_id, event.timestamp, event.action) for event in sent]
+        events = (Event(event.item_id, event.timestamp, event.action) for event in sent)
+        # As in the store, what is told twice happened once.
+        return list(dict.fromkeys(events))
 
     async def _stored(self, asked: HistoryRequest, query_time: int) -> list[Event]:
         user_id = asked.user_id
