@@ -37,12 +37,12 @@ def reporting_errors() -> Iterator[None]:
     try:
         yield
     except (KairosError, ValidationError, OSError) as error:
-        told = _settings_told(error) if isinstance(error, ValidationError) else str(error)
+        told = settings_told(error) if isinstance(error, ValidationError) else str(error)
         console.print(f"[bold red]error[/] {escape(told)}", highlight=False, soft_wrap=True)
         raise typer.Exit(FAILURE) from error
 
 
-def _settings_told(error: ValidationError) -> str:
+def settings_told(error: ValidationError) -> str:
     """What is wrong with the environment, by the names the variables have there."""
     return "; ".join(
         f"KAIROS_{'_'.join(map(str, broken['loc'])).upper()}: "

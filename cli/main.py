@@ -2,8 +2,10 @@
 
 import typer
 
+from cli.backup import backup_command, restore_command
 from cli.bench import bench_app
 from cli.demo import demo_command
+from cli.doctor import doctor_command
 from cli.keys import keys_app
 from cli.models import models_app
 from cli.offline import evaluate_command, recommend_command, train_command
@@ -36,6 +38,9 @@ app.command("publish")(publish_command)
 app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
 app.command("migrate")(migrate_command)
+app.command("doctor")(doctor_command)
+app.command("backup")(backup_command)
+app.command("restore")(restore_command)
 app.command("openapi")(openapi_command)
 app.add_typer(models_app, name="models")
 app.add_typer(keys_app, name="keys")

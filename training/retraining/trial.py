@@ -47,13 +47,13 @@ def try_out(bundle: Bundle, dataset: Dataset, questions: Questions, seed: int = 
             began = time.perf_counter()
             bundle.answer(query, Constraints(n=TOP, exclude_seen=False))
             seconds.append(time.perf_counter() - began)
-            recalls += _recall(bundle, query, exact)
+            recalls += recall_of(bundle, query, exact)
     # Without one usable history there is nothing the index could miss.
     recall = float(np.mean(recalls)) if recalls else 1.0
     return Trial(recall, float(np.quantile(seconds, 0.95)))
 
 
-def _recall(bundle: Bundle, query: Query, exact: np.ndarray) -> list[float]:
+def recall_of(bundle: Bundle, query: Query, exact: np.ndarray) -> list[float]:
     """The share found of the exact ten best; nothing where no event of the history is known."""
     history = bundle.look_up(query)
     if not history.events:
