@@ -9,6 +9,7 @@ import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
+from app.answers import describe_answers
 from app.attention.router import router as attention
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
@@ -62,6 +63,13 @@ _TAGS = [
     {"name": "models", "description": "Published bundles."},
     {"name": "health", "description": "Probes and metrics."},
 ]
+
+_CONVENTIONS = """
+Instants are RFC 3339 with an offset from UTC, or epoch seconds; answers are in UTC. Unknown fields
+of a request are refused; answers may gain fields within v1. Every failure is an RFC 9457 problem
+document whose `code` is stable and whose `detail` says the rule, the value and the remedy. The same
+`X-Request-ID` in answers, problems and logs is the same request.
+""".strip()
 
 _ROUTERS = (
     recommendations,
@@ -117,7 +125,9 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="Kairos",
         summary="Time-aware recommendations that say which past events they rest on.",
+        description=_CONVENTIONS,
         version=version("kairos"),
+        license_info={"name": "MIT", "identifier": "MIT"},
         openapi_tags=_TAGS,
         # Generated clients name their methods after these, so functions keep their names.
         generate_unique_id_function=lambda route: route.name,
@@ -137,6 +147,7 @@ def create_app(settings: Settings) -> FastAPI:
     install_handlers(app)
     for router in _ROUTERS:
         app.include_router(router)
+    describe_answers(app)
     describe_problems(app)
     describe_keys(app)
     return app

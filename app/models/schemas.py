@@ -19,12 +19,24 @@ Reason = Annotated[
 class ChangeRequest(RequestModel):
     """A change of the current version."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"reason": "complaints about Christmas items"}]}
+    )
+
     reason: Reason | None = None
     """Why; kept with the change."""
 
 
 class TrafficRequest(RequestModel):
     """Which versions are to answer beside the current one, in place of those that do."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"challenger": "20261128T145214Z-0a4eb590a133", "share": 0.1, "reason": "a try"}
+            ]
+        }
+    )
 
     challenger: Id | None = None
     """A version that answers `share` of the users in place of the current one."""
