@@ -1,0 +1,210 @@
+"""POST /v1/recommendations: what an answer rests on, by which version, and what is kept of it."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import spearmanr
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.db.engine import open_engine
+from app.db.tables import StoredRecommendation
+from app.settings import Settings
+from model.bundle.store import BundleStore
+from model.bundle.traffic import Traffic
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+from tests.app.test_recommendations import ask, ids, inline
+from tests.app.tiny_bundle import HEADS, ITEM_IDS
+
+HISTORY = inline("i1", "i2", "i3", "i4")
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/recommendations", {}),
+    ("/v1/rankings", {"item_ids": ["i1"]}),
+    ("/v1/attention", {"query_times": [0]}),
+]
+
+
+def score_of(client: Client, item_id: str, history: list[dict[str, Any]]) -> float:
+    answer = ask(client, history=history, n=500, exclude_seen=False)
+    return float({item["item_id"]: item["score"] for item in answer["items"]}[item_id])
+
+
+def owed(answer: dict[str, Any]) -> list[float | None]:
+    return [event["occlusion"] for event in answer["attention"]["events"]]
+
+
+def test_occlusion_is_what_the_score_loses_without_the_event(client: Client) -> None:
+    answer = ask(client, history=HISTORY, explain="occlusion")
+    best = answer["items"][0]
+    assert answer["attention"]["occlusion_of_item_id"] == best["item_id"]
+    for left_out, change in enumerate(owed(answer)):
+        without = [event for place, event in enumerate(HISTORY) if place != left_out]
+        expected = best["score"] - score_of(client, best["item_id"], without)
+        assert change == pytest.approx(expected, abs=1e-4)
+
+
+def test_faithfulness_says_whether_attention_and_occlusion_agree(client: Client) -> None:
+    answer = ask(client, history=HISTORY, explain="occlusion")
+    weights = [event["weight"] for event in answer["attention"]["events"]]
+    expected = spearmanr(weights, owed(answer)).statistic
+    assert answer["attention"]["faithfulness"] == pytest.approx(expected)
+
+
+def test_any_item_the_model_knows_can_be_explained(client: Client) -> None:
+    answer = ask(client, history=HISTORY, explain="occlusion", explain_item_id="i9", n=1)
+    assert answer["attention"]["occlusion_of_item_id"] == "i9"
+    without_the_first = score_of(client, "i9", HISTORY[1:])
+    assert owed(answer)[0] == pytest.approx(
+        score_of(client, "i9", HISTORY) - without_the_first, abs=1e-4
+    )
+
+
+def test_only_the_most_attended_events_are_left_out(client: Client) -> None:
+    history = inline(*(f"i{number % 20}" for number in range(40)))
+    asked = {"history": history, "exclude_seen": False, "query_time": "2026-01-05T00:00:00Z"}
+    answer = ask(client, **asked, explain="occlusion")
+    events = answer["attention"]["events"]
+    measured = {event["weight"] for event in events if event["occlusion"] is not None}
+    skipped = {event["weight"] for event in events if event["occlusion"] is None}
+    assert len(measured) == 20
+    assert min(measured) >= max(skipped)
+
+
+def test_without_an_item_there_is_nothing_to_occlude(client: Client) -> None:
+    attention = ask(client, history=HISTORY, include_item_ids=["unknown"], explain="occlusion")
+    assert attention["attention"]["occlusion_of_item_id"] is None
+
+
+def test_a_single_event_owes_everything_and_is_not_left_out(client: Client) -> None:
+    answer = ask(client, history=inline("i1"), explain="occlusion")
+    assert owed(answer) == [None]
+    assert answer["attention"]["faithfulness"] is None
+
+
+@pytest.mark.parametrize("explain", ["attention", "heads"])
+def test_occlusion_comes_only_when_asked_for(client: Client, explain: str) -> None:
+    attention = ask(client, history=HISTORY, explain=explain)["attention"]
+    assert attention["occlusion_of_item_id"] is None
+    assert {event["occlusion"] for event in attention["events"]} == {None}
+    assert (attention["heads"] is None) == (explain == "attention")
+    if explain == "heads":
+        assert [len(head) for head in attention["heads"]] == [4] * HEADS
+
+
+def test_an_item_the_model_does_not_know_cannot_be_explained(client: Client) -> None:
+    asked = {"history": HISTORY, "explain": "occlusion", "explain_item_id": "unknown"}
+    detail = problem(client.post("/v1/recommendations", asked), 422, "validation_failed")["detail"]
+    assert detail.startswith("#/explain_item_id: ")
+
+
+def test_a_version_that_is_insisted_on_answers(settings: Settings, bundle_store: Path) -> None:
+    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    with running(settings) as client:
+        by_default, pinned = (
+            ask(client, history=HISTORY, **asked) for asked in ({}, {"model_version": other})
+        )
+        assert by_default["model_version"] == BundleStore(bundle_store).current()
+        assert pinned["model_version"] == other
+        assert ids(pinned) != ids(by_default)
+        asked = {"history": HISTORY, "model_version": "no such version"}
+        problem(client.post("/v1/recommendations", asked), 404, "model_not_found")
+        assert ask(client, history=HISTORY)["model_version"] == by_default["model_version"]
+
+
+def test_a_version_that_does_not_open_is_refused(settings: Settings, bundle_store: Path) -> None:
+    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, other)
+    with running(settings) as client:
+        for path, more in QUESTIONS:
+            response = client.post(path, {"model_version": other, **more})
+            assert response.status_code == 409, response.text
+        assert client.get(f"/v1/items/i1/similar?model_version={other}").status_code == 409
+
+
+def test_one_user_is_answered_by_one_version_whatever_is_asked(
+    settings: Settings, bundle_store: Path
+) -> None:
+    """The challenger has its users; recommendations, rankings and sweeps of one agree on it."""
+    store = BundleStore(bundle_store)
+    challenger = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    store.route(Traffic(challenger=challenger, share=0.5))
+    with running(settings) as client:
+        met = set()
+        for number in range(20):
+            user = {"user_id": f"u{number}"}
+            versions = {
+                client.post(path, {**user, **more}).json()["model_version"]
+                for path, more in QUESTIONS
+            }
+            simple = client.get(f"/v1/users/u{number}/recommendations").json()
+            assert versions == {simple["model_version"]}
+            met |= versions
+        assert met == {store.current(), challenger}
+
+
+def test_what_was_shown_is_kept_for_the_clicks_to_come(client_on_either: Client) -> None:
+    shown = ask(client_on_either, user_id="u", history=HISTORY, n=3)
+    simple = client_on_either.get("/v1/users/u/recommendations?n=2").json()
+    anonymous = ask(client_on_either, history=HISTORY, n=1)
+    kept = recorded(client_on_either, 3)
+    for answer, user_id in [(shown, "u"), (simple, "u"), (anonymous, None)]:
+        record = kept[answer["recommendation_id"]]
+        assert (record.user_id, record.model_version) == (user_id, answer["model_version"])
+        assert record.item_ids == ids(answer)
+        assert record.fallback == answer["fallback"]
+    click = {
+        "user_id": "u",
+        "item_id": ids(shown)[0],
+        "action": "click",
+        "timestamp": 0,
+        "recommendation_id": shown["recommendation_id"],
+    }
+    client_on_either.post("/v1/events", {"events": [click]})
+    assert (
+        client_on_either.metric(
+            "kairos_recommendation_clicks_total", model_version=shown["model_version"]
+        )
+        == 1
+    )
+
+
+def recorded(client: Client, expected: int) -> dict[str, StoredRecommendation]:
+    """What the database keeps of what was shown, once it is all there."""
+    engine = open_engine(client.app.state.parts.settings.database_url)
+    for _ in range(200):
+        with Session(engine) as session:
+            found = session.scalars(select(StoredRecommendation)).all()
+        if len(found) >= expected:
+            break
+        time.sleep(0.05)
+    engine.dispose()
+    return {record.recommendation_id: record for record in found}
+
+
+class TestTheSimpleCase:
+    def test_is_the_recommendation_of_the_stored_history(self, client_on_either: Client) -> None:
+        events = [{**event, "user_id": "a/b", "action": "view"} for event in HISTORY]
+        client_on_either.post("/v1/events", {"events": events})
+        at = "2026-01-01T02:00:00Z"
+        simple = client_on_either.get(
+            "/v1/users/a/b/recommendations", params={"n": 3, "at": at}
+        ).json()
+        full = ask(client_on_either, user_id="a/b", query_time=at, n=3)
+        assert simple.pop("recommendation_id") != full.pop("recommendation_id")
+        assert simple == full
+        assert simple["history_used"] == 3
+
+    def test_knows_no_user_as_a_cold_start(self, client: Client) -> None:
+        answer = client.get("/v1/users/nobody/recommendations").json()
+        assert answer["fallback"] == "no_history"
+        assert ids(answer) == list(ITEM_IDS[:10])
+
+    @pytest.mark.parametrize("query", ["n=0", "n=501", "at=soon", "at="])
+    def test_refuses_a_query_that_breaks_a_rule(self, client: Client, query: str) -> None:
+        response = client.get(f"/v1/users/u/recommendations?{query}")
+        error = problem(response, 422, "validation_failed")["errors"][0]
+        assert error["where"] == "query." + query.partition("=")[0]
