@@ -1,0 +1,1 @@
+"""The database and the store as one directory, and back."""

@@ -1,0 +1,149 @@
+"""Taking a backup and putting it back: `kairos backup` and `kairos restore`."""
+
+import shutil
+import uuid
+from importlib.metadata import version
+from pathlib import Path
+
+from app.backups import postgresql, sqlite
+from app.backups.record import (
+    BackupError,
+    BackupRecord,
+    files_of,
+    read_record,
+    write_record,
+)
+from app.db.engine import parse_url
+from app.db.tables import Table
+from migrations.run import head, require_upgraded, revision, upgrade
+from model.bundle.store import CURRENT, TRAFFIC, BundleStore
+from model.clock import now
+
+_DATABASE, _STORE = "database", "store"
+_POINTERS = (CURRENT, TRAFFIC)
+
+
+def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord:
+    """Copy a database and a store that are in use into a new directory.
+
+    It holds everything that was acknowledged before it began, as of one instant for the database;
+    the versions that the store's pointers named then are among those copied after.
+
+    Raises:
+        BackupError: if the directory exists; nothing is written into it.
+        SchemaBehindError: if the database was not migrated.
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    if directory.exists():
+        raise BackupError(
+            f"a backup goes into a new directory, but {directory} exists; name another"
+        )
+    require_upgraded(database_url)
+    taken_at = now()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    growing = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        (growing / _DATABASE).mkdir(parents=True)
+        dialect = _dialect(database_url)
+        copy_out = sqlite.copy_out if dialect == "sqlite" else postgresql.copy_out
+        rows = copy_out(database_url, _tables(), growing / _DATABASE)
+        current = _copy_store(BundleStore(store), growing / _STORE)
+        record = BackupRecord(
+            kairos=version("kairos"),
+            taken_at=taken_at,
+            database=dialect,
+            revision=revision(database_url) or head(),
+            rows=rows,
+            current=current,
+            files=files_of(growing),
+        )
+        write_record(growing, record)
+        growing.rename(directory)
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+    return record
+
+
+def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRecord:
+    """Put a backup back, where there is nothing yet; every file of it is verified first.
+
+    Raises:
+        BackupError: if the backup is not whole, is of the other database, or there is something
+            already where it would go; nothing is changed.
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    record = read_record(directory)
+    dialect = _dialect(database_url)
+    if record.database != dialect:
+        raise BackupError(
+            f"a backup goes back to the kind of database it was taken from, {record.database}, but "
+            f"got one of {dialect}; name another with --database"
+        )
+    if store.exists() and any(store.iterdir()):
+        raise BackupError(
+            f"a store is restored where there is none, but {store} holds something; move it away, "
+            "or name another with --store"
+        )
+    if dialect == "sqlite":
+        sqlite.require_room(database_url)
+        sqlite.copy_in(database_url, directory / _DATABASE)
+    else:
+        _restore_postgresql(record, database_url, directory / _DATABASE)
+    _restore_store(directory / _STORE, store)
+    return record
+
+
+def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -> None:
+    tables = [table for table in _tables() if table in record.rows]
+    postgresql.require_room(database_url, tables)
+    at = revision(database_url)
+    if at not in (None, record.revision):
+        raise BackupError(
+            f"this backup goes into a database at revision {record.revision} or one never "
+            f"migrated, but got one at {at}; make an empty database"
+        )
+    upgrade(database_url, record.revision)
+    if postgresql.copy_in(database_url, tables, source) != record.rows:
+        raise BackupError(
+            f"a restored table has as many rows as were copied, {record.rows}, but they differ; "
+            "make an empty database and restore again"
+        )
+
+
+def _copy_store(store: BundleStore, into: Path) -> str | None:
+    """Copy the versions there are; answers the current one."""
+    into.mkdir()
+    # Read before the versions are listed: what they name is published by then. Written after.
+    pointers = {
+        name: (store.root / name).read_bytes() for name in _POINTERS if (store.root / name).exists()
+    }
+    current = store.current()
+    for published in store.versions():
+        try:
+            shutil.copytree(store.root / published, into / published)
+        except (FileNotFoundError, shutil.Error):
+            shutil.rmtree(into / published, ignore_errors=True)
+            if published in store.versions() or published == current:
+                raise
+            # Pruned while it was being copied.
+    for name, content in pointers.items():
+        (into / name).write_bytes(content)
+    return current
+
+
+def _restore_store(source: Path, store: Path) -> None:
+    store.parent.mkdir(parents=True, exist_ok=True)
+    if store.exists():
+        store.rmdir()
+    arriving = store.with_name(f".{store.name}.restoring")
+    shutil.rmtree(arriving, ignore_errors=True)
+    shutil.copytree(source, arriving)
+    arriving.rename(store)
+
+
+def _tables() -> list[str]:
+    return [table.name for table in Table.metadata.sorted_tables]
+
+
+def _dialect(database_url: str) -> str:
+    return parse_url(database_url).get_backend_name()

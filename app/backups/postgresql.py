@@ -1,0 +1,105 @@
+"""Copying the tables of a PostgreSQL database out and in, without its own tools."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from app.backups.record import BackupError
+from app.db.engine import parse_url
+from app.errors import DatabaseUnavailableError
+
+_MIB = 1024 * 1024
+
+
+def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
+    """Copy tables as of one instant, a file each; answers the rows of each."""
+    rows = {}
+    with _connected(database_url) as connection, connection.cursor() as cursor:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        for table in tables:
+            columns = _columns(cursor, table)
+            statement = sql.SQL("COPY {} ({}) TO STDOUT").format(
+                sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+            )
+            with (directory / f"{table}.copy").open("wb") as file:
+                file.write(("\t".join(columns) + "\n").encode())
+                with cursor.copy(statement) as copy:
+                    for block in copy:
+                        file.write(block)
+            rows[table] = cursor.rowcount
+    return rows
+
+
+def require_room(database_url: str, tables: list[str]) -> None:
+    """Make sure that there is no row yet.
+
+    Raises:
+        BackupError: if there is.
+    """
+    with _connected(database_url) as connection, connection.cursor() as cursor:
+        for table in tables:
+            if not _columns(cursor, table):
+                continue
+            cursor.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table)))
+            if cursor.fetchone() == (True,):
+                raise BackupError(
+                    f"a database is restored where there is nothing, but the table {table} has "
+                    "rows; make an empty database, or name another with --database"
+                )
+
+
+def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
+    """Fill the tables in one transaction; answers the rows of each."""
+    rows = {}
+    with _connected(database_url) as connection, connection.cursor() as cursor:
+        for table in tables:
+            name = sql.Identifier(table)
+            with (directory / f"{table}.copy").open("rb") as file:
+                columns = file.readline().decode().rstrip("\n").split("\t")
+                statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+                    name, sql.SQL(", ").join(map(sql.Identifier, columns))
+                )
+                with cursor.copy(statement) as copy:
+                    while block := file.read(_MIB):
+                        copy.write(block)
+            rows[table] = cursor.rowcount
+            cursor.execute(
+                "SELECT column_name, pg_get_serial_sequence(%s, column_name) FROM "
+                "information_schema.columns WHERE table_schema = current_schema() "
+                "AND table_name = %s AND pg_get_serial_sequence(%s, column_name) IS NOT NULL",
+                (table, table, table),
+            )
+            for column, sequence in cursor.fetchall():
+                cursor.execute(
+                    sql.SQL("SELECT setval(%s, coalesce(max({}), 0) + 1, false) FROM {}").format(
+                        sql.Identifier(str(column)), name
+                    ),
+                    (sequence,),
+                )
+    return rows
+
+
+def _columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> list[str]:
+    cursor.execute(
+        "SELECT column_name FROM information_schema.columns "
+        "WHERE table_schema = current_schema() AND table_name = %s ORDER BY ordinal_position",
+        (table,),
+    )
+    return [str(name) for (name,) in cursor.fetchall()]
+
+
+@contextmanager
+def _connected(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, ...]]]":
+    url = parse_url(database_url).set(drivername="postgresql")
+    try:
+        with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailableError(
+            f"a database must answer to be copied, but this one said {error}; start it, or correct "
+            "KAIROS_DATABASE_URL"
+        ) from error

@@ -1,0 +1,11 @@
+"""The databases and stores that the tests of `app` use, too."""
+
+from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
+    bundle_store,
+    database_url,
+    postgresql_server,
+    postgresql_url,
+    published,
+    settings,
+    sqlite_url,
+)

@@ -1,0 +1,243 @@
+"""What was acknowledged before a backup began is in what is restored from it, and answers alike."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import polars as pl
+import psycopg
+import pytest
+
+from app.backups.copying import restore_backup, take_backup
+from app.backups.record import BackupError
+from app.imports import import_events
+from migrations.run import upgrade
+from model.bundle.store import BundleStore
+from tests.app import tiny_bundle
+from tests.processes import Server, eventually, processes
+
+QUESTION = {
+    "user_id": "known",
+    "n": 5,
+    "query_time": "2026-01-02T00:00:00Z",
+    "explain": "attention",
+}
+
+
+def kairos(*arguments: str) -> str:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("kairos")), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Ingest:
+    """Sends events without pause, and remembers what was acknowledged when."""
+
+    def __init__(self, server: Server) -> None:
+        self._http = httpx.Client(base_url=server.url, timeout=30)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+        self.acknowledged: list[str] = []
+
+    def __enter__(self) -> "Ingest":
+        self._thread.start()
+        eventually(lambda: len(self.acknowledged) >= 100)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        self._http.close()
+
+    def _send(self) -> None:
+        batch = 0
+        while not self._stop.is_set():
+            ids = [f"e{batch}-{number}" for number in range(20)]
+            events = [
+                {
+                    "event_id": event_id,
+                    "user_id": "u",
+                    "item_id": "i1",
+                    "action": "view",
+                    "timestamp": 1,
+                }
+                for event_id in ids
+            ]
+            answer = self._http.post("/v1/events", json={"events": events})
+            if answer.status_code == 200:
+                self.acknowledged += ids
+            batch += 1
+
+
+@pytest.fixture
+def elsewhere(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> str:
+    """An empty database of the same kind."""
+    if database_url.startswith("sqlite"):
+        return f"sqlite:///{tmp_path / 'elsewhere' / 'kairos.db'}"
+    server = str(request.getfixturevalue("postgresql_server"))
+    name = f"kairos_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
+    bundle_store: Path, database_url: str, elsewhere: str, tmp_path: Path
+) -> None:
+    tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    backup, store = tmp_path / "backup", tmp_path / "elsewhere" / "bundles"
+    history = [
+        {
+            "user_id": "known",
+            "item_id": f"i{n}",
+            "action": "view",
+            "timestamp": tiny_bundle.FIRST_AT // 10**6 + n,
+        }
+        for n in range(5)
+    ]
+    with processes(tmp_path, bundle_store) as start:
+        server = start(KAIROS_DATABASE_URL=database_url)
+        assert server.http.post("/v1/events", json={"events": history}).status_code == 200
+        assert (
+            server.http.put(
+                "/v1/items", json={"items": [{"item_id": "i1", "title": "One"}]}
+            ).status_code
+            == 200
+        )
+        before = server.http.post("/v1/recommendations", json=QUESTION).json()
+        with Ingest(server) as ingest:
+            promised = {*ingest.acknowledged}
+            kairos("backup", str(backup), "--database", database_url, "--store", str(bundle_store))
+            at_the_end = len(ingest.acknowledged)
+        assert at_the_end > len(promised), "nothing was ingested during the backup"
+        server.process.kill()
+
+        kairos("restore", str(backup), "--database", elsewhere, "--store", str(store))
+        copy = start(KAIROS_DATABASE_URL=elsewhere, KAIROS_BUNDLE_STORE=str(store))
+        after = copy.http.post("/v1/recommendations", json=QUESTION).json()
+        kept = copy.http.get("/v1/users/u", params={"limit": 1000}).json()["events"]
+        count = copy.http.get("/v1/users", params={"prefix": "u"}).json()["users"][0]["events"]
+        # What comes after is numbered on.
+        answer = copy.http.post(
+            "/v1/events",
+            json={
+                "events": [{"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1}]
+            },
+        )
+        assert answer.json()["accepted"] == 1
+        replayed = copy.http.post("/v1/events", json={"events": history}).json()
+        assert replayed["duplicates"] == len(history)
+
+    assert promised
+    assert count >= len(promised)
+    if count <= 1000:
+        assert promised <= {event["event_id"] for event in kept}
+    assert BundleStore(store).versions() == BundleStore(bundle_store).versions()
+    for told in (before, after):
+        del told["recommendation_id"]
+    assert after == before
+    assert after["items"][0]["score"] is not None
+
+
+@pytest.fixture
+def taken(bundle_store: Path, sqlite_url: str, tmp_path: Path) -> Path:
+    """A backup of a service that has seen nothing yet."""
+    upgrade(sqlite_url)
+    take_backup(sqlite_url, bundle_store, tmp_path / "taken")
+    return tmp_path / "taken"
+
+
+def spoil_a_byte(backup: Path) -> None:
+    weights = next((backup / "store").rglob("*.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+
+
+def lose_a_file(backup: Path) -> None:
+    next((backup / "store").rglob("*.safetensors")).unlink()
+
+
+def plant_a_file(backup: Path) -> None:
+    (backup / "store" / "planted").write_bytes(b"")
+
+
+def stop_halfway(backup: Path) -> None:
+    (backup / "backup.json").unlink()
+
+
+def come_from_the_future(backup: Path) -> None:
+    record = json.loads((backup / "backup.json").read_text())
+    (backup / "backup.json").write_text(json.dumps(record | {"format": 2}))
+
+
+@pytest.mark.parametrize(
+    "spoil", [spoil_a_byte, lose_a_file, plant_a_file, stop_halfway, come_from_the_future]
+)
+def test_a_backup_that_is_not_whole_is_not_restored(
+    taken: Path, tmp_path: Path, spoil: "type[object]"
+) -> None:
+    spoil(taken)  # type: ignore[call-arg]
+    url, store = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}", tmp_path / "new" / "bundles"
+    with pytest.raises(BackupError):
+        restore_backup(taken, url, store)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_restore_overwrites_neither_a_database_nor_a_store(
+    database_url: str, elsewhere: str, bundle_store: Path, tmp_path: Path
+) -> None:
+    upgrade(database_url)
+    events = pl.DataFrame(
+        {"user_id": ["u"], "item_id": ["i1"], "action": ["view"], "timestamp": [0], "value": [None]}
+    )
+    import_events(
+        database_url, events.cast({"timestamp": pl.Datetime("us", "UTC"), "value": pl.Float64})
+    )
+    backup = tmp_path / "backup"
+    assert take_backup(database_url, bundle_store, backup).rows["events"] == 1
+    with pytest.raises(BackupError, match="holds something"):
+        restore_backup(backup, elsewhere, bundle_store)
+    with pytest.raises(BackupError, match="restored where there is no"):
+        restore_backup(backup, database_url, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    assert restore_backup(backup, elsewhere, tmp_path / "new").rows["events"] == 1
+
+
+def test_a_backup_overwrites_nothing_and_leaves_nothing_where_it_fails(
+    taken: Path, sqlite_url: str, bundle_store: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BackupError, match="exists"):
+        take_backup(sqlite_url, bundle_store, taken)
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+    with pytest.raises(Exception, match=r"malformed|sound|database|file"):
+        take_backup(sqlite_url, bundle_store, tmp_path / "second")
+    assert not list(tmp_path.glob("*second*"))
+
+
+def test_a_backup_can_be_put_back_where_it_came_from(
+    taken: Path, sqlite_url: str, bundle_store: Path
+) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    for beside in path.parent.glob(f"{path.name}*"):
+        beside.unlink()
+    current = BundleStore(bundle_store).current()
+    shutil.rmtree(bundle_store)
+    restore_backup(taken, sqlite_url, bundle_store)
+    BundleStore(bundle_store).open(current)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
+    connection.close()
