@@ -17,7 +17,8 @@ from app.parts import Parts
 from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, kernel_curves
 
-_MOST_POINTS = 2000
+MOST_POINTS = 2000
+"""Points of an attention profile that are told; the rest is in the bundle."""
 
 
 @final
@@ -105,7 +106,7 @@ def _told(curve: KernelCurve) -> schemas.KernelCurve:
 def _points(bundle: Bundle) -> tuple[schemas.ProfilePoint, ...] | None:
     if bundle.attention_profile is None:
         return None
-    rows = bundle.attention_profile.head(_MOST_POINTS).iter_rows(named=True)
+    rows = bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
     return tuple(
         schemas.ProfilePoint(**{**row, "mean": _finite(row["mean"]), "sd": _finite(row["sd"])})
         for row in rows

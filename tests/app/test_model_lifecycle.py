@@ -16,6 +16,7 @@ from model.bundle.store import CURRENT, TRAFFIC, BundleStore
 from model.bundle.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
+from tests.app.test_models import take_away_the_database
 from tests.app.test_serving import REQUEST, eventually, recommend
 
 FULL_AT_COMMIT = """
@@ -258,10 +259,7 @@ def test_without_a_database_nothing_changes(
     client: Client, versions: list[str], bundle_store: Path, tmp_path: Path
 ) -> None:
     activate(client, versions[1])
-    for file in tmp_path.glob("kairos.db*"):
-        file.rename(file.with_name(f"gone{file.name}"))
-    (tmp_path / "kairos.db").mkdir()
-    client.app.state.parts.database._engine.dispose()
+    take_away_the_database(client, tmp_path)
     for response in (
         activate(client, versions[2]),
         roll_back(client),

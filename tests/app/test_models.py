@@ -1,10 +1,16 @@
-"""GET /v1/models."""
+"""GET /v1/models, and one of them in detail."""
 
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
+from app.models.detail import MOST_POINTS
+from app.recommendations.records import RecordService
+from model.bundle.attention_profile import SCHEMA
 from model.bundle.store import BundleStore
+from model.encoders.gru4rec import GRU4RecConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client
 
@@ -13,12 +19,33 @@ def test_models_say_which_is_current_and_which_is_served(
     client: Client, bundle_store: Path
 ) -> None:
     served = BundleStore(bundle_store).current()
-    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    other, third = (tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3))
+    traffic = {"challenger": other, "share": 0.1, "shadow": third}
+    assert client.put("/v1/models/traffic", traffic).status_code == 200
     models = client.get("/v1/models").json()["models"]
-    assert {model["version"]: (model["is_current"], model["is_serving"]) for model in models} == {
-        served: (True, True),
-        other: (False, False),
+    roles = ("is_current", "is_serving", "is_challenger", "is_shadow")
+    assert {model["version"]: [model[role] for role in roles] for model in models} == {
+        served: [True, True, False, False],
+        other: [False, False, True, False],
+        third: [False, False, False, True],
     }
+    described = client.get(f"/v1/models/{other}").json()
+    assert [described[role] for role in roles] == [False, False, True, False]
+
+
+def test_models_say_what_they_were_trained_on_and_how_well_they_did(
+    client: Client, bundle_store: Path
+) -> None:
+    store = BundleStore(bundle_store)
+    (model,) = client.get("/v1/models").json()["models"]
+    manifest = store.manifest(store.versions()[0])
+    assert model["trained_at"] == manifest.created_at.isoformat().replace("+00:00", "Z")
+    assert model["data_window"] == {
+        "first_at": "2026-01-01T00:00:00Z",
+        "last_at": "2026-04-11T00:00:00Z",
+    }
+    assert model["metrics"] == {"ndcg@10": 0.25}
+    assert model["refused"] is None
 
 
 def test_a_model_is_described_by_its_manifest(client: Client, bundle_store: Path) -> None:
@@ -42,7 +69,131 @@ def test_a_model_nobody_published_is_not_found(client: Client, version: str) -> 
 def test_a_model_with_a_damaged_manifest_is_told_apart(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     (bundle_store / version / "manifest.json").write_text("{}")
-    assert version in [model["version"] for model in client.get("/v1/models").json()["models"]]
+    (listed,) = (m for m in client.get("/v1/models").json()["models"] if m["version"] == version)
+    assert "altered" in listed["refused"]
+    assert (listed["trained_at"], listed["data_window"], listed["metrics"]) == (None, None, None)
     response = client.get(f"/v1/models/{version}")
     assert response.status_code == 409
     assert response.json()["code"] == "model_refused"
+
+
+def detail(client: Client, version: str | None) -> dict[str, Any]:
+    response = client.get(f"/v1/models/{version}")
+    assert response.status_code == 200, response.text
+    told: dict[str, Any] = response.json()
+    return told
+
+
+def why(told: dict[str, Any], part: str) -> str:
+    """Why a part is null."""
+    assert told[part] is None
+    (found,) = (missing["why"] for missing in told["missing"] if missing["part"] == part)
+    return str(found)
+
+
+def test_a_model_is_described_by_what_it_makes_of_time(client: Client, bundle_store: Path) -> None:
+    told = detail(client, BundleStore(bundle_store).current())
+    (kernel,) = told["kernels"]
+    assert (kernel["kind"], kernel["is_stationary"]) == ("mercer", True)
+    assert len(kernel["interval_days"]) == len(kernel["psi"]) == 128
+    assert kernel["interval_days"][-1] == pytest.approx(100)
+    assert kernel["spectrum"][0]["power"] == max(each["power"] for each in kernel["spectrum"])
+    assert "without one" in why(told, "attention_profile")
+
+
+def test_a_model_that_reads_no_time_says_so(client: Client, bundle_store: Path) -> None:
+    version = tiny_bundle.publish(
+        bundle_store, seed=2, activate=False, encoder=GRU4RecConfig(dim=8)
+    )
+    assert "'gru4rec'" in why(detail(client, version), "kernels")
+
+
+def test_a_model_that_does_not_open_is_described_by_its_manifest_alone(
+    client: Client, bundle_store: Path
+) -> None:
+    version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, version)
+    told = detail(client, version)
+    assert told["manifest"]["metrics"] == {"ndcg@10": 0.25}
+    assert "altered" in why(told, "kernels")
+    assert "altered" in why(told, "attention_profile")
+    assert told["clicks"] == {"shown": 0, "clicked": 0, "rate": None}
+
+
+def test_an_attention_profile_is_told_point_by_point_up_to_a_cap(
+    client: Client, bundle_store: Path
+) -> None:
+    days = [float(day) for day in range(MOST_POINTS + 1)]
+    profile = pl.DataFrame(
+        {
+            "view": "observed",
+            "by": "action",
+            "name": "view",
+            "interval_days": days,
+            "mean": 0.5,
+            "sd": [float("nan"), *days[1:]],
+            "count": 7,
+        }
+    ).cast(SCHEMA)  # type: ignore[arg-type]
+    version = tiny_bundle.publish(bundle_store, seed=2, activate=False, profile=profile)
+    points = detail(client, version)["attention_profile"]
+    assert len(points) == MOST_POINTS
+    assert [point["interval_days"] for point in points] == days[:MOST_POINTS]
+    assert points[0] == {
+        "view": "observed",
+        "by": "action",
+        "name": "view",
+        "interval_days": 0.0,
+        "mean": 0.5,
+        "sd": None,
+        "count": 7,
+    }
+
+
+def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(
+    client_on_either: Client, bundle_store: Path
+) -> None:
+    client, version = client_on_either, BundleStore(bundle_store).current()
+    answers = [
+        client.post("/v1/recommendations", {"user_id": "u1", "n": 2}).json() for _ in range(4)
+    ]
+    shown = [[item["item_id"] for item in answer["items"]] for answer in answers]
+    not_shown = next(i for i in tiny_bundle.ITEM_IDS if i not in {*shown[0], *shown[1], *shown[2]})
+    clicks = [
+        (answers[0], shown[0][0]),
+        (answers[0], shown[0][1]),  # the same answer, clicked twice, counts once
+        (answers[1], shown[1][1]),
+        (answers[2], not_shown),
+    ]
+    client.portal.call(RecordService(client.app.state.parts).flush)
+    events = [
+        {
+            "user_id": "u1",
+            "item_id": item_id,
+            "action": "view",
+            "timestamp": tiny_bundle.FIRST_AT // 1_000_000 + number,
+            "recommendation_id": answer["recommendation_id"],
+        }
+        for number, (answer, item_id) in enumerate(clicks)
+    ]
+    assert client.post("/v1/events", {"events": events}).json()["accepted"] == 4
+    assert detail(client, version)["clicks"] == {"shown": 4, "clicked": 2, "rate": 0.5}
+    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    assert detail(client, other)["clicks"] == {"shown": 0, "clicked": 0, "rate": None}
+
+
+def test_without_a_database_a_model_is_described_but_for_its_clicks(
+    client: Client, bundle_store: Path, tmp_path: Path
+) -> None:
+    take_away_the_database(client, tmp_path)
+    told = detail(client, BundleStore(bundle_store).current())
+    assert "database" in why(told, "clicks")
+    assert told["kernels"]
+
+
+def take_away_the_database(client: Client, directory: Path) -> None:
+    """What was an SQLite file is a directory from now on."""
+    for file in directory.glob("kairos.db*"):
+        file.rename(file.with_name(f"gone-{file.name}"))
+    (directory / "kairos.db").mkdir()
+    client.app.state.parts.database._engine.dispose()

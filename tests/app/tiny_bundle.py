@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import torch
 
 from model.bundle.manifest import WEIGHTS, Counts, DataWindow
@@ -33,6 +34,7 @@ def publish(
     encoder: EncoderConfig = ENCODER,
     groups: tuple[str, ...] = (),
     items: int = len(ITEM_IDS),
+    profile: pl.DataFrame | None = None,
 ) -> str:
     """Publish a bundle with weights drawn from `seed`; answers its version."""
     popularity = np.arange(items, 0, -1, dtype=np.int64)
@@ -57,6 +59,7 @@ def publish(
             counts=Counts(events=1000, users=30, items=items),
             metrics={"ndcg@10": 0.25},
             provenance={"seed": seed},
+            attention_profile=profile,
         )
 
     return BundleStore(root).publish(write, activate=activate)

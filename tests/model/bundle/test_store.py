@@ -6,7 +6,8 @@ import pytest
 
 from model.bundle.manifest import WEIGHTS
 from model.bundle.store import CURRENT, BundleStore
-from model.errors import BundleError, NoCurrentBundleError
+from model.bundle.traffic import Traffic
+from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from tests import tiny
 from tests.model.bundle.killed_publisher import STAGES
 
@@ -180,3 +181,62 @@ def test_half_a_bundle_is_left_where_nobody_looks(killed: Path) -> None:
 
 def leftovers(store: BundleStore) -> list[str]:
     return [path.name for path in store.root.iterdir() if path.name.startswith(".")]
+
+
+def test_a_change_that_fails_leaves_the_pointers_as_they_were(store: BundleStore) -> None:
+    first = publish(store)
+    second = publish(store, seed=1, activate=False)
+
+    def change_and_fail() -> None:
+        with store.changing():
+            store.activate(second)
+            store.route(Traffic(shadow=second))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        change_and_fail()
+    assert store.current() == first
+    assert store.traffic() == Traffic()
+    assert [path.name for path in store.root.iterdir() if "incoming" in path.name] == []
+
+
+def test_a_first_change_that_fails_leaves_no_pointer(store: BundleStore) -> None:
+    version = publish(store, activate=False)
+
+    def change_and_fail() -> None:
+        with store.changing():
+            store.activate(version)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        change_and_fail()
+    assert store.current() is None
+
+
+def test_one_change_waits_for_another_and_not_for_ever(
+    store: BundleStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(store)
+    with store.changing():
+        monkeypatch.setattr("model.bundle.store._PATIENCE_SECONDS", 0.1)
+        with pytest.raises(StoreBusyError, match=r"\.lock"), store.changing():
+            pass
+    with store.changing():
+        pass
+
+
+def test_who_dies_while_changing_holds_up_nobody(store: BundleStore) -> None:
+    publish(store)
+    hold = (
+        "import sys, time; from pathlib import Path; from model.bundle.store import BundleStore\n"
+        "with BundleStore(Path(sys.argv[1])).changing():\n"
+        "    print('held', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", hold, store.root], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    process.kill()
+    process.wait(10)
+    process.stdout.close()
+    with store.changing():
+        pass

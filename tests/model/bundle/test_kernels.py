@@ -1,0 +1,91 @@
+"""The kernels of a bundle's time encodings, as curves and spectra."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.bundle.bundle import Bundle
+from model.bundle.kernels import kernel_curves
+from model.encoders import EncoderConfig
+from model.encoders.gru4rec import GRU4RecConfig
+from model.encoders.lstm import LSTMConfig
+from model.encoders.sasrec import SASRecConfig
+from model.encoders.self_attention import SelfAttentionConfig
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.nonstationary import NonstationaryConfig
+from model.time_encodings.positional import PositionalConfig
+from model.time_encodings.time2vec import Time2VecConfig
+from tests.app import tiny_bundle
+
+SECOND = 1 / 86_400
+
+
+def published(root: Path, encoder: EncoderConfig) -> Bundle:
+    version = tiny_bundle.publish(root, seed=1, encoder=encoder)
+    return Bundle.open(root / version)
+
+
+def attending(time_encoding: object) -> SelfAttentionConfig:
+    return SelfAttentionConfig(
+        dim=8, heads=2, layers=1, feed_forward=8, time_encoding=time_encoding
+    )
+
+
+def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: Path) -> None:
+    bundle = published(tmp_path, attending(MercerConfig(periods=3)))
+    (curve,) = kernel_curves(bundle)
+    assert (curve.place, curve.kind) == ("encoder.time_encoding", "mercer")
+    assert curve.interval_days[0] == pytest.approx(SECOND)
+    assert curve.interval_days[-1] == pytest.approx(100)
+    ratios = torch.tensor(curve.interval_days).log().diff()
+    assert torch.allclose(ratios, ratios.mean(), rtol=1e-3)
+    encoding = bundle.recommender.encoder.time_encoding
+    for days, psi in list(zip(curve.interval_days, curve.psi, strict=True))[::16]:
+        of_both = encoding(torch.tensor([days, 0.0], dtype=torch.float64))
+        assert psi == pytest.approx(float(of_both[0] @ of_both[1]), abs=1e-5)
+
+
+def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
+    bundle = published(tmp_path, attending(BochnerNonparametricConfig(frequencies=5)))
+    (curve,) = kernel_curves(bundle)
+    assert curve.is_stationary
+    assert curve.spectrum is not None
+    assert [rhythm.power for rhythm in curve.spectrum] == sorted(
+        (rhythm.power for rhythm in curve.spectrum), reverse=True
+    )
+    for days, psi in list(zip(curve.interval_days, curve.psi, strict=True))[::16]:
+        rhythms = sum(
+            rhythm.power * math.cos(2 * math.pi * days / rhythm.period_days)
+            for rhythm in curve.spectrum
+        )
+        assert psi == pytest.approx(rhythms, abs=1e-4)
+
+
+def test_a_straight_line_is_no_rhythm(tmp_path: Path) -> None:
+    (curve,) = kernel_curves(published(tmp_path, attending(Time2VecConfig(frequencies=4))))
+    assert curve.spectrum is not None
+    assert len(curve.spectrum) == 4
+    assert all(rhythm.period_days < 10_000 for rhythm in curve.spectrum)
+
+
+def test_a_kernel_without_features_has_a_curve_and_no_spectrum(tmp_path: Path) -> None:
+    (curve,) = kernel_curves(published(tmp_path, attending(NonstationaryConfig(components=2))))
+    assert (curve.kind, curve.spectrum, curve.is_stationary) == ("nonstationary", None, False)
+    assert all(map(math.isfinite, curve.psi))
+
+
+def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
+    bundle = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
+    assert [curve.kind for curve in kernel_curves(bundle)] == ["time2vec"]
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [attending(PositionalConfig(frequencies=4)), GRU4RecConfig(dim=8), SASRecConfig(dim=8)],
+    ids=["positional", "gru4rec", "sasrec"],
+)
+def test_a_model_that_reads_no_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
+    assert kernel_curves(published(tmp_path, encoder)) == ()
