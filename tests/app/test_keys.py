@@ -134,6 +134,13 @@ def test_a_key_in_the_url_is_neither_taken_nor_repeated(client: Client, settings
     assert key.secret not in refused.text
 
 
+def test_asking_for_headers_alone_needs_a_key_too(client: Client, settings: Settings) -> None:
+    key = create_key(settings.database_url, "shop", "read")
+    eventually(lambda: status(client) == 401)
+    asked = [client.request("HEAD", "/v1/items", headers=each) for each in ({}, bearer(key.secret))]
+    assert [answer.status_code for answer in asked] == [401, 200]
+
+
 def test_nobody_is_asked_for_a_body_before_they_are_known(
     client: Client, settings: Settings
 ) -> None:
