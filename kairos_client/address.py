@@ -12,6 +12,10 @@ from kairos_client.errors import InvalidError
 from kairos_client.exchange import Send
 
 KEY_VARIABLE = "KAIROS_API_KEY"
+POOL = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
+"""Connections of our own. They rest for less than the 5 seconds after which the service closes
+them: a request on one that is just being closed is lost, and who knows whether it was read."""
+
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
 
 
@@ -33,8 +37,14 @@ class Address:
         Raises:
             InvalidError: if the URL is not one of HTTP, or the key cannot be part of a header.
         """
-        url = httpx.URL(base_url)
-        if url.scheme not in {"http", "https"} or not url.host or url.query or url.fragment:
+        url = _url(base_url)
+        if (
+            url is None
+            or url.scheme not in {"http", "https"}
+            or not url.host
+            or url.query
+            or url.fragment
+        ):
             raise InvalidError(
                 f"a base URL is http or https and a host, with a path at most, but got "
                 f"{base_url!r}; write it like http://127.0.0.1:8000",
@@ -65,6 +75,13 @@ class Address:
             headers=self.headers | body,
             timeout=max(0.001, min(timeout, send.ends_at - time.monotonic())),
         )
+
+
+def _url(text: str) -> httpx.URL | None:
+    try:
+        return httpx.URL(text)
+    except httpx.InvalidURL:
+        return None
 
 
 def _version() -> str:

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, final
 
 import httpx
 
-from kairos_client.address import Address
+from kairos_client.address import POOL, Address
 from kairos_client.answers.events import Ingested
 from kairos_client.answers.items import Item
 from kairos_client.batches import Ingestion
@@ -74,7 +74,7 @@ class KairosClient:
         self._timeout = timeout
         self._retries = retries or Retries()
         self._is_own = http is None
-        self._http = http or httpx.Client(transport=transport)
+        self._http = http or httpx.Client(transport=transport, limits=POOL)
 
     recommend = _waiting(recommendations.recommend)
     rank = _waiting(recommendations.rank)

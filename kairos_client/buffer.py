@@ -178,7 +178,9 @@ class EventBuffer:
 
     def _note_failure(self, failure: Exception) -> None:
         """Take a failure down, and let a while pass."""
-        _log.warning("events are kept and tried again: %s", failure)
+        # The code alone: a message may repeat a value, and values do not belong into logs.
+        why = failure.code if isinstance(failure, KairosError) else type(failure).__name__
+        _log.warning("events are kept and tried again: %s", why)
         with self._changed:
             self._failure = failure
             self._failures += 1

@@ -25,7 +25,8 @@ class Event:
         value: a number that belongs to the action, such as a rating or a price.
         event_id: what makes it one event however often it is sent. By default a random one, so the
             same object may be sent again, and is kept once; give your own (an order's number, a
-            row's key) where a rerun of your program must not count twice either.
+            row's key) where a rerun of your program must not count twice either. A copy made by
+            `dataclasses.replace` has the same id, and is the same event.
         recommendation_id: the recommendation that led to it.
         properties: anything else worth keeping, as JSON.
 

@@ -9,6 +9,7 @@ import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from kairos_client import AsyncKairosClient, KairosClient, Retries
+from kairos_client.answers.items import Item
 from tests.app.client import Client
 
 IMPATIENT = Retries(first_wait_seconds=0.01, longest_wait_seconds=1.2, deadline_seconds=20)
@@ -33,6 +34,17 @@ class Asking:
             return portal.call(functools.partial(method, *args, **kwargs))
 
         return waiting
+
+    def every_item(self, q: str) -> list[Item]:
+        if isinstance(self.client, KairosClient):
+            return [*self.client.every_item(q)]
+        client = self.client
+
+        async def collect() -> list[Item]:
+            return [item async for item in client.every_item(q)]
+
+        assert self._portal is not None
+        return self._portal.call(collect)
 
     def within(self, seconds: float) -> "Asking":
         return Asking(self.client.within(seconds), self._portal)

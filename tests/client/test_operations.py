@@ -99,6 +99,13 @@ def test_items_are_stored_listed_read_and_deleted(kairos: Asking) -> None:
     assert raised.value.request_id in str(raised.value)
 
 
+def test_all_pages_of_items_are_walked_through(kairos: Asking) -> None:
+    item_ids = [f"page/{number:04}" for number in range(1001)]
+    for some in (item_ids[:600], item_ids[600:]):
+        kairos.put_items([ItemDescription(item_id=name, title="Paged") for name in some])
+    assert [item.item_id for item in kairos.every_item("paged")] == item_ids
+
+
 def test_like_items_are_listed(kairos: Asking) -> None:
     answer = kairos.list_similar("i3", n=4)
     assert [item.rank for item in answer.items] == [1, 2, 3, 4]

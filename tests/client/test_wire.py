@@ -161,6 +161,7 @@ def test_only_what_was_given_is_sent() -> None:
         ("127.0.0.1:8000", None),
         ("ftp://host", None),
         ("http://", None),
+        ("http://host:port", None),
         ("http://host?x=1", None),
         ("http://host", "kairos_a\nb"),
         ("http://host", "kairos a"),
