@@ -1,0 +1,61 @@
+"""The page that operators read holds what it should."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.repository import ROOT, document
+from tests.promises.table import PROMISES, table, within
+
+OPERATIONS = "docs/operations.md"
+ALERTS = sorted(
+    {
+        alert
+        for file in (ROOT / "docker" / "prometheus").glob("*.yml")
+        for alert in re.findall(r"^\s*- alert: (\w+)", file.read_text("utf-8"), re.M)
+    }
+)
+
+
+def test_the_table_of_promises_is_that_of_the_records() -> None:
+    page = document(OPERATIONS)
+    assert page == within(page, table()), "run python -m tests.promises.table"
+
+
+@pytest.mark.parametrize("promise", [f"R{number}" for number in range(1, 17)])
+def test_every_promise_has_a_row(promise: str) -> None:
+    assert f"\n| {promise} | {PROMISES[promise]} | " in document(OPERATIONS)
+
+
+def test_a_promise_is_told_with_its_figures_or_as_not_yet_measured(tmp_path: Path) -> None:
+    record = {
+        "figures": {"failed": 0, "p99_ratio": 1.71828, "requests": 12345, "ok": True},
+        "device": "a machine",
+        "measured_on": "2026-11-21",
+    }
+    (tmp_path / "R05.json").write_text(json.dumps({"one way": record, "another": record}))
+    rows = table(tmp_path).splitlines()
+    assert (
+        "| one way | failed 0, p99 ratio 1.718, requests 12,345, ok yes | 2026-11-21, a machine |"
+        in rows[6]
+    )
+    assert rows[7].startswith("| | | another |")
+    assert sum("not yet measured" in row for row in rows) == 15
+
+
+def test_alerts_are_shipped() -> None:
+    assert len(ALERTS) >= 10
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_every_alert_has_its_section_in_the_runbook(alert: str) -> None:
+    runbook = document(OPERATIONS).partition("\n## Runbook\n")[2].partition("\n## ")[0]
+    section = runbook.partition(f"\n### {alert}\n")[2].partition("\n### ")[0]
+    assert len(section.split()) >= 15, f"say under '### {alert}' what to look at and what to do"
+
+
+def test_the_runbook_knows_no_alert_that_is_not_shipped() -> None:
+    runbook = document(OPERATIONS).partition("\n## Runbook\n")[2].partition("\n## ")[0]
+    assert {*re.findall(r"^### (Kairos\w+)$", runbook, re.M)} == {*ALERTS}
