@@ -23,6 +23,7 @@ test-all: .venv/.installed  ## Run every test this machine can, slow ones too
 
 promises: .venv/.installed  ## Measure every promise of the service at full strength, on an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
+	$(BIN)/python -m tests.promises.table
 
 check: .venv/.installed  ## Formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check
