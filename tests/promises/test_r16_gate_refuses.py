@@ -1,0 +1,216 @@
+"""R16: the gate refuses shuffled labels, NaN, and worse than popularity; it keeps its numbers."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from model.bundle.store import BundleStore
+from tests import tiny
+from tests.cli.conftest import kairos
+from tests.processes import ROOT
+from tests.promises.figures import Figures
+from tests.promises.strength import Strength
+from tests.training.ring import ring_world, shuffled, written
+from training.retraining.report import RunReport
+
+pytestmark = pytest.mark.timeout(3_600)
+
+SMALL = """
+profile_histories = 0
+
+[data]
+predict = "next_event"
+
+[split]
+kind = "by_time"
+test = 0.15
+validation = 0.15
+
+[encoder]
+kind = "self_attention"
+dim = 16
+heads = 2
+layers = 1
+feed_forward = 16
+max_history = 8
+repeats = false
+
+[encoder.time_encoding]
+kind = "mercer"
+periods = 2
+
+[gate]
+questions = 20
+p95_seconds = 30.0
+
+[fit]
+tokens = 400
+"""
+COUNTING = re.sub(
+    r"\[encoder\].*\[gate\]", '[encoder]\nkind = "markov"\n\n[gate]', SMALL, flags=re.S
+)
+"""The same, learned at once."""
+
+DEMO = (ROOT / "training" / "recipes" / "demo.toml").read_text("utf-8")
+CHANGED = ("epochs = 6", "refit = true")
+"""Lines of the demo's recipe that the runs here do without: one epoch is enough to tell."""
+
+UNHURRIED = "[gate]\np95_seconds = 30.0\n\n[fit]"
+"""How fast answers are on a busy machine is not what is asked here."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A service's database, a store with a champion, and the events that are known today."""
+
+    root: Path
+    recipe: str
+    events: pl.DataFrame
+
+    @property
+    def store(self) -> BundleStore:
+        return BundleStore(self.root / "store")
+
+    def retrain(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
+        """Run the job on some events; answers its report, which is what the database has of it."""
+        (self.root / f"{name}.toml").write_text(recipe)
+        said = kairos(
+            *("retrain", "--recipe", self.root / f"{name}.toml", "--threads", "2"),
+            *("--events", written(events, self.root / f"{name}.parquet")),
+            *("--database", f"sqlite:///{self.root / 'kairos.db'}"),
+            *("--store", self.store.root, "--runs", self.root / "runs"),
+        ).stdout
+        report = RunReport.read(Path(said.splitlines()[1]).parent)
+        assert report is not None
+        assert self._recorded(report.run_id) == report.model_dump(mode="json")
+        return report
+
+    def refuses(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
+        """The same, of a challenger that must not be served."""
+        champion, versions = self.store.current(), self.store.versions()
+        report = self.retrain(name, events, recipe)
+        assert report.result == "kept"
+        assert report.decision is not None
+        assert not report.decision.promote
+        assert (self.store.current(), self.store.versions()) == (champion, versions)
+        return report
+
+    def _recorded(self, run_id: str) -> object:
+        with closing(sqlite3.connect(self.root / "kairos.db")) as connection:
+            asked = "SELECT report FROM training_runs WHERE run_id = ?"
+            ((report,),) = connection.execute(asked, (run_id,))
+        return json.loads(report)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, strength: Strength) -> Shop:
+    """Its champion has learned from all but the latest events: those of the demo at full strength,
+    of a small world with a law in it otherwise.
+    """
+    if strength.is_full:
+        events = pl.read_parquet(ROOT / "demo" / "events.parquet")
+        kept = [line for line in DEMO.splitlines() if line not in CHANGED]
+        recipe = "\n".join([*kept, "epochs = 1\n"]).replace("[fit]", UNHURRIED)
+    else:
+        events, recipe = ring_world(users=80), COUNTING
+    shop = Shop(tmp_path_factory.mktemp("shop"), recipe, events)
+    yesterday = events.filter(pl.col("timestamp") < pl.col("timestamp").quantile(0.8))
+    report = shop.retrain("yesterday", yesterday, recipe)
+    assert report.result == "promoted", report.reason
+    return shop
+
+
+def keep(figures: Figures, tried: str, report: RunReport) -> None:
+    """What the gate said, and the numbers it was told."""
+    assert report.decision is not None
+    failed = [check.name for check in report.decision.checks if not check.passed]
+    metrics = {}
+    if report.comparison is not None:
+        rows, leads = report.comparison.rows, report.comparison.leads
+        metrics = {f"{name}_ndcg10": round(row["ndcg@10"], 4) for name, row in rows.items()}
+        metrics |= {
+            "questions": report.comparison.questions,
+            "lead_over_champion_low": round(leads["champion"].low, 4),
+        }
+    figures.keep("R16", tried, result=report.result, failed=", ".join(failed) or "none", **metrics)
+
+
+def failed(report: RunReport) -> set[str]:
+    assert report.decision is not None
+    return {check.name for check in report.decision.checks if not check.passed}
+
+
+def test_shuffled_labels_are_refused(shop: Shop, figures: Figures) -> None:
+    report = shop.refuses("shuffled", shuffled(shop.events), shop.recipe)
+    keep(figures, "every label shuffled", report)
+    assert "popularity" in failed(report)
+
+
+def test_labels_shuffled_in_what_is_learned_from_are_refused(shop: Shop, figures: Figures) -> None:
+    is_asked = pl.col("timestamp") >= shop.events["timestamp"].quantile(0.85)
+    broken = pl.concat([shuffled(shop.events.filter(~is_asked)), shop.events.filter(is_asked)])
+    report = shop.refuses("half shuffled", broken, shop.recipe)
+    keep(figures, "labels shuffled in what is learned from", report)
+    assert "champion" in failed(report)
+
+
+def test_a_loss_that_is_no_number_is_refused(shop: Shop, figures: Figures) -> None:
+    recipe = shop.recipe if shop.recipe.startswith("#") else SMALL
+    wild = recipe + "warmup_steps = 0\nlearning_rate = 1e30\n"
+    report = shop.refuses("wild", shop.events, wild)
+    keep(figures, "a loss that is no number", report)
+    assert failed(report) == {"sound"}
+    assert "the loss must stay finite" in str(report.reason)
+
+
+def test_weights_that_are_no_numbers_are_refused(shop: Shop, figures: Figures) -> None:
+    # One step, from a loss that is a number yet to weights that are none any more.
+    recipe = SMALL.replace("tokens = 400", "tokens = 1000000")
+    exploding = recipe + "epochs = 1\nwarmup_steps = 0\nlearning_rate = 1e30\n"
+    report = shop.refuses("exploded", ring_world(users=80), exploding)
+    keep(figures, "weights that are no numbers", report)
+    assert failed(report) == {"sound"}
+    assert "the loss" not in str(report.reason)
+
+
+def test_what_is_worse_than_popularity_is_refused(shop: Shop, figures: Figures) -> None:
+    is_demo = shop.recipe.startswith("#")
+    recipe = shop.recipe.replace("repeats = true", "repeats = false") if is_demo else SMALL
+    untaught = recipe.replace("epochs = 1\n", "") + "epochs = 1\nlearning_rate = 1e-12\n"
+    events = shop.events if is_demo else crowd()
+    report = shop.refuses("untaught", events, untaught)
+    keep(figures, "worse than popularity", report)
+    assert "popularity" in failed(report)
+    assert report.comparison is not None
+    rows = report.comparison.rows
+    assert rows["challenger"]["ndcg@10"] < rows["popular_all_time"]["ndcg@10"]
+
+
+def test_what_is_as_good_as_the_champion_is_let_in(shop: Shop, figures: Figures) -> None:
+    report = shop.retrain("today", shop.events, shop.recipe)
+    keep(figures, "the champion's recipe on newer events", report)
+    assert report.result == "promoted", report.reason
+    assert shop.store.current() == report.candidate
+
+
+def crowd() -> pl.DataFrame:
+    """Everybody likes the same few items, and nothing else can be learned."""
+    rng = np.random.default_rng(0)
+    odds = 1 / np.arange(1, 101)
+    happened = [
+        (f"u{user}", f"i{item}", tiny.FIRST_AT + int(day * tiny.DAY))
+        for user in range(80)
+        for item, day in zip(
+            rng.choice(100, size=20, p=odds / odds.sum()),
+            np.sort(rng.uniform(0, 60, 20)),
+            strict=True,
+        )
+    ]
+    return tiny.event_log(happened)
