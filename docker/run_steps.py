@@ -1,6 +1,6 @@
-"""Runs the steps of a Dockerfile where no container engine is at hand, then what they made.
+"""Runs the steps of Dockerfiles where no container engine is at hand, then what they made.
 
-    python docker/run_steps.py docker/api.Dockerfile --directory /var/tmp/kairos-image
+    python docker/run_steps.py docker/*.Dockerfile --directory /var/tmp/kairos-images
 
 Every stage gets a root of its own: a Debian with Python, made by `debootstrap` in place of the
 image that FROM names. Then the last stage is run as docker-compose.yml runs it: a read-only root, a
@@ -13,6 +13,7 @@ What it cannot show: the named image itself, layers, and limits of memory and pr
 import argparse
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -36,7 +37,7 @@ mount -o remount,bind,ro "$root"
 def main() -> int:
     """Build, run, report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("dockerfile", type=Path)
+    parser.add_argument("dockerfiles", type=Path, nargs="+")
     parser.add_argument("--directory", type=Path, required=True, help="for the roots")
     parser.add_argument("--volume", type=Path, help="a bundle store; an empty one by default")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
@@ -45,17 +46,22 @@ def main() -> int:
     asked.directory.mkdir(parents=True, exist_ok=True)
     volume = asked.volume or asked.directory / "volume"
     volume.mkdir(exist_ok=True)
-    given = dict(pair.split("=", 1) for pair in asked.build_arg)
-    try:
-        stage = Build(asked.directory, given, asked.borrow).run(asked.dockerfile)
-    except StepError as error:
-        print(error, file=sys.stderr)
-        return 1
-    _give(volume, stage.user)
-    runner = Container(stage, volume)
-    found = runner.serve() if stage.probe else runner.train()
-    print(json.dumps({"mebibytes": _mebibytes(stage.root / "opt"), **found}))
-    return 0 if found["is_as_it_should_be"] else 1
+    build = Build(
+        asked.directory, dict(pair.split("=", 1) for pair in asked.build_arg), asked.borrow
+    )
+    are_as_they_should_be = True
+    for dockerfile in asked.dockerfiles:
+        try:
+            stage = build.run(dockerfile)
+        except StepError as error:
+            print(error, file=sys.stderr)
+            return 1
+        _give(volume, stage.user)
+        runner = Container(stage, volume)
+        found = runner.serve() if stage.probe else runner.train()
+        print(json.dumps({"image": dockerfile.stem, "mebibytes": _mebibytes(stage), **found}))
+        are_as_they_should_be &= found["is_as_it_should_be"] is True
+    return 0 if are_as_they_should_be else 1
 
 
 class Container:
@@ -138,6 +144,7 @@ class Container:
             entering(self._stage, [], command, mounts=_AS_COMPOSE_DOES, become=become),
             env=environment,
             stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if reads else None,
             text=True,
         )
 
@@ -150,7 +157,8 @@ class Container:
 
     def _writable(self) -> list[str]:
         """What the user may write to, but for `/tmp` and the volume."""
-        searched = ["find", "/", "-xdev", "-writable", "!", "-type", "l", "!", "-type", "c"]
+        left_out = shlex.split(f"( -path /tmp -o -path {BUNDLES} ) -prune -o")
+        searched = ["find", "/", "-xdev", *left_out, "-writable", "!", "-type", "l", "-print"]
         process = self._start(searched, reads=True)
         told, _ = process.communicate(timeout=120)
         return told.split()
@@ -162,9 +170,9 @@ def _give(volume: Path, user: str) -> None:
         os.chown(path, int(owner), int(group))
 
 
-def _mebibytes(directory: Path) -> int:
+def _mebibytes(stage: Stage) -> int:
     told = subprocess.run(
-        ["du", "--summarize", "--block-size=1M", str(directory)],
+        ["du", "--summarize", "--block-size=1M", str(stage.root / "opt")],
         capture_output=True,
         text=True,
         check=True,

@@ -19,7 +19,7 @@ leave() {
     trap '' TERM INT
     if [ -n "$child" ]; then
         kill -TERM "$child" 2>/dev/null
-        wait "$child"
+        wait "$child" 2>/dev/null
     fi
     say schedule_ended status 0
     exit 0

@@ -19,7 +19,7 @@ PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 BORROWED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/pip.conf", "/proc", "/dev")
 """What every root borrows from this machine."""
 _SEEN = ("PIP_", "SSL_CERT_")
-_OF_NO_EFFECT = frozenset({"COMMENT", "EXPOSE", "LABEL", "STOPSIGNAL"})
+_OF_NO_EFFECT = frozenset({"EXPOSE", "LABEL", "STOPSIGNAL"})
 
 
 class StepError(Exception):
@@ -56,18 +56,21 @@ class Stage:
 
 @dataclass
 class Build:
-    """Takes the steps of a Dockerfile, one after the other.
+    """Takes the steps of Dockerfiles, one after the other; those of equal stages once.
 
     Attributes:
         directory: where the roots are.
         given: arguments of the build, by name.
         borrowed: paths of this machine that the steps may see, beside the usual ones.
+        stages: those of the Dockerfile at hand, by name.
+        made: every stage, by all that was done for it.
     """
 
     directory: Path
     given: dict[str, str]
     borrowed: list[str]
     stages: dict[str, Stage] = field(default_factory=dict)
+    made: dict[str, Stage] = field(default_factory=dict)
 
     def run(self, dockerfile: Path) -> Stage:
         """The last stage, once every step was taken.
@@ -75,31 +78,42 @@ class Build:
         Raises:
             StepError: if a step fails.
         """
-        stage, before = Stage(Path("/nowhere")), dict[str, str]()
-        for name, value in steps_of(dockerfile):
+        self.stages.clear()
+        before, *stages = stages_of(dockerfile)
+        known = dict(self._argument(value, {}) for _, value in before)
+        done = ""
+        for (_, origin), *steps in stages:
+            # What a stage is made of: its own steps, and those it may copy from.
+            done += json.dumps([origin, steps])
+            name = origin.partition(" AS ")[2].strip() or dockerfile.stem
+            if done not in self.made:
+                self.made[done] = self._make(name, steps, known)
+            self.stages[name] = self.made[done]
+        return self.made[done]
+
+    def _make(self, name: str, steps: list[tuple[str, str]], known: dict[str, str]) -> Stage:
+        stage = self._begin(name)
+        for instruction, value in steps:
             began = time.monotonic()
-            if name == "FROM":
-                stage = self._begin(value)
-                stage.arguments.update(before)
-            elif name == "ARG":
-                key, _, default = value.partition("=")
-                target = stage.arguments if self.stages else before
-                target[key] = self.given.get(key, default or before.get(key, ""))
-            elif name not in _OF_NO_EFFECT:
-                self._take(stage, name, value)
+            if instruction == "ARG":
+                stage.arguments.update([self._argument(value, known)])
+            elif instruction not in _OF_NO_EFFECT:
+                self._take(stage, instruction, value)
             told = " ".join(value.split())[:80]
-            print(f"{time.monotonic() - began:6.1f} s  {name} {told}", flush=True)
+            print(f"{name} {time.monotonic() - began:6.1f} s  {instruction} {told}", flush=True)
         return stage
 
-    def _begin(self, value: str) -> Stage:
-        name = value.partition(" AS ")[2].strip() or "last"
+    def _argument(self, value: str, known: dict[str, str]) -> tuple[str, str]:
+        key, _, default = value.partition("=")
+        return key, self.given.get(key, default or known.get(key, ""))
+
+    def _begin(self, name: str) -> Stage:
         root = self.directory / name
         if root.exists():
             shutil.rmtree(root)
         base = debian_in(self.directory)
         subprocess.run(["cp", "--archive", "--reflink=auto", str(base), str(root)], check=True)
-        self.stages[name] = Stage(root)
-        return self.stages[name]
+        return Stage(root)
 
     def _take(self, stage: Stage, name: str, value: str) -> None:
         if name == "RUN":
@@ -181,18 +195,25 @@ def debian_in(directory: Path) -> Path:
     if not made.exists():
         shutil.rmtree(base, ignore_errors=True)
         options = ["--variant=minbase", f"--include={PACKAGES}"]
-        subprocess.run(["debootstrap", *options, "bookworm", str(base)], check=True)
+        command = ["debootstrap", *options, "bookworm", str(base)]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         for name in ("python", "pip"):
             (base / "usr/local/bin" / name).symlink_to(f"/usr/bin/{name}3")
         made.touch()
     return base
 
 
-def steps_of(dockerfile: Path) -> Iterator[tuple[str, str]]:
-    """Instructions and their values, in order."""
+def stages_of(dockerfile: Path) -> list[list[tuple[str, str]]]:
+    """Instructions and their values: those before the first FROM, then those of each stage."""
     with dockerfile.open("rb") as opened:
         steps = DockerfileParser(fileobj=opened, env_replace=False).structure
-    yield from ((step["instruction"], step["value"]) for step in steps)
+    stages: list[list[tuple[str, str]]] = [[]]
+    for step in steps:
+        if step["instruction"] == "FROM":
+            stages.append([])
+        if step["instruction"] != "COMMENT":
+            stages[-1].append((step["instruction"], step["value"]))
+    return stages
 
 
 def context_under(source: str) -> Iterator[Path]:

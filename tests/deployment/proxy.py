@@ -103,7 +103,7 @@ class Site:
         """Start some more, and let them be found once they are ready."""
         starting = [self._start(place) for place in range(count)]
         for replica in starting:
-            eventually(replica.is_ready)
+            eventually(replica.is_ready, within_seconds=100)
             self.names.addresses.append(replica.address)
         self.replicas.extend(starting)
 

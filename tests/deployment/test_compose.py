@@ -1,0 +1,165 @@
+"""What the compose file promises: who may reach whom, as whom, and with how much."""
+
+import os
+import re
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from app.settings import Settings
+from tests.deployment.programs import program
+from tests.processes import ROOT
+
+FILE = ROOT / "docker-compose.yml"
+FILLED_IN = {"POSTGRES_PASSWORD": "one", "GRAFANA_PASSWORD": "two"}
+Service = dict[str, Any]
+FILE_SERVICES: dict[str, Service] = yaml.safe_load(FILE.read_text())["services"]
+every_service = pytest.mark.parametrize("name", FILE_SERVICES)
+
+
+def compose_command() -> list[str] | None:
+    """Whatever speaks compose here; no engine is needed to read the file."""
+    docker, own = program("docker"), program("docker-compose")
+    if docker is not None:
+        asked = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
+        if asked.returncode == 0:
+            return [docker, "compose"]
+    return None if own is None else [own]
+
+
+def told_by_compose(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    command = compose_command()
+    if command is None:
+        pytest.skip("no compose is installed (Debian: apt-get install docker-compose)")
+    kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    return subprocess.run(
+        [*command, "--file", str(FILE), "config"],
+        env={**kept, **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_compose_understands_the_file() -> None:
+    told = told_by_compose(FILLED_IN)
+    assert told.returncode == 0, told.stderr
+    services = yaml.safe_load(told.stdout)["services"]
+    assert services.keys() == FILE_SERVICES.keys()
+    assert services["api"]["environment"]["PGPASSWORD"] == "one"
+
+
+@pytest.mark.parametrize("missing", FILLED_IN)
+def test_a_password_that_was_not_given_is_asked_for_by_name(missing: str) -> None:
+    given = {name: value for name, value in FILLED_IN.items() if name != missing}
+    told = told_by_compose(given)
+    assert told.returncode != 0
+    assert f"set {missing} in .env" in told.stderr
+
+
+def test_the_example_names_every_variable_and_gives_no_password() -> None:
+    asked = set(re.findall(r"(?<!\$)\$\{(\w+)", FILE.read_text()))
+    example = (ROOT / ".env.example").read_text()
+    told = dict(re.findall(r"^#?(\w+)=(.*)$", example, flags=re.MULTILINE))
+    assert asked == told.keys() - {"COMPOSE_PROJECT_NAME"}
+    assert {name: told[name] for name in FILLED_IN} == dict.fromkeys(FILLED_IN, "")
+    defaults = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text()))
+    assert {name: told[name] for name in defaults} == defaults
+
+
+@every_service
+def test_a_container_may_do_little(name: str) -> None:
+    service = FILE_SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "privileged" not in service
+    assert not any("docker.sock" in str(volume) for volume in service.get("volumes", ()))
+    assert "cap_add" not in service or name == "database"
+
+
+@every_service
+def test_a_container_has_bounds(name: str) -> None:
+    service = FILE_SERVICES[name]
+    assert {"mem_limit", "cpus", "pids_limit", "logging"} <= service.keys()
+
+
+@every_service
+def test_an_image_is_named_to_the_patch(name: str) -> None:
+    image = FILE_SERVICES[name]["image"]
+    assert re.fullmatch(r"[\w/-]+:(v?\d+\.\d+(\.\d+)?(-\w+)?|\$\{KAIROS_VERSION:-[\d.]+\})", image)
+
+
+def test_only_the_proxy_and_the_graphs_are_published_and_only_here() -> None:
+    published = {
+        name: service["ports"] for name, service in FILE_SERVICES.items() if "ports" in service
+    }
+    assert published == {
+        "proxy": ["${KAIROS_PUBLISH:-127.0.0.1:8080}:8080"],
+        "grafana": ["${GRAFANA_PUBLISH:-127.0.0.1:3000}:3000"],
+    }
+
+
+def test_who_can_reach_whom() -> None:
+    networks = yaml.safe_load(FILE.read_text())["networks"]
+    on = {
+        network: {name for name, service in FILE_SERVICES.items() if network in service["networks"]}
+        for network in networks
+    }
+    assert on == {
+        "edge": {"proxy"},
+        "operators": {"grafana"},
+        "inside": {"proxy", "api"},
+        "database": {"database", "migrate", "api", "scheduler"},
+        "metrics": {"api", "prometheus"},
+        "graphs": {"prometheus", "grafana"},
+    }
+    open_ones = {name for name, network in networks.items() if not network.get("internal")}
+    assert open_ones == {"edge", "operators"}
+
+
+def test_the_schema_is_made_before_any_replica_starts() -> None:
+    api = FILE_SERVICES["api"]
+    assert api["environment"]["KAIROS_MIGRATE_ON_START"] == "false"
+    assert api["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    migrate = FILE_SERVICES["migrate"]
+    assert migrate["depends_on"]["database"] == {"condition": "service_healthy"}
+    assert migrate["command"] == ["kairos", "migrate"]
+
+
+def test_replicas_are_given_longer_than_they_take_to_go() -> None:
+    seconds = int(FILE_SERVICES["api"]["stop_grace_period"].removesuffix("s"))
+    assert seconds > 10
+
+
+def test_an_acknowledged_event_is_on_disk() -> None:
+    assert {"--synchronous_commit=on", "--fsync=on"} <= set(FILE_SERVICES["database"]["command"])
+
+
+def test_replicas_together_leave_room_in_the_database() -> None:
+    api, (most,) = (
+        FILE_SERVICES["api"],
+        [
+            int(option.partition("=")[2])
+            for option in FILE_SERVICES["database"]["command"]
+            if option.startswith("--max_connections")
+        ],
+    )
+    threads = Settings.model_fields["database_threads"].default
+    assert api["deploy"]["replicas"] * threads < most / 2
+
+
+@every_service
+def test_a_container_knows_settings_that_exist(name: str) -> None:
+    known = {f"KAIROS_{setting.upper()}" for setting in Settings.model_fields}
+    environment = FILE_SERVICES[name].get("environment", {})
+    assert {key for key in environment if key.startswith("KAIROS_")} <= known
+
+
+@every_service
+def test_files_that_are_mounted_exist(name: str) -> None:
+    sources = [str(volume).partition(":")[0] for volume in FILE_SERVICES[name].get("volumes", ())]
+    assert [path for path in sources if path[0] == "." and not (ROOT / path).exists()] == []

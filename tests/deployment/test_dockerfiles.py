@@ -1,0 +1,116 @@
+"""What the images promise, read from the Dockerfiles that make them."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from dockerfile_parse import DockerfileParser
+
+from tests.deployment.programs import program
+from tests.processes import ROOT
+
+NAMES = ("api", "trainer")
+Steps = list[tuple[str, str]]
+
+
+def path_of(name: str) -> Path:
+    return ROOT / "docker" / f"{name}.Dockerfile"
+
+
+def steps_of(name: str) -> Steps:
+    with path_of(name).open("rb") as opened:
+        structure = DockerfileParser(fileobj=opened, env_replace=False).structure
+    steps = [(step["instruction"], step["value"]) for step in structure]
+    return [step for step in steps if step[0] != "COMMENT"]
+
+
+def stages_of(name: str) -> list[Steps]:
+    """The steps before the first FROM, and those of each stage."""
+    stages: list[Steps] = [[]]
+    for step in steps_of(name):
+        if step[0] == "FROM":
+            stages.append([])
+        stages[-1].append(step)
+    return stages
+
+
+def values(steps: Steps, instruction: str) -> list[str]:
+    return [value for name, value in steps if name == instruction]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_linter_finds_nothing(name: str) -> None:
+    hadolint = program("hadolint")
+    assert hadolint is not None, "hadolint comes with the development dependencies"
+    run = subprocess.run([hadolint, str(path_of(name))], capture_output=True, check=False)
+    assert run.stdout + run.stderr == b""
+
+
+def test_both_images_are_built_from_the_same_layers() -> None:
+    before, build, _ = stages_of("api")
+    assert stages_of("trainer")[:2] == [before, build]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_base_is_named_to_the_patch(name: str) -> None:
+    (argument,) = values(stages_of(name)[0], "ARG")
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.11\.\d+-slim-\w+", argument)
+    origins = values(steps_of(name), "FROM")
+    assert [origin.partition(" ")[0] for origin in origins] == ["${PYTHON_IMAGE}"] * 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_runs_as_a_user_of_a_fixed_number(name: str) -> None:
+    last = stages_of(name)[-1]
+    assert values(last, "USER") == ["10001:10001"]
+    after = [step for step, _ in last[[step for step, _ in last].index("USER") :]]
+    assert not {"RUN", "COPY", "ADD"} & set(after)
+    assert "--uid 10001 --gid 10001" in " ".join(values(last, "RUN"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signals_reach_the_process_itself(name: str) -> None:
+    (command,) = values(stages_of(name)[-1], "CMD")
+    assert json.loads(command)[0] in {"python", "kairos"}
+    assert values(steps_of(name), "ENTRYPOINT") == []
+
+
+def test_the_health_of_the_service_needs_no_other_client() -> None:
+    (probe,) = values(stages_of("api")[-1], "HEALTHCHECK")
+    assert json.loads(probe[probe.index("[") :]) == ["python", "/opt/kairos/share/probe.py"]
+    assert "curl" not in path_of("api").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_holds_no_secret_and_no_more_than_it_needs(name: str) -> None:
+    text = path_of(name).read_text()
+    assert not re.search(r"(?i)password|secret|token|api.?key", text)
+    assert "PIP_NO_CACHE_DIR=1" in text
+    assert "[dev]" not in text
+    assert "download.pytorch.org/whl/cpu" in text, "builds for GPUs are gigabytes larger"
+    assert values(stages_of(name)[-1], "COPY")[0] == "--from=build /opt/kairos /opt/kairos"
+
+
+def test_the_service_counts_on_one_thread_for_each_library() -> None:
+    (environment,) = values(stages_of("api")[-1], "ENV")
+    assert set(re.findall(r"(\w+)_NUM_THREADS=1\b", environment)) == {"OMP", "MKL", "OPENBLAS"}
+
+
+def test_nothing_is_sent_to_a_build_but_what_is_named() -> None:
+    lines = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    assert lines[0] == "*"
+    named = [line[1:] for line in lines if line.startswith("!")]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert not {".env", ".git", "var", "demo", "tests", ".venv"} & set(named)
+
+
+def test_every_package_is_sent_to_a_build() -> None:
+    parts = {file.parent.name for file in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+    named = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{part}" for part in parts} <= set(named)

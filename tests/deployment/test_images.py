@@ -1,0 +1,44 @@
+"""The images' own steps, run for real: minutes, and a Debian's worth of packages."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deployment.programs import needs
+from tests.processes import ROOT
+
+LARGEST_MEBIBYTES = 1600
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@needs("debootstrap", "debootstrap")
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing roots takes root")
+def test_the_images_can_be_made_and_do_their_work(tmp_path: Path, published: Path) -> None:
+    volume = Path(shutil.copytree(published, tmp_path / "volume"))
+    # Where pip is told to look for packages on this machine, the steps must look, too.
+    found_in = os.environ.get("PIP_FIND_LINKS", "").split()
+    borrowed = [option for path in found_in for option in ("--borrow", path)]
+    run = subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "docker" / "run_steps.py"),
+            *[str(ROOT / "docker" / f"{name}.Dockerfile") for name in ("api", "trainer")],
+            *["--directory", str(tmp_path / "images"), "--volume", str(volume), *borrowed],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=3500,
+        check=False,
+    )
+    shutil.rmtree(tmp_path / "images", ignore_errors=True)
+    told = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"image"')]
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+    api, trainer = told
+    assert api["user"] == "10001"
+    assert max(api["mebibytes"], trainer["mebibytes"]) < LARGEST_MEBIBYTES

@@ -1,0 +1,73 @@
+"""The trainer's schedule: a shell script that runs a command again and again."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.processes import ROOT, eventually
+
+SCRIPT = ROOT / "docker" / "schedule.sh"
+
+
+@contextmanager
+def scheduled(
+    log: Path, seconds: int, jitter: int, *command: str
+) -> Iterator["subprocess.Popen[bytes]"]:
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            ["sh", str(SCRIPT), str(seconds), str(jitter), *command], stdout=stream, stderr=stream
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def lines(log: Path, event: str) -> list[dict[str, object]]:
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    return [line for line in told if line["event"] == event]
+
+
+def test_a_run_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with scheduled(log, 0, 0, "sh", "-c", "exit 3"):
+        eventually(lambda: len(lines(log, "run_ended")) >= 3)
+    assert {line["status"] for line in lines(log, "run_ended")} == {3}
+
+
+def test_runs_wait_for_their_turn_and_a_little_more(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with scheduled(log, 3600, 60, "true"):
+        eventually(lambda: lines(log, "next_run_in") != [])
+    (first,) = lines(log, "next_run_in")
+    assert 0 <= int(str(first["seconds"])) <= 60
+    with scheduled(log, 3600, 0, "true"):
+        eventually(lambda: len(lines(log, "next_run_in")) == 2)
+    assert [line["seconds"] for line in lines(log, "next_run_in")] == [0, 3600]
+
+
+def test_a_schedule_that_waits_leaves_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with scheduled(log, 3600, 0, "true") as process:
+        eventually(lambda: len(lines(log, "next_run_in")) == 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+    assert lines(log, "schedule_ended")
+
+
+def test_a_run_under_way_is_told_to_stop_and_waited_for(tmp_path: Path) -> None:
+    log, stopped = tmp_path / "log", tmp_path / "stopped"
+    on_leaving = f"sleep 0.3; touch {stopped}; exit 0"
+    run = f"trap '{on_leaving}' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"
+    with scheduled(log, 3600, 0, "sh", "-c", run) as process:
+        eventually((tmp_path / "begun").exists)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert stopped.exists()
+        assert time.monotonic() - began < 5
