@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ MANUAL = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 EXAMPLE = re.compile(r"```(sh|python)\n(?!KAIROS=)(.*?)```(?:\n\n```json\n(.*?)```)?", re.S)
 EXAMPLES = EXAMPLE.findall(MANUAL)
 SNAPSHOT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text("utf-8"))
+TITLES = re.findall(r"^## (.*)$", MANUAL, re.M)
 VERSION = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{12}")
 ITEM = re.compile(r"sku-\d+")
 ADDRESS = "http://127.0.0.1:8000"
@@ -44,7 +46,8 @@ def test_every_example_of_the_manual_does_as_it_says(client: Client, says_when: 
     in_their_place = stand_ins(store)
     programs: dict[str, object] = {}
     assert len(EXAMPLES) >= 30
-    with flaky_service(client) as socket:
+    with flaky_service(client) as socket, ExitStack() as stack:
+        stack.callback(lambda: cast(KairosClient, programs["kairos"]).close())
         for kind, shown_example, shown in EXAMPLES:
             example = re.sub(
                 "|".join(in_their_place), lambda found: in_their_place[found[0]], shown_example
@@ -53,7 +56,6 @@ def test_every_example_of_the_manual_does_as_it_says(client: Client, says_when: 
                 exec(example.replace(ADDRESS, socket.url), programs)
             else:
                 ask(example, shown, says_when if "/next-time" in example else client)
-    cast(KairosClient, programs["kairos"]).close()
 
 
 def ask(command: str, shown: str, client: Client) -> None:
@@ -90,6 +92,19 @@ def test_the_limits_of_the_manual_are_those_of_the_code() -> None:
         "characters of an id": asked["exclude_item_ids"]["items"]["maxLength"],
         "bytes of the properties of an event or an item": MOST_PROPERTY_BYTES,
     }
+
+
+def test_the_table_of_operations_is_that_of_the_description() -> None:
+    row = r"^\| \[`(\w+) (\S+)`\]\(#([a-z0-9_-]+)\) \| (\w*) ?\| `(\w+)` \|$"
+    rows = re.findall(row, MANUAL, re.M)
+    told = {(method, path, role, name) for method, path, _, role, name in rows}
+    assert told == {
+        (method.upper(), path, operation.get("x-role", ""), operation["operationId"])
+        for path, operations in SNAPSHOT["paths"].items()
+        for method, operation in operations.items()
+    }
+    sections = {re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-") for title in TITLES}
+    assert {anchor for _, _, anchor, _, _ in rows} <= sections
 
 
 def as_request(command: str) -> tuple[str, str, object]:
