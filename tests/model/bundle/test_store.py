@@ -240,3 +240,23 @@ def test_who_dies_while_changing_holds_up_nobody(store: BundleStore) -> None:
     process.stdout.close()
     with store.changing():
         pass
+
+
+def test_a_version_nobody_answers_with_can_be_removed(store: BundleStore) -> None:
+    old, current = publish(store), publish(store, seed=1)
+    store.remove(old)
+    assert store.versions() == [current]
+    assert not [path for path in store.root.iterdir() if old in path.name]
+    with pytest.raises(BundleError, match="must be one of those published"):
+        store.remove(old)
+
+
+@pytest.mark.parametrize("role", ["current", "challenger", "shadow"])
+def test_a_version_that_answers_is_not_removed(store: BundleStore, role: str) -> None:
+    answering = publish(store)
+    if role != "current":
+        publish(store, seed=1)
+        store.route(Traffic.model_validate({role: answering}))
+    with pytest.raises(BundleError, match="must not answer anybody"):
+        store.remove(answering)
+    assert answering in store.versions()
