@@ -94,6 +94,19 @@ def test_the_limits_of_the_manual_are_those_of_the_code() -> None:
     }
 
 
+def test_the_table_of_conditions_is_that_of_the_description() -> None:
+    _, _, section = MANUAL.partition("## POST /v1/recommendations")
+    row = r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) ?\|"
+    rows = re.findall(row, section.partition("\n## ")[0], re.M)
+    told = {field: default for names, default in rows for field in re.findall(r"\w+", names)}
+    asked = SNAPSHOT["components"]["schemas"]["RecommendationRequest"]["properties"]
+    assert told.keys() == asked.keys()
+    for field, schema in asked.items():
+        default = schema.get("default")
+        if isinstance(default, bool | int | float):
+            assert told[field] == json.dumps(default).removesuffix(".0"), field
+
+
 def test_the_table_of_operations_is_that_of_the_description() -> None:
     row = r"^\| \[`(\w+) (\S+)`\]\(#([a-z0-9_-]+)\) \| (\w*) ?\| `(\w+)` \|$"
     rows = re.findall(row, MANUAL, re.M)
