@@ -5,10 +5,29 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from model.clock import MICROSECONDS_PER_SECOND, from_datetime, to_datetime
+
+_UNKNOWN_FIELDS_NAMED = 4
+
+
+class _AnyPath(PathConvertor):
+    """An id in a path, line breaks included: it breaks a rule, but is not the address of nothing."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("path", _AnyPath())
 
 _RFC_3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
@@ -23,6 +42,19 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: Any) -> Any:
+        # Every unknown field is an error of its own: thousands would keep everybody waiting.
+        most = len(cls.model_fields) + _UNKNOWN_FIELDS_NAMED
+        if isinstance(value, dict) and len(value) > most:
+            raise PydanticCustomError(
+                "too_many_fields",
+                "an object here has at most {most} fields, all of them known",
+                {"most": most - _UNKNOWN_FIELDS_NAMED},
+            )
+        return value
 
 
 ANSWER = ConfigDict(extra="forbid", use_attribute_docstrings=True)

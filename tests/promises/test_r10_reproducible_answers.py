@@ -1,0 +1,108 @@
+"""R10: the same version and the same question give the same items and scores, however asked."""
+
+from itertools import product
+from pathlib import Path
+
+import httpx
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app as cli
+from tests.app.tiny_bundle import ITEM_IDS
+from tests.processes import processes
+from tests.promises import mixture
+from tests.promises.figures import Figures
+from tests.promises.strength import Strength
+
+CLOSE = 1e-5
+
+Told = list[list[tuple[str, float]]]
+
+
+def asked_of(http: httpx.Client, users: int) -> Told:
+    """What each of some users is recommended, whose history comes with the question."""
+    told = []
+    for number in range(users):
+        body = {
+            "history": mixture.history(number, 3 + number % 48),
+            "query_time": mixture.ASKED_AT,
+            "n": 10,
+        }
+        answer = http.post("/v1/recommendations", json=body)
+        assert answer.status_code == 200, answer.text
+        told.append([(item["item_id"], item["score"]) for item in answer.json()["items"]])
+    return told
+
+
+def asked_in_one_batch(directory: Path, bundle_store: Path, users: int) -> Told:
+    """What `kairos recommend` writes for the same histories."""
+    rows = [
+        {"user_id": f"u{number:04}", **event, "action": "view"}
+        for number in range(users)
+        for event in mixture.history(number, 3 + number % 48)
+    ]
+    events = pl.DataFrame(rows).with_columns(
+        pl.from_epoch("timestamp").dt.cast_time_unit("us").dt.replace_time_zone("UTC")
+    )
+    events.write_parquet(directory / "events.parquet")
+    files = ["--events", f"{directory}/events.parquet", "--output", f"{directory}/told.parquet"]
+    asked = ["--store", str(bundle_store), "--query-time", "2026-04-01T00:00:00Z", "--n", "10"]
+    run = CliRunner().invoke(cli, ["recommend", *files, *asked])
+    assert run.exit_code == 0, run.output
+    told = pl.read_parquet(directory / "told.parquet").sort("rank")
+    by_user = {user: rows for (user,), rows in told.group_by("user_id", maintain_order=True)}
+    # Who has met every item gets no row.
+    return [
+        list(zip(rows["item_id"], rows["score"], strict=True))
+        for rows in (by_user.get(f"u{number:04}", told.clear()) for number in range(users))
+    ]
+
+
+def furthest(told: Told, reference: Told) -> float:
+    """By how much a score differs at most; infinite where items do."""
+    if [[i for i, _ in each] for each in told] != [[i for i, _ in each] for each in reference]:
+        return float("inf")
+    return max(
+        abs(score - same)
+        for each, other in zip(told, reference, strict=True)
+        for (_, score), (_, same) in zip(each, other, strict=True)
+    )
+
+
+@pytest.mark.timeout(300)
+def test_the_same_question_gets_the_same_answer_however_it_is_asked(
+    tmp_path: Path, bundle_store: Path, strength: Strength, figures: Figures
+) -> None:
+    users = strength.of(short=20, full=500)
+    threads = strength.of(short=[("1", "1"), ("2", "2")], full=list(product("12", "12")))
+    differences: dict[str, float] = {}
+    with processes(tmp_path, bundle_store) as start:
+        first = start(KAIROS_DRAIN_SECONDS="0")
+        reference = asked_of(first.http, users)
+        differences["asked_again"] = furthest(asked_of(first.http, users), reference)
+        for inference, numeric in threads:
+            other = start(
+                KAIROS_INFERENCE_THREADS=inference,
+                OMP_NUM_THREADS=numeric,
+                MKL_NUM_THREADS=numeric,
+                OPENBLAS_NUM_THREADS=numeric,
+            )
+            name = f"another_process_of_{inference}_by_{numeric}_threads"
+            differences[name] = furthest(asked_of(other.http, users), reference)
+            other.process.kill()
+        first.process.terminate()
+        assert first.process.wait(20) == 0
+        again = start()
+        differences["after_a_restart"] = furthest(asked_of(again.http, users), reference)
+    batch = asked_in_one_batch(tmp_path, bundle_store, users)
+    differences["in_one_batch"] = furthest(batch, reference)
+    figures.keep(
+        "R10",
+        "the same question",
+        questions=users,
+        differing_answers=sum(d > CLOSE for d in differences.values()),
+        largest_score_difference=max(differences.values()),
+    )
+    assert {name: d for name, d in differences.items() if d > CLOSE} == {}
+    assert len({item for each in reference for item, _ in each}) > len(ITEM_IDS) // 2
