@@ -177,7 +177,8 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
         return service_problem(
             request.scope,
             NotFoundError(
-                f"no resource is at {request.url.path[:200]!r}; /docs lists those there are"
+                "a path must be that of a resource, but nothing is at "
+                f"{request.url.path[:200]!r}; /docs lists those there are"
             ),
         )
     status = HTTPStatus(error.status_code)
@@ -213,7 +214,7 @@ async def _answer_nobody(request: Request, _: Exception) -> Response:
         status=400,
         code="client_disconnected",
         title="the client went away",
-        detail="the connection closed before the body was complete; send it again",
+        detail="a body must arrive whole, but the connection closed before; send it again",
     )
 
 

@@ -22,7 +22,7 @@ _UNKNOWN_FIELDS_NAMED = 4
 
 
 class _AnyPath(PathConvertor):
-    """An id in a path, line breaks included: it breaks a rule, but is not the address of nothing."""
+    """An id in a path, line breaks included: that breaks a rule, but leads somewhere."""
 
     regex = r"[\s\S]*"
 

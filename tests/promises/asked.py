@@ -18,8 +18,9 @@ from tests.app.client import Client
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-# A path with a line break or a slash too many may be the address of something else, or nothing.
-_LEADS_ASTRAY = re.compile(rb"%0a|%2f|//|/$")
+# A path with a slash too many may be the address of something else, or of nothing.
+_LEADS_ASTRAY = re.compile(rb"%2f|//|/$")
+_RULE_VALUE_REMEDY = re.compile(r".+, but .+; .+[^.]", re.S)
 _ASTRAY = {404: b'"not_found"', 405: b'"method_not_allowed"'}
 
 
@@ -132,7 +133,8 @@ def _fault_of_problem(answer: Answer, described: Mapping[str, Any]) -> str | Non
         return f"code {problem.code!r} with status {answer.status}, where {codes} are documented"
     if problem.request_id != answer.headers["x-request-id"]:
         return "a problem of another request"
-    return None
+    told = _RULE_VALUE_REMEDY.fullmatch(problem.detail)
+    return None if told else f"no rule, value and remedy: {problem.detail[:500]!r}"
 
 
 def operations(description: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
