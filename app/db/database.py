@@ -1,7 +1,10 @@
 """Transactions off the event loop, with failures of the database told apart from ours."""
 
 import asyncio
-from collections.abc import Callable
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar, final
 
 from sqlalchemy import exc, text
@@ -17,6 +20,7 @@ _ATTEMPTS = 3
 _SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
 _UNDEFINED_TABLE = "42P01"
 _FAREWELL_SECONDS = 1.0
+_NO_TURNS = 10_000
 
 
 @final
@@ -41,6 +45,11 @@ class Database:
         )
         self._timeout_seconds = timeout_seconds
         self._writing = self._engine.execution_options(**WRITES)
+        # SQLite has one writer at a time, and whoever finds the file locked looks again every now
+        # and then, at its own luck. The threads of this process wait in turn.
+        self._turns = threading.BoundedSemaphore(
+            1 if self._engine.dialect.name == "sqlite" else _NO_TURNS
+        )
         self._pool = BoundedPool("database", threads=threads, queue=queue)
 
     async def read(self, work: Callable[[Session], T]) -> T:
@@ -79,7 +88,8 @@ class Database:
 
     def write_now(self, work: Callable[[Session], T]) -> T:
         """`write` on the calling thread, which is not that of an event loop."""
-        return self._transact(work, writing=True)
+        with self._turn():
+            return self._transact(work, writing=True)
 
     async def check(self) -> None:
         """Ask the database for its schema's revision.
@@ -112,6 +122,15 @@ class Database:
         except TimeoutError as error:
             raise self._late() from error
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=self._timeout_seconds):
+            raise self._late()
+        try:
+            yield
+        finally:
+            self._turns.release()
+
     def _late(self) -> DatabaseUnavailableError:
         return DatabaseUnavailableError(
             f"the database must answer within {self._timeout_seconds:g} seconds, but has not; try "
@@ -126,6 +145,8 @@ class Database:
             cursor = connection.cursor()
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             is_busy, *_ = cursor.fetchone() or (1,)
+        except sqlite3.OperationalError:
+            return False
         finally:
             connection.close()
         return not is_busy

@@ -5,6 +5,7 @@ from typing import final
 import structlog
 
 from app.db.database import Database
+from app.errors import OverloadedError
 from app.shown import Shown
 from app.users.repository import ErasureRepository
 from app.users.schemas import ErasedUser
@@ -41,7 +42,7 @@ class ErasureService:
         erasure = await self._database.write(
             lambda session: ErasureRepository(session).erase(user_id, at)
         )
-        await self._database.empty_log()
+        await self._empty_log()
         _log.info(
             "user_erased",
             actor=actor,
@@ -53,3 +54,16 @@ class ErasureService:
             deleted_recommendations=erasure.recommendations,
             erased_until=rfc_3339(erasure.until),
         )
+
+    async def _empty_log(self) -> None:
+        """What was erased is not to be legible in a log either, but erased it is anyhow."""
+        try:
+            was_emptied = await self._database.empty_log()
+        except OverloadedError:
+            was_emptied = False
+        if not was_emptied:
+            _log.warning(
+                "write_ahead_log_not_emptied",
+                consequence="erased rows are legible in the -wal file until it is written over",
+                remedy="erase the user once more when fewer readers are about",
+            )

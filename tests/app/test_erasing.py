@@ -250,6 +250,22 @@ def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -
     assert legible == list(range(1, 20, 2))
 
 
+def test_a_reader_that_does_not_end_keeps_nobody_from_erasing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 100)
+    with running(settings) as client:
+        send(client, event("u", "i1"))
+        engine = open_engine(settings.database_url)
+        with engine.connect() as reader:
+            reader.execute(text("SELECT * FROM events")).all()
+            assert erase(client, "u")["deleted_events"] == 1
+            assert "write_ahead_log_not_emptied" in capsys.readouterr().out
+        erase(client, "u")
+        assert "write_ahead_log_not_emptied" not in capsys.readouterr().out
+        engine.dispose()
+
+
 @pytest.mark.parametrize("user_id", ["%00", "x" * 257])
 def test_an_id_that_is_none_is_refused(client: Client, user_id: str) -> None:
     problem(client.request("DELETE", f"/v1/users/{user_id}"), 422, "validation_failed")
