@@ -5,7 +5,7 @@ Handlers in `app.problems` turn them into RFC 9457 documents; services only rais
 
 from typing import ClassVar
 
-from model.errors import KairosError
+from model.errors import BundleError, KairosError, StoreBusyError
 
 
 class ServiceError(KairosError):
@@ -166,6 +166,12 @@ class StoreUnavailableError(ServiceError):
     status = 503
     title = "the bundle store does not answer"
     retry_after = 5
+
+    @classmethod
+    def because(cls, error: OSError | StoreBusyError | BundleError) -> "StoreUnavailableError":
+        """What is told of a failure; of one of the operating system's, only its kind."""
+        told = f"said {type(error).__name__}" if isinstance(error, OSError) else f"did not: {error}"
+        return cls(f"the bundle store must answer, but {told}; try again shortly")
 
 
 class OverloadedError(ServiceError):

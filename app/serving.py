@@ -246,7 +246,7 @@ class Serving:
         except ModelNotFoundError:
             raise
         except OSError as error:
-            raise _unavailable(error) from error
+            raise StoreUnavailableError.because(error) from error
         except Exception as error:
             # Whatever is wrong with a bundle, it must not take down the one that serves.
             raise ModelRefusedError(str(error)) from error
@@ -264,7 +264,7 @@ class Serving:
         except BundleError as error:
             raise ModelRefusedError(str(error)) from error
         except (OSError, StoreBusyError) as error:
-            raise _unavailable(error) from error
+            raise StoreUnavailableError.because(error) from error
         self._refused = {v: why for v, why in self._refused.items() if v not in opened}
         return moved, opened
 
@@ -289,14 +289,6 @@ class Serving:
             version=current.version,
             previous=None if previous.current is None else previous.current.version,
         )
-
-
-def _unavailable(error: Exception) -> StoreUnavailableError:
-    told = str(error) if isinstance(error, StoreBusyError) else type(error).__name__
-    return StoreUnavailableError(
-        f"the bundle store must answer, but said {told}; try again shortly, and see the service's "
-        "log"
-    )
 
 
 def share_of(user_id: str) -> float:

@@ -34,16 +34,17 @@ class DetailService:
         Raises:
             ModelNotFoundError: if no bundle of that version is published.
             ModelRefusedError: if its manifest was altered, or is of another format.
+            StoreUnavailableError: if the store cannot be read.
             OverloadedError: if too many requests wait for the model already.
         """
-        store = self._parts.store
-        manifest = await asyncio.to_thread(ModelService(self._parts).manifest, version)
+        models = ModelService(self._parts)
+        manifest, is_current = await asyncio.to_thread(models.described, version)
         missing: list[schemas.Missing] = []
         kernels, profile = await self._of_time(version, missing)
         clicks = await self._clicks(version, missing)
         return schemas.ModelDetail(
             version=version,
-            is_current=version == await asyncio.to_thread(store.current),
+            is_current=is_current,
             **roles(version, self._parts.serving.lineup),
             manifest=manifest.model_dump(mode="json"),
             kernels=kernels,

@@ -81,7 +81,7 @@ class LifecycleService:
         try:
             return _told(await asyncio.to_thread(self._parts.store.traffic))
         except (OSError, BundleError) as error:
-            raise StoreUnavailableError(str(error)) from error
+            raise StoreUnavailableError.because(error) from error
 
     async def changes(self, limit: int) -> ChangeList:
         """The most recent changes of what is served, newest first.

@@ -121,7 +121,9 @@ async def roll_back(
     "/models/{version}",
     summary="Describe a model",
     response_model=ModelDetail,
-    responses=problems(ModelNotFoundError, ModelRefusedError, OverloadedError),
+    responses=problems(
+        ModelNotFoundError, ModelRefusedError, StoreUnavailableError, OverloadedError
+    ),
 )
 async def describe_model(
     version: Version, parts: Annotated[Parts, Depends(parts_of)]

@@ -32,21 +32,24 @@ class ModelService:
         """
         return await asyncio.to_thread(self._list)
 
-    def manifest(self, version: str) -> Manifest:
-        """The manifest of a published bundle; blocks while it is read.
+    def described(self, version: str) -> tuple[Manifest, bool]:
+        """The manifest of a published bundle, and whether it is current; blocks.
 
         Raises:
             ModelNotFoundError: if no bundle of that version is published.
             ModelRefusedError: if its manifest was altered, or is of another format.
+            StoreUnavailableError: if the store cannot be read.
         """
-        # Only names the store itself lists are ever turned into paths.
-        if version not in self._store.versions():
-            raise ModelNotFoundError(
-                f"a model must be published before it can be described, but {version[:80]!r} is "
-                "not; GET /v1/models lists those that are"
-            )
         try:
-            return self._store.manifest(version)
+            # Only names the store itself lists are ever turned into paths.
+            if version not in self._store.versions():
+                raise ModelNotFoundError(
+                    f"a model must be published before it can be described, but {version[:80]!r} "
+                    "is not; GET /v1/models lists those that are"
+                )
+            return self._store.manifest(version), version == self._store.current()
+        except OSError as error:
+            raise StoreUnavailableError.because(error) from error
         except BundleError as error:
             raise ModelRefusedError(str(error)) from error
 
@@ -54,10 +57,7 @@ class ModelService:
         try:
             current, versions = self._store.current(), self._store.versions()
         except OSError as error:
-            raise StoreUnavailableError(
-                f"the bundle store must be readable, but said {type(error).__name__}; try again "
-                "shortly, and see the service's log"
-            ) from error
+            raise StoreUnavailableError.because(error) from error
         lineup = self._serving.lineup
         return ModelList(tuple(self._summary(version, current, lineup) for version in versions))
 

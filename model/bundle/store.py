@@ -40,7 +40,8 @@ class BundleStore:
     def current(self) -> str | None:
         """The current version, or None before the first activation. One small read."""
         try:
-            return (self.root / CURRENT).read_text("utf-8").strip() or None
+            # Whatever somebody may have written there: it is then no version that is published.
+            return (self.root / CURRENT).read_text("utf-8", "replace").strip() or None
         except FileNotFoundError:
             return None
 

@@ -191,6 +191,15 @@ def test_without_a_database_a_model_is_described_but_for_its_clicks(
     assert told["kernels"]
 
 
+def test_a_store_that_does_not_answer_is_told_apart(client: Client, bundle_store: Path) -> None:
+    version = BundleStore(bundle_store).current()
+    (bundle_store / "CURRENT").unlink()
+    (bundle_store / "CURRENT").mkdir()
+    for path in ("/v1/models", f"/v1/models/{version}"):
+        response = client.get(path)
+        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+
+
 def take_away_the_database(client: Client, directory: Path) -> None:
     """What was an SQLite file is a directory from now on."""
     for file in directory.glob("kairos.db*"):

@@ -80,9 +80,9 @@ def test_after_a_refusal_the_next_bundle_takes_over(client: Client, bundle_store
 
 def test_a_pointer_to_nowhere_is_refused(client: Client, bundle_store: Path) -> None:
     old = recommend(client)["model_version"]
-    for nowhere in ("../../etc", "20200101T000000Z-000000000000", "\0"):
+    for nowhere in (b"../../etc", b"20200101T000000Z-000000000000", b"\0", b"\xff\xfe"):
         refused = swaps(client, "refused")
-        (bundle_store / CURRENT).write_text(nowhere)
+        (bundle_store / CURRENT).write_bytes(nowhere)
         eventually(lambda refused=refused: swaps(client, "refused") == refused + 1)
         assert serves(client, old)
 
