@@ -9,7 +9,7 @@ from tests.app.conftest import published  # noqa: F401 - a fixture is found wher
 from tests.deployment.proxy import Site, site
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def behind(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Site]:  # noqa: F811
     """Two replicas behind the proxy."""
     with site(tmp_path_factory.mktemp("site"), published) as running:
