@@ -83,8 +83,13 @@ def asking(
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         url = server.replace("/postgres?", f"/{name}?")
+    # What is sent decides, not how busy the machine is that tries it.
     settings = Settings(
-        database_url=url, bundle_store=place / "bundles", requests_per_second=1_000_000.0
+        database_url=url,
+        bundle_store=place / "bundles",
+        requests_per_second=1_000_000.0,
+        database_timeout_seconds=60.0,
+        inference_patience_seconds=60.0,
     )
     with running(settings) as client:
         asking = Asking(client)
