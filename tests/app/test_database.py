@@ -171,13 +171,18 @@ def test_a_full_disk_is_no_defect_of_ours(client: Client) -> None:
 
 def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
     # What the service reads by itself stays out of the one thread's way.
-    small = {"database_threads": 1, "database_queue": 0, "poll_interval_seconds": 60}
+    small = {
+        "database_threads": 1,
+        "database_queue": 0,
+        "database_timeout_seconds": 60,
+        "poll_interval_seconds": 60,
+    }
     with running(settings.model_copy(update=small)) as client:
         entered, leave = threading.Event(), threading.Event()
 
         def occupy(_: object) -> None:
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
         busy = client.portal.start_task_soon(client.app.state.parts.database.read, occupy)
         assert entered.wait(10)
