@@ -305,6 +305,20 @@ class BundleContract:
             for event, weight in zip(swept.events, instant.weights, strict=True):
                 assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
 
+    def test_a_sweep_answers_at_each_instant_what_may_be_answered_then(
+        self, bundle: Bundle
+    ) -> None:
+        query, times = asked([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
+        only = {
+            time: np.arange(len(bundle.catalog) + 1) == bundle.catalog.row(item_id)
+            for time, item_id in zip(times, ("i5", "i6"), strict=True)
+        }
+        swept = bundle.sweep(query, times, Constraints(n=3), allowed_at=only.__getitem__)
+        assert [[item.item_id for item in one.items] for one in swept.instants] == [["i5"], ["i6"]]
+        late = bundle.sweep(query, [LAST_AT, LAST_AT + 1000 * DAY], Constraints(n=0))
+        assert [one.warnings for one in late.instants] == [(), ("beyond_training_window",)]
+        assert late.warnings == ("beyond_training_window",)
+
     def test_a_sweep_before_anything_happened_is_popularity(self, bundle: Bundle) -> None:
         swept = bundle.sweep(asked([]), [LAST_AT], Constraints(n=2))
         assert swept.events == ()
