@@ -1,7 +1,8 @@
 """API keys, shown recommendations, erased users, changes of the served model, training runs.
 
 Revision: 0002, after 0001. Only adds: code of 0001 runs on it, and lists items that were deleted since
-as items of which nothing is known.
+as items of which nothing is known. An item that was deleted and is then stored by code of 0001 stays
+deleted for code of 0002.
 
 Going back drops what was added, the keys among it: code of 0001 asks nobody for one.
 """
