@@ -12,10 +12,11 @@ from app.attention.schemas import (
 from app.histories.service import HistoryService
 from app.parts import Parts
 from app.recommendations.account import told_items
-from app.shelf import ShelfView
+from app.shelf import Mask, ShelfView
 from app.wire import rfc_3339
 from model.bundle.answer import Constraints, Sweep, SweptInstant
 from model.bundle.bundle import Bundle
+from model.bundle.sweep import AllowedAt
 from model.history import Event, Query
 
 
@@ -49,12 +50,24 @@ class AttentionService:
     ) -> AttentionAnswer:
         view = self._parts.shelf.view(bundle.version, bundle.catalog)
         constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
-        allowed_at = view.allowed if asked.n else None
-        sweep = bundle.sweep(query, asked.query_times, constraints, allowed_at=allowed_at)
+        sweep = bundle.sweep(
+            query, asked.query_times, constraints, allowed_at=_allowed_by(view) if asked.n else None
+        )
         longest = self._parts.settings.max_history
         if asked.user_id is not None and len(query.history) >= longest:
             sweep = _warned_of_a_cut(sweep, query, bundle.manifest.max_history)
         return _account(sweep, bundle, view, warnings)
+
+
+def _allowed_by(view: ShelfView) -> AllowedAt:
+    """What the shelf allows at an instant; equal masks are one, for a sweep holds all of its own."""
+    masks: dict[bytes, Mask] = {}
+
+    def allowed_at(instant: int) -> Mask | None:
+        mask = view.allowed(instant)
+        return None if mask is None else masks.setdefault(mask.tobytes(), mask)
+
+    return allowed_at
 
 
 def _warned_of_a_cut(sweep: Sweep, query: Query, max_history: int) -> Sweep:
