@@ -60,7 +60,7 @@ class AttentionService:
 
 
 def _allowed_by(view: ShelfView) -> AllowedAt:
-    """What the shelf allows at an instant; equal masks are one, for a sweep holds all of its own."""
+    """What the shelf allows at an instant; equal masks are one, as a sweep holds all it gets."""
     masks: dict[bytes, Mask] = {}
 
     def allowed_at(instant: int) -> Mask | None:
