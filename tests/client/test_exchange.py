@@ -91,3 +91,4 @@ def test_waits_are_spread_over_the_whole_of_a_doubling_interval() -> None:
         assert 0 <= min(waits) < 0.1 * most
         assert 0.9 * most < max(waits) <= most
     assert 3 <= retries.wait(1, 3.0) <= 4
+    assert 8 <= retries.wait(1, 7200.0) <= 9

@@ -99,6 +99,18 @@ def test_items_are_stored_listed_read_and_deleted(kairos: Asking) -> None:
     assert raised.value.request_id in str(raised.value)
 
 
+def test_an_item_that_was_never_there_is_not_found(kairos: Asking) -> None:
+    with pytest.raises(NotFoundError):
+        kairos.delete_item("never there")
+
+
+def test_two_events_that_are_alike_are_two(kairos: Asking) -> None:
+    user_id = f"user-{uuid4()}"
+    alike = [*events(user_id, 1), *events(user_id, 1)]
+    assert kairos.ingest(alike).accepted == 2
+    assert kairos.ingest(alike).duplicates == 2
+
+
 def test_all_pages_of_items_are_walked_through(kairos: Asking) -> None:
     item_ids = [f"page/{number:04}" for number in range(1001)]
     for some in (item_ids[:600], item_ids[600:]):
