@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
@@ -41,6 +43,22 @@ def kairos(*arguments: str) -> str:
     return done.stdout
 
 
+def events_of(ids: Iterable[str]) -> list[dict[str, object]]:
+    same = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1}
+    return [{"event_id": event_id, **same} for event_id in ids]
+
+
+def resent(server: Server, ids: set[str]) -> Counter[str]:
+    """What becomes of events that are sent again."""
+    told: Counter[str] = Counter()
+    for first in range(0, len(ids), 1000):
+        events = events_of(sorted(ids)[first : first + 1000])
+        answer = server.http.post("/v1/events", json={"events": events}).json()
+        told.update(accepted=answer["accepted"], duplicates=answer["duplicates"])
+    assert told["accepted"] + told["duplicates"] == len(ids)
+    return told
+
+
 class Ingest:
     """Sends events without pause, and remembers what was acknowledged when."""
 
@@ -64,17 +82,7 @@ class Ingest:
         batch = 0
         while not self._stop.is_set():
             ids = [f"e{batch}-{number}" for number in range(20)]
-            events = [
-                {
-                    "event_id": event_id,
-                    "user_id": "u",
-                    "item_id": "i1",
-                    "action": "view",
-                    "timestamp": 1,
-                }
-                for event_id in ids
-            ]
-            answer = self._http.post("/v1/events", json={"events": events})
+            answer = self._http.post("/v1/events", json={"events": events_of(ids)})
             if answer.status_code == 200:
                 self.acknowledged += ids
             batch += 1
@@ -126,8 +134,7 @@ def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
         kairos("restore", str(backup), "--database", elsewhere, "--store", str(store))
         copy = start(KAIROS_DATABASE_URL=elsewhere, KAIROS_BUNDLE_STORE=str(store))
         after = copy.http.post("/v1/recommendations", json=QUESTION).json()
-        kept = copy.http.get("/v1/users/u", params={"limit": 1000}).json()["events"]
-        count = copy.http.get("/v1/users", params={"prefix": "u"}).json()["users"][0]["events"]
+        assert resent(copy, promised)["accepted"] == 0, "an acknowledged event is not there"
         # What comes after is numbered on.
         answer = copy.http.post(
             "/v1/events",
@@ -139,10 +146,6 @@ def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
         replayed = copy.http.post("/v1/events", json={"events": history}).json()
         assert replayed["duplicates"] == len(history)
 
-    assert promised
-    assert count >= len(promised)
-    if count <= 1000:
-        assert promised <= {event["event_id"] for event in kept}
     assert BundleStore(store).versions() == BundleStore(bundle_store).versions()
     for told in (before, after):
         del told["recommendation_id"]
