@@ -30,7 +30,8 @@ class Settings(BaseSettings):
     """Threads that talk to the database, and as many connections."""
 
     database_queue: int = Field(default=256, ge=0)
-    """Database calls that may wait for a thread; beyond it requests are answered 503."""
+    """Database calls that may wait for a thread in a burst; beyond it requests are answered 503.
+    While no thread is ever free, only as many as wait for a fifth of the timeout."""
 
     database_timeout_seconds: PositiveFloat = 5.0
     """Longest that a request waits for the database, a lock or a thread that talks to it; then it

@@ -21,6 +21,8 @@ _SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
 _UNDEFINED_TABLE = "42P01"
 _FAREWELL_SECONDS = 1.0
 _NO_TURNS = 10_000
+# A queue that stands makes everybody wait for as long as it is: it is kept to a second by default.
+_PATIENT_SHARE = 0.2
 
 
 @final
@@ -50,7 +52,12 @@ class Database:
         self._turns = threading.BoundedSemaphore(
             1 if self._engine.dialect.name == "sqlite" else _NO_TURNS
         )
-        self._pool = BoundedPool("database", threads=threads, queue=queue)
+        self._pool = BoundedPool(
+            "database",
+            threads=threads,
+            queue=queue,
+            patience_seconds=timeout_seconds * _PATIENT_SHARE,
+        )
 
     async def read(self, work: Callable[[Session], T]) -> T:
         """The result of `work`, which must not write.

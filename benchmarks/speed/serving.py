@@ -40,6 +40,9 @@ EVENTS_PER_REQUEST = 100
 def main() -> None:
     """Measure and record."""
     arguments = _arguments()
+    if arguments.publish_into is not None:
+        _publish_when_told(BundleStore(arguments.publish_into))
+        return
     bodies = _bodies(arguments.events)
     record: dict[str, object] = {
         "command": "python benchmarks/speed/serving.py",
@@ -71,19 +74,34 @@ def main() -> None:
 def _with_publish(
     store: BundleStore, port: int, bodies: list[bytes], requests: int, connections: int
 ) -> Load:
-    """The load, with a new version published once about half of it is through."""
+    """The load, with a new version published once about half of it is through.
+
+    By another process: one that publishes keeps its own threads waiting, and these are the clients.
+    """
     loads: list[Load] = []
 
     def work() -> None:
         loads.append(send(port, bodies, requests=requests, connections=connections))
 
-    opened = store.open()
-    worker = threading.Thread(target=work)
-    worker.start()
-    time.sleep(_half_way(requests, connections))
-    store.publish(lambda into: _again(opened, into))
-    worker.join()
+    publish = [sys.executable, __file__, "--publish-into", str(store.root)]
+    with subprocess.Popen(publish, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as publisher:
+        assert publisher.stdin is not None
+        assert publisher.stdout is not None
+        publisher.stdout.readline()
+        worker = threading.Thread(target=work)
+        worker.start()
+        time.sleep(_half_way(requests, connections))
+        publisher.stdin.close()
+        worker.join()
     return loads[0]
+
+
+def _publish_when_told(store: BundleStore) -> None:
+    """Open what is current, say so, and publish it again once standard input ends."""
+    opened = store.open()
+    print("ready", flush=True)
+    sys.stdin.read()
+    store.publish(lambda into: _again(opened, into))
 
 
 def _half_way(requests: int, connections: int) -> float:
@@ -170,6 +188,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, default=Path("var/bundles"))
     parser.add_argument("--events", type=Path, default=Path("demo/events.parquet"))
+    parser.add_argument("--publish-into", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--requests", type=int, default=10_000)
     return parser.parse_args()
 
