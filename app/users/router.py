@@ -123,5 +123,5 @@ async def erase_user(
     Copies of erased events that are sent or imported again are refused. What happens after the
     erasure is kept: whoever comes back is a new user. Erasing again is safe.
     """
-    erasing = ErasureService(parts.database, parts.shown)
-    return JsonAnswer(await erasing.erase(user_id, actor=request.state.caller.name))
+    erasures = ErasureService(parts.database, parts.shown)
+    return JsonAnswer(await erasures.erase(user_id, actor=request.state.caller.name))
