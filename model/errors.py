@@ -71,3 +71,9 @@ class DivergedError(TrainingError):
     """A run's loss or scores have stopped being numbers: nothing of it can be used."""
 
     code = "diverged"
+
+
+class ForeignCheckpointError(TrainingError):
+    """A run finds a checkpoint that it cannot go on from: damaged, or of another run."""
+
+    code = "foreign_checkpoint"

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from model.errors import TrainingError
+from model.errors import ForeignCheckpointError
 from model.recommender import Recommender
 from training.fit import EpochReport, FitState
 
@@ -59,8 +59,8 @@ def load_checkpoint(
     """Put a checkpoint's weights and moments in place; None where there is no checkpoint.
 
     Raises:
-        TrainingError: if the checkpoint is damaged, or belongs to another configuration or other
-            events.
+        ForeignCheckpointError: if the checkpoint is damaged, or belongs to another configuration
+            or other events.
     """
     file = directory / CHECKPOINT
     if not file.exists():
@@ -70,12 +70,12 @@ def load_checkpoint(
             told: dict[str, Any] = json.loads(opened.metadata()["state"])
             tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
-        raise TrainingError(
+        raise ForeignCheckpointError(
             f"a run resumes from a whole checkpoint, but {file} is damaged ({error}); "
             "delete it to begin anew"
         ) from error
     if told["fingerprint"] != fingerprint:
-        raise TrainingError(
+        raise ForeignCheckpointError(
             f"a run resumes only with the recipe and events it began with, but {file} belongs to "
             "others; choose another output directory, or delete it to begin anew"
         )

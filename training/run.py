@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from model.catalog import Catalog
+from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.batches import TrainingWindows
 from training.building import build_recommender, count_events
-from training.checkpoint import load_checkpoint, save_checkpoint
+from training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.config import RunConfig
 from training.dataset import Dataset
 from training.evaluate import evaluate
@@ -118,6 +119,7 @@ class Run:
 
     Args:
         prepare: sets the weights that fitting begins from; by default the seed alone decides.
+        begins_anew: where the checkpoint is of another run, remove it instead of refusing to go on.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Run:
         progress: Progress,
         device: torch.device | None = None,
         prepare: Prepare | None = None,
+        begins_anew: bool = False,
     ) -> None:
         self._began = time.monotonic()
         self._config = config
@@ -135,6 +138,7 @@ class Run:
         self._progress = progress
         self._device = device or torch.device("cpu")
         self._prepare = prepare
+        self._begins_anew = begins_anew
 
     def fit(self, events: pl.DataFrame, items: pl.DataFrame | None) -> Fitted:
         """Fit to the training events, going on from a checkpoint where there is one.
@@ -151,7 +155,13 @@ class Run:
             state = FitState()
             count_events(recommender, split.dataset, split.is_training)
         else:
-            state = _fit(self._config, split, recommender, self._output, self._progress)
+            try:
+                state = _fit(self._config, split, recommender, self._output, self._progress)
+            except ForeignCheckpointError:
+                if not self._begins_anew:
+                    raise
+                (self._output / CHECKPOINT).unlink()
+                state = _fit(self._config, split, recommender, self._output, self._progress)
         return Fitted(whole, split, described, recommender.to("cpu"), state)
 
     def measure(self, fitted: Fitted) -> Report:

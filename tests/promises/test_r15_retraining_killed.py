@@ -181,7 +181,7 @@ def test_wherever_retraining_is_killed_the_champion_serves_on_and_the_next_run_s
 def test_of_two_at_once_one_runs(
     evening: Night, run: Run, tmp_path: Path, strength: Strength, figures: Figures
 ) -> None:
-    pairs = strength.of(short=1, full=10)
+    pairs = strength.of(short=1, full=5)
     ran = refused = rows = 0
     for number in range(pairs):
         night = evening.copy(tmp_path / str(number))
@@ -201,7 +201,7 @@ def test_killed_from_outside_at_any_moment_it_leaves_a_version_that_serves(
     night = evening.copy(tmp_path / "night")
     whole = _seconds_of_a_run(evening.copy(tmp_path / "timed"))
     moments = random.Random(0)
-    rounds, killed = 30, 0
+    rounds, killed = 20, 0
     for _ in range(rounds):
         before = night.store.versions()
         process = _process(night)

@@ -239,6 +239,27 @@ def test_a_model_is_measured_on_what_came_last(place: Place) -> None:
         place.retrain(place.order(ring_world(), config))
 
 
+def test_a_warm_start_is_not_asked_what_its_weights_know(place: Place) -> None:
+    config = LEARNED.model_copy(update={"gate": GATE.model_copy(update={"may_lose": 1.0})})
+    learned = config.model_copy(
+        update={"gate": config.gate.model_copy(update={"popularity_lead": -1.0})}
+    )
+    assert place.retrain(place.order(ring_world(), learned)).result == "promoted"
+    with pytest.raises(TrainingError, match="later than the weights it began from"):
+        place.retrain(place.order(config=learned, warm_start=True))
+    report = place.retrain(place.order(later(ring_world()), learned, warm_start=True))
+    assert report.warm_start
+    assert report.comparison is not None
+    assert report.comparison.known_to_champion == 0
+
+
+def test_a_warm_start_from_another_kind_of_model_fails_and_says_why(reigned: Place) -> None:
+    champion = reigned.store.current()
+    with pytest.raises(TrainingError, match="made of the same parts"):
+        reigned.retrain(reigned.order(config=LEARNED, warm_start=True))
+    assert reigned.store.current() == champion
+
+
 class Killed(BaseException):
     """Stands for a process that ends: nothing after it is done."""
 
@@ -315,6 +336,13 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(place: Place) -> None:
     killed(place, "evaluate", order)
     place.retrain(order)
     assert [epoch for fitting, epoch in place.watched.epochs if fitting == "fit"] == []
+
+
+def test_a_checkpoint_of_events_that_have_changed_since_is_left(place: Place) -> None:
+    order = place.order(ring_world(), LEARNED)
+    killed(place, "evaluate", order)
+    place.retrain(place.order(ring_world().filter(pl.col("user_id") != "u7"), LEARNED))
+    assert [epoch for fitting, epoch in place.watched.epochs if fitting == "fit"] == [1, 2, 3]
 
 
 def test_another_order_does_not_meet_the_checkpoint_of_the_first(place: Place) -> None:

@@ -73,13 +73,21 @@ def challenge(
     )
     items = None if order.items is None else read_items(order.items)
     prepare = beginning_from(champion) if champion is not None and order.warm_start else None
-    run = Run(config, directory, progress=watcher, device=device, prepare=prepare)
+    # Who was erased since the checkpoint is in no run any more: the events may be others by now.
+    run = Run(
+        config,
+        directory,
+        progress=watcher,
+        device=device,
+        prepare=prepare,
+        begins_anew=True,
+    )
     try:
         enter("fit")
         fitted = run.fit(known.events, items)
         _require_finite(fitted.recommender)
         enter("evaluate")
-        compared = compare(fitted, config, champion)
+        compared = compare(fitted, config, champion, is_warm=prepare is not None)
         report = run.measure(fitted)
         enter("write")
         outcome = run.complete(fitted, report)

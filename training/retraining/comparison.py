@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from model.bundle.bundle import Bundle
 from model.config import Config
+from model.errors import TrainingError
 from training.config import RunConfig
 from training.dataset import Dataset
 from training.evaluate import rank
@@ -59,22 +60,35 @@ class Compared(NamedTuple):
     questions: Questions
 
 
-def compare(fitted: Fitted, config: RunConfig, champion: Bundle | None) -> Compared:
+def compare(
+    fitted: Fitted, config: RunConfig, champion: Bundle | None, *, is_warm: bool = False
+) -> Compared:
     """Ask challenger, champion, popularity and Markov what came next.
 
     The questions are those of the split's test. Where the champion has learned from some of their
     answers, each user's first event after the champion's data is asked instead, if the gate's
     number of questions can be had so: none of those asked has then been learned from by anybody.
 
+    Args:
+        is_warm: whether the challenger began from the champion's weights: what the champion has
+            learned, it knows, and is not asked.
+
     Raises:
         DivergedError: if a model's scores are not numbers.
+        TrainingError: if there is nothing to ask.
     """
     whole, predict = fitted.whole, config.data.predict
     questions = ask(whole, fitted.split.test.ends, predict)
     learned_until = None if champion is None else champion.manifest.data_window.last_at
     if learned_until is not None and (questions.query_times <= learned_until).any():
         later = ask_after(whole, learned_until, predict)
-        questions = later if len(later) >= config.gate.questions else questions
+        questions = later if is_warm or len(later) >= config.gate.questions else questions
+    if not len(questions):
+        raise TrainingError(
+            "a challenger is asked what came next, but no event is left to ask for"
+            + (" that is later than the weights it began from" if is_warm else "")
+            + "; bring more events"
+        )
     found = {
         name: rank(blocks, whole, questions, exclude_seen=config.data.exclude_seen)
         for name, blocks in _rankers(fitted, config, champion, questions)

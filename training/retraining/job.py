@@ -144,7 +144,8 @@ class _Attempt:
 
     def _decide(self) -> tuple[Decision, Path | None]:
         """Read, fit, compare, write, and ask the gate."""
-        champion = None if self._report.champion is None else self._store.open()
+        named = self._report.champion
+        champion = None if named is None else self._store.open(named)
         found = challenge(
             self._order,
             champion,
