@@ -331,6 +331,16 @@ def test_a_run_that_was_killed_once_its_challenger_served_says_so(reigned: Place
     assert reigned.watched.entered == []
 
 
+def test_what_was_refused_before_the_first_champion_is_not_taken_for_it(place: Place) -> None:
+    wild = FitConfig(epochs=1, tokens=400, warmup_steps=0, learning_rate=1e30)
+    order = place.order(ring_world(), LEARNED.model_copy(update={"fit": wild}))
+    report = place.retrain(order)
+    # As a process leaves it that is killed once the gate has spoken.
+    unfinished = report.model_copy(update={"result": "running", "finished_at": None})
+    unfinished.write(place.runs / report.directory)
+    assert place.retrain(order).result == "kept"
+
+
 def test_a_killed_fit_goes_on_from_its_checkpoint(place: Place) -> None:
     order = place.order(ring_world(), LEARNED)
     killed(place, "evaluate", order)

@@ -114,7 +114,8 @@ class _Attempt:
     def _was_promoted(self) -> bool:
         """Whether an attempt was killed between activating its challenger and saying so."""
         before = self._unfinished
-        if before is None or before.candidate != self._report.champion:
+        served = self._report.champion
+        if before is None or served is None or before.candidate != served:
             return False
         self._take_over(before)
         self._note(champion=before.champion)
