@@ -137,9 +137,17 @@ def test_a_request_finishes_on_the_bundle_it_began_with(client: Client, bundle_s
     assert serves(client, new)
 
 
+@pytest.fixture
+def patient(settings: Settings) -> Iterator[Client]:
+    """A service that sheds no load: a busy machine is no matter of swaps."""
+    with running(settings.model_copy(update={"inference_patience_seconds": 60.0})) as client:
+        yield client
+
+
 def test_no_request_fails_while_bundles_change_under_load(
-    client: Client, bundle_store: Path
+    patient: Client, bundle_store: Path
 ) -> None:
+    client = patient
     versions = [recommend(client)["model_version"]]
     versions += [tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3)]
     store = BundleStore(bundle_store)
