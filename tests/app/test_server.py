@@ -7,13 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
 
@@ -95,58 +92,6 @@ print(torch.get_num_threads(), faiss.omp_get_max_threads())
         check=True,
     )
     assert run.stdout.split() == [b"1", b"1"]
-
-
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_survives_kill_9(start: Start, rounds: int) -> None:
-    sent = acknowledged = 0
-    for _ in range(rounds):
-        server = start()
-        killer = threading.Timer(0.25, server.process.kill)
-        killer.start()
-        try:
-            while True:
-                batch = [event(number) for number in range(sent, sent + 20)]
-                answer = server.http.post("/v1/events", json={"events": batch}).json()
-                assert answer["accepted"] + answer["duplicates"] == 20
-                sent += 20
-                acknowledged = sent
-        except httpx.TransportError:
-            pass
-        killer.join()
-        server.process.wait(10)
-    server = start()
-    replayed = [event(number) for number in range(acknowledged)]
-    for place in range(0, acknowledged, 1000):
-        answer = server.http.post("/v1/events", json={"events": replayed[place : place + 1000]})
-        assert answer.json()["accepted"] == 0
-    assert acknowledged > 20
-
-
-def test_requests_in_flight_are_answered_before_the_process_goes(start: Start) -> None:
-    server = start()
-    asked = {"history": [{"item_id": "i1", "timestamp": 0}]}
-    statuses: list[int] = []
-    refused = threading.Event()
-
-    def ask_on() -> None:
-        with httpx.Client(base_url=server.http.base_url, timeout=10) as http:
-            while not refused.is_set():
-                try:
-                    statuses.append(http.post("/v1/recommendations", json=asked).status_code)
-                except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError):
-                    # A connection that was idle when it was closed carried no request yet.
-                    refused.set()
-
-    with ThreadPoolExecutor(4) as threads:
-        asking = [threads.submit(ask_on) for _ in range(4)]
-        eventually(lambda: len(statuses) > 20)
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(10) == 0
-        for each in asking:
-            each.result(10)
-    assert set(statuses) == {200}
 
 
 @contextmanager

@@ -96,3 +96,59 @@ def test_a_caller_who_leaves_running_work_does_not_free_the_thread() -> None:
         pool.close()
 
     asyncio.run(story())
+
+
+def test_a_burst_may_wait_and_a_queue_that_stands_is_kept_short() -> None:
+    async def story() -> None:
+        pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.1)
+        for _ in range(60):
+            await pool.run(lambda: time.sleep(0.02))  # which it learns is how long a call takes
+        gate = Gate()
+        waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(20)]
+        await asyncio.sleep(0)
+        pool.require_room()
+        await asyncio.sleep(0.4)
+        assert pool.silent_seconds > 0.2
+        with pytest.raises(OverloadedError, match=r"at most [1-5] calls may wait"):
+            pool.require_room()
+        gate.open.set()
+        await asyncio.gather(*waiting)
+        assert pool.silent_seconds == 0
+        pool.require_room()
+        pool.close()
+
+    asyncio.run(story())
+
+
+def test_slow_calls_still_find_their_successor_waiting() -> None:
+    async def story() -> None:
+        pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.001)
+        await pool.run(lambda: time.sleep(0.1))
+        gate = Gate()
+        waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(2)]
+        await asyncio.sleep(0.4)
+        with pytest.raises(OverloadedError, match="at most 1 calls may wait"):
+            pool.require_room()
+        gate.open.set()
+        await asyncio.gather(*waiting)
+        pool.close()
+
+    asyncio.run(story())
+
+
+def test_a_thread_that_does_not_come_back_is_left_behind() -> None:
+    async def story() -> None:
+        gate = Gate()
+        pool = BoundedPool("database", threads=1, queue=1)
+        stuck = asyncio.create_task(pool.run(gate.pass_through))
+        queued = asyncio.create_task(pool.run(gate.pass_through))
+        await asyncio.to_thread(gate.entered.acquire, timeout=10)
+        began = time.perf_counter()
+        await asyncio.to_thread(pool.close, within_seconds=0.1)
+        assert time.perf_counter() - began < 5
+        with pytest.raises(asyncio.CancelledError):
+            await queued
+        gate.open.set()
+        assert await stuck
+
+    asyncio.run(story())

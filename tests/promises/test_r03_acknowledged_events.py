@@ -32,7 +32,7 @@ def test_what_was_acknowledged_survives_kill_9(
     tmp_path: Path, bundle_store: Path, database_url: str, strength: Strength, figures: Figures
 ) -> None:
     writers, missing = Writers(), 0
-    kills = strength.of(short=2, full=50)
+    kills = strength.of(short=1, full=50)
 
     async def killed_at(seconds: float, port: int, pid: int) -> None:
         is_killed = False
