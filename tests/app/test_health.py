@@ -25,6 +25,8 @@ PROMISED = {
     "kairos_index_items",
     "kairos_inference_in_progress",
     "kairos_inference_queue_seconds",
+    "kairos_training_runs",
+    "kairos_offline_metric",
     "kairos_shed_requests",
 }
 
