@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import pytest
 from sqlalchemy.orm import Session
 
 from app.db.engine import open_engine
@@ -19,15 +17,13 @@ from app.keyring import digest_of, new_key
 from migrations.run import upgrade
 from model.clock import now
 from tests.deployment.names import Names, name_server
+from tests.deployment.programs import needs, program
 from tests.processes import ROOT, Server, Start, eventually, free_port, processes
 
 TEMPLATE = ROOT / "docker" / "proxy" / "nginx.conf.template"
-NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 CONNECTIONS_PER_ADDRESS = 128
 
-needs_nginx = pytest.mark.skipif(
-    NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)"
-)
+needs_nginx = needs("nginx", "nginx-light")
 
 
 def filled_in(template: str, values: dict[str, str]) -> str:
@@ -161,7 +157,8 @@ def keep_key(database_url: str, key_id: str, key: str) -> None:
 @contextmanager
 def proxy(directory: Path, resolver_port: int, replica_port: int, key: str) -> Iterator[Proxy]:
     """The proxy by its shipped configuration, on a port of its own."""
-    assert NGINX is not None
+    nginx = program("nginx")
+    assert nginx is not None
     port, run, log = free_port(), directory / "proxy", directory / "proxy.log"
     run.mkdir()
     values = {
@@ -177,7 +174,7 @@ def proxy(directory: Path, resolver_port: int, replica_port: int, key: str) -> I
     orders = "daemon off;" + (" user root;" if os.geteuid() == 0 else "")
     with log.open("ab") as stream:
         process = subprocess.Popen(
-            [NGINX, "-e", "stderr", "-p", str(run), "-c", str(configuration), "-g", orders],
+            [nginx, "-e", "stderr", "-p", str(run), "-c", str(configuration), "-g", orders],
             stdout=stream,
             stderr=stream,
         )
