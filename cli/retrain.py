@@ -101,7 +101,7 @@ def retrain_command(
         try:
             report = _retrain(order, BundleStore(store), runs, device_named(device))
         except AlreadyRunningError as error:
-            console.print(f"[bold yellow]waiting[/] {error}", highlight=False, soft_wrap=True)
+            console.print(f"[bold yellow]busy[/] {error}", highlight=False, soft_wrap=True)
             raise typer.Exit(LOCKED) from error
         typer.echo(report.result)
         typer.echo(runs / report.directory / PAGE)
