@@ -164,6 +164,7 @@ def test_attention_is_a_share_of_what_was_read(
     attending = [name for name, attends in ATTENDS.items() if attends]
     one_of_each = {METHODS[name]["encoder"]["kind"]: name for name in attending[::-1]}
     methods = strength.of(short=[*one_of_each.values(), "self_modulating"], full=attending)
+    trying.examples = strength.of(short=4, full=25)  # of each encoder, three histories each
     furthest = 0.0
 
     def holds(client: Client, *histories: list[Happened]) -> None:
