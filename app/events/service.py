@@ -23,7 +23,8 @@ class EventService:
         """Keep the new events of a batch; returns after they are committed.
 
         Raises:
-            DatabaseUnavailableError: if they cannot be kept; none of them was, so send them again.
+            DatabaseUnavailableError: if it is not known in time that they were kept; sending them
+                again is safe.
             OverloadedError: if too many requests wait already.
         """
         received_at = now()
