@@ -204,6 +204,7 @@ def test_a_hundred_swaps_under_load_fail_no_request_and_mix_no_answer(
         requests=len(answers),
         failed_requests=len(failed),
         mixed_answers=len(mixed),
+        failed_while_steady=len(still.answers) - len(still.of(200)),
         steady_p99_seconds=p99(still),
         p99_ratio=ratio,
         resident_ratio=growth,
