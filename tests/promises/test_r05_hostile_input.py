@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -10,10 +11,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, given
+from hypothesis import HealthCheck, Phase, given, seed
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
+from hypothesis.errors import FlakyStrategyDefinition, Unsatisfiable
 from schemathesis import Case, GenerationMode
 from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
@@ -74,8 +75,8 @@ def asking(
 ) -> Iterator[Asking]:
     """A service with two published versions, some users and some items."""
     place = tmp_path_factory.mktemp("hostile")
-    for seed in (1, 2):
-        tiny_bundle.publish(place / "bundles", seed=seed)
+    for number in (1, 2):
+        tiny_bundle.publish(place / "bundles", seed=number)
     url = f"sqlite:///{place / 'kairos.db'}"
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql_server")
@@ -181,12 +182,13 @@ def test_operations_on_what_others_answered_get_documented_answers(
         def validate_response(self, *_: Any, **__: Any) -> None:
             """Judged already."""
 
-    run_state_machine_as_test(
-        Chain,
-        settings=hypothesis_settings(
-            DRAWN, max_examples=strength.of(short=10, full=300), stateful_step_count=6
-        ),
-    )
+    found = len(tally.faults)
+    short = hypothesis_settings(DRAWN, max_examples=10, stateful_step_count=6)
+    for number in range(strength.of(short=1, full=30)):
+        # What may be drawn depends on what is stored by then; Hypothesis takes that for a defect.
+        with suppress(FlakyStrategyDefinition):
+            run_state_machine_as_test(seed(number)(Chain), settings=short)
+    assert len(tally.faults) == found
 
 
 def test_enough_was_asked(tally: Tally, strength: Strength, figures: Figures) -> None:
