@@ -1,14 +1,11 @@
 """R15: retraining killed in each phase leaves the champion untouched; of two at once, one runs."""
 
 import json
-import os
-import random
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -193,51 +190,5 @@ def test_of_two_at_once_one_runs(
     assert (ran, refused, rows) == (pairs, pairs, pairs)
 
 
-def test_killed_from_outside_at_any_moment_it_leaves_a_version_that_serves(
-    evening: Night, tmp_path: Path, strength: Strength, figures: Figures
-) -> None:
-    if not strength.is_full:
-        pytest.skip("needs minutes: at full strength only")
-    night = evening.copy(tmp_path / "night")
-    whole = _seconds_of_a_run(evening.copy(tmp_path / "timed"))
-    moments = random.Random(0)
-    rounds, killed = 20, 0
-    for _ in range(rounds):
-        before = night.store.versions()
-        process = _process(night)
-        time.sleep(moments.uniform(0, whole))
-        process.kill()
-        killed += process.wait() == -signal.SIGKILL
-        current = night.store.current()
-        assert current is not None
-        assert night.store.open(current).version == current
-        assert {*before} <= {*night.store.versions()}
-    process = _process(night)
-    finished = process.wait(100)
-    figures.keep(
-        "R15", "killed at a random moment", rounds=rounds, killed=killed, last_run_exit=finished
-    )
-    assert finished == 0
-    assert night.results()[-1] in {"promoted", "kept"}
-    assert "running" not in night.results()
-
-
 def _in_parts(points: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
     return [points[begin : begin + size] for begin in range(0, len(points), size)]
-
-
-def _process(night: Night) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", "from cli.main import app; app()", *night.arguments()]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=dict(os.environ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def _seconds_of_a_run(night: Night) -> float:
-    began = time.monotonic()
-    assert _process(night).wait(100) == 0
-    return time.monotonic() - began
