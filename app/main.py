@@ -29,6 +29,7 @@ from app.middleware import (
     Admission,
     BodyCap,
     CrashBarrier,
+    Drained,
     Farewell,
     HeadAsGet,
     Measured,
@@ -136,6 +137,7 @@ def create_app(settings: Settings) -> FastAPI:
         middleware=[
             Middleware(RequestIds),
             Middleware(Farewell, leaving=parts.leaving),
+            Middleware(Drained, max_bytes=settings.max_body_bytes),
             Middleware(Admission, rooms=_rooms(parts), metrics=metrics),
             Middleware(Measured, metrics=metrics),
             Middleware(HeadAsGet),

@@ -1,8 +1,10 @@
 """What happens around every request: an id, a door, its measurements, a last resort, and a cap."""
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import final
 from uuid import uuid4
 
@@ -21,6 +23,7 @@ UNMATCHED = "unmatched"
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Asked for every few seconds, and of no interest unless something is being looked for.
 _PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
+_DRAIN_SECONDS = 1.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _log = structlog.get_logger()
@@ -49,6 +52,44 @@ class RequestIds:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             await self._app(scope, receive, send_with_id)
+
+
+@final
+class Drained:
+    """Hears a body out before the answer ends, where a request is refused before its body is read.
+
+    A connection that is closed over unread bytes is reset, and the reset may overtake the answer: a
+    proxy would tell of a broken connection instead of the refusal.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; its answer ends when its body has, or is too long or too slow."""
+        if scope["type"] != "http" or not _announces_a_body(scope):
+            await self._app(scope, receive, send)
+            return
+        is_whole = False
+
+        async def receive_and_note() -> Message:
+            nonlocal is_whole
+            message = await receive()
+            is_whole = not message.get("more_body", False)
+            return message
+
+        async def send_after_the_body(message: Message) -> None:
+            ends = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if ends and not is_whole:
+                received = 0
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_DRAIN_SECONDS):
+                        while not is_whole and received <= self._max_bytes:
+                            received += len((await receive_and_note()).get("body", b""))
+            await send(message)
+
+        await self._app(scope, receive_and_note, send_after_the_body)
 
 
 @final
@@ -248,6 +289,14 @@ class BodyCap:
             f"a body holds at most {self._max_bytes} bytes, but this one has {size}; "
             "send it in parts"
         )
+
+
+def _announces_a_body(scope: Scope) -> bool:
+    """Whether a body is on its way; not where the client waits to be told to send it."""
+    headers = Headers(scope=scope)
+    if "expect" in headers:
+        return False
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def _declared_length(scope: Scope) -> int:

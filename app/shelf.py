@@ -1,5 +1,6 @@
 """What is known of items right now, beside what the served models learned of them."""
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -125,6 +126,9 @@ class Shelf:
 
     Views are laid out when items change or a model comes, off the event loop; requests only look
     them up.
+
+    Attributes:
+        refreshing: held from reading the database until what was read is here.
     """
 
     def __init__(self) -> None:
@@ -133,6 +137,7 @@ class Shelf:
         self._views: dict[str, ShelfView] = {}
         self._latest_update = 0
         self._lock = threading.Lock()
+        self.refreshing = asyncio.Lock()
 
     @property
     def latest_update(self) -> int:

@@ -91,18 +91,20 @@ class ItemService:
         While the database does not answer, what was known last holds.
         """
         shelf = self._parts.shelf
-        # Commits become visible later than their stamp says, and clocks of processes differ.
-        since = shelf.latest_update - _OVERLAP
-        try:
-            changed = await self._parts.database.read(
-                lambda session: [
-                    _shelved(stored) for stored in ItemRepository(session).changed_since(since)
-                ]
-            )
-        except (DatabaseUnavailableError, OverloadedError):
-            return
-        if changed:
-            await asyncio.to_thread(shelf.put, changed)
+        # One after the other: what was read first must not be put on the shelf last.
+        async with shelf.refreshing:
+            # Commits become visible later than their stamp says, and clocks of processes differ.
+            since = shelf.latest_update - _OVERLAP
+            try:
+                changed = await self._parts.database.read(
+                    lambda session: [
+                        _shelved(stored) for stored in ItemRepository(session).changed_since(since)
+                    ]
+                )
+            except (DatabaseUnavailableError, OverloadedError):
+                return
+            if changed:
+                await asyncio.to_thread(shelf.put, changed)
 
 
 def _unknown(item_id: str) -> ItemNotFoundError:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,6 +131,19 @@ def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(server: Ser
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"application/problem+json" in answer
     assert b"connection: close" in answer.lower()
+
+
+def test_a_refusal_reaches_whoever_is_still_sending(server: Server) -> None:
+    body = b" " * 2**19
+    for _ in range(10):
+        with upload(
+            server, f"Content-Length: {len(body)}", "Content-Encoding: gzip", "Connection: close"
+        ) as connection:
+            for begin in range(0, len(body), 2**16):
+                connection.sendall(body[begin : begin + 2**16])
+                time.sleep(0.002)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 415")
 
 
 def test_a_client_that_goes_away_in_mid_body_is_no_defect_of_ours(server: Server) -> None:
