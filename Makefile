@@ -16,10 +16,10 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
 test: .venv/.installed  ## Run the tests that take seconds
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-all: .venv/.installed  ## Run every test this machine can, slow ones too
-	$(BIN)/pytest -m "not gpu and not realdata"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not gpu and not realdata"
 
 promises: .venv/.installed  ## Measure every promise of the service at full strength, on an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA

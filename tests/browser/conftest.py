@@ -75,7 +75,9 @@ def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -
     raise AssertionError(f"the service did not start: {log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while Playwright runs, an event loop runs in this thread, and commands
+# that other tests call could not start theirs.
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

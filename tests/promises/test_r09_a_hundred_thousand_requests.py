@@ -82,7 +82,9 @@ def test_memory_files_and_threads_stay_what_they_were(
     for (name, status), _ in statuses.items():
         assert status in STATUSES.get(name, {200}) | SHED, (name, status)
     assert "request_failed" not in log
-    assert len({reading.threads for reading in settled}) == 1
+    # Pools start a thread when there is work for one more, and a few of them late.
+    threads = [reading.threads for reading in settled]
+    assert max(threads) - min(threads) <= strength.of(short=8, full=1)
     # The connections of the eight clients come and go between readings, and nothing else does.
     assert max(r.files for r in settled) - min(r.files for r in settled) <= 8 + 2
     assert settled[-1].files <= settled[0].files + 8
