@@ -15,6 +15,7 @@ from app.leaving import Leaving
 from app.settings import Settings
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_SWITCH_SECONDS = 0.0005
 _GRACE_SECONDS = 4
 _LAST_CALL_SECONDS = 0.2
 
@@ -36,6 +37,9 @@ def run(settings: Settings) -> None:
     from app.main import create_app  # noqa: PLC0415
 
     torch.set_num_threads(1)
+    # While a bundle is opened on one thread, an answer on another takes the interpreter's lock back
+    # after each of its many tensor operations, and waits so long for it every time.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     configure_logs(settings.log_format, settings.log_level)
     app = create_app(settings)
     config = uvicorn.Config(
