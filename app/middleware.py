@@ -67,11 +67,11 @@ class Drained:
         self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; its answer ends when its body has, or is too long or too slow."""
+        """Pass the request on; where its connection is to be closed, hear its body out first."""
         if scope["type"] != "http" or not _announces_a_body(scope):
             await self._app(scope, receive, send)
             return
-        is_whole = False
+        is_whole, closes = False, _asks_to_close(scope)
 
         async def receive_and_note() -> Message:
             nonlocal is_whole
@@ -80,16 +80,24 @@ class Drained:
             return message
 
         async def send_after_the_body(message: Message) -> None:
-            ends = message["type"] == "http.response.body" and not message.get("more_body", False)
-            if ends and not is_whole:
-                received = 0
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_DRAIN_SECONDS):
-                        while not is_whole and received <= self._max_bytes:
-                            received += len((await receive_and_note()).get("body", b""))
+            nonlocal closes
+            if message["type"] == "http.response.start":
+                closes = closes or Headers(raw=message["headers"]).get("connection") == "close"
+            elif closes and not is_whole and not message.get("more_body", False):
+                await self._hear_out(receive)
             await send(message)
 
         await self._app(scope, receive_and_note, send_after_the_body)
+
+    async def _hear_out(self, receive: Receive) -> None:
+        received = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while received <= self._max_bytes:
+                    message = await receive()
+                    received += len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return
 
 
 @final
@@ -297,6 +305,13 @@ def _announces_a_body(scope: Scope) -> bool:
     if "expect" in headers:
         return False
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _asks_to_close(scope: Scope) -> bool:
+    """Whether a request wants its connection closed after the answer."""
+    return scope["http_version"] == "1.0" or (
+        Headers(scope=scope).get("connection", "").lower() == "close"
+    )
 
 
 def _declared_length(scope: Scope) -> int:

@@ -79,7 +79,7 @@ class Settings(BaseSettings):
     inference_queue: int = Field(default=64, ge=0)
     """Requests that may wait for the model in a burst; beyond it they are answered 503 at once."""
 
-    inference_patience_seconds: PositiveFloat = 0.1
+    inference_patience_seconds: PositiveFloat = 0.075
     """Longest that a request may be expected to wait for the model while it is busy without a
     break; beyond it requests are answered 503 at once, so that the others are answered soon."""
 
