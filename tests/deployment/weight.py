@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -32,8 +32,10 @@ def watched(pids: Sequence[int]) -> Iterator[Growth]:
 
     def look() -> None:
         for process, resident in before.items():
-            grown = process.memory_info().rss - resident
-            growth.of[process.pid] = max(growth.of.get(process.pid, 0), grown)
+            # nginx's cache loader goes once it has loaded the cache.
+            with suppress(psutil.NoSuchProcess):
+                grown = process.memory_info().rss - resident
+                growth.of[process.pid] = max(growth.of.get(process.pid, 0), grown)
 
     def keep_looking() -> None:
         while not stopping.wait(_LOOK_EVERY_SECONDS):
