@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     inference_threads: PositiveInt = 1
     """Threads that run the model. One is cheapest per answer; add processes before threads."""
 
-    inference_queue: int = Field(default=64, ge=0)
+    inference_queue: int = Field(default=40, ge=0)
     """Requests that may wait for the model in a burst; beyond it they are answered 503 at once."""
 
     inference_patience_seconds: PositiveFloat = 0.075
