@@ -88,7 +88,7 @@ class Gate:
         self._require_allowance(key)
         if role not in _REACH.get(key.role, frozenset()):
             raise ForbiddenError(
-                f"this needs a key with the role {role!r} or 'admin', but this one has "
+                f"this needs a key with the role {_named(role)}, but this one has "
                 f"{key.role!r}; use another key"
             )
         return Caller(f"{key.name} ({key.key_id})")
@@ -131,6 +131,11 @@ class Gate:
                 f"network, but came more often; send a key, or wait {seconds:.2f} seconds",
                 seconds=math.ceil(seconds),
             )
+
+
+def _named(role: Role) -> str:
+    """The roles that open what needs `role`."""
+    return "'admin'" if role == "admin" else f"{role!r} or 'admin'"
 
 
 def _presented(request: Request) -> str | None:
