@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, final
 
 import structlog
@@ -148,7 +148,7 @@ class Serving:
             (bundle,) = opened.values()
             lineup = self._lineup
             if lineup.current is None or lineup.current.version != bundle.version:
-                lineup = Lineup(bundle, lineup.challenger, lineup.share, lineup.shadow)
+                lineup = replace(lineup, current=bundle)
             self._line_up(lineup)
             return moved
 

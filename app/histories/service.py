@@ -4,9 +4,10 @@ from typing import NamedTuple, final
 
 from app.errors import UnprocessableError
 from app.events.repository import EventRepository
-from app.histories.schemas import HistoryRequest, InlineEvent
+from app.histories.schemas import HistoryRequest, InlineEvent, InstantRequest
 from app.parts import Parts
 from model.bundle.bundle import Bundle
+from model.clock import now
 from model.history import Event, Query
 
 
@@ -41,6 +42,15 @@ class HistoryService:
         if asked.model_version is not None:
             return await serving.pinned(asked.model_version)
         return serving.choose(asked.user_id)
+
+    async def read_at_instant(self, asked: InstantRequest) -> FoundHistory:
+        """The history of a request as of the instant it is about: `query.query_time`.
+
+        Raises:
+            UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read` does.
+        """
+        query_time = now() if asked.query_time is None else asked.query_time
+        return await self.read(asked, query_time, query_time_withheld=asked.query_time_withheld)
 
     async def read(
         self, asked: HistoryRequest, query_time: int, *, query_time_withheld: bool = False

@@ -9,7 +9,6 @@ from app.shelf import ShelfView
 from app.wire import rfc_3339
 from model.bundle.answer import RankedItems
 from model.catalog import Catalog
-from model.clock import now
 
 
 @final
@@ -32,15 +31,12 @@ class RankingService:
         """
         histories = HistoryService(self._parts)
         bundle = await histories.bundle(asked)
-        query_time = now() if asked.query_time is None else asked.query_time
-        found = await histories.read(
-            asked, query_time, query_time_withheld=asked.query_time_withheld
-        )
+        found = await histories.read_at_instant(asked)
         ranked = await self._parts.infer(lambda: bundle.rank_items(found.query, asked.item_ids))
         view = self._parts.shelf.view(bundle.version, bundle.catalog)
         return RankingAnswer(
             model_version=bundle.version,
-            query_time=rfc_3339(query_time),
+            query_time=rfc_3339(found.query.query_time),
             history_used=ranked.history_used,
             unknown_item_ids=ranked.unknown_item_ids,
             fallback=None if ranked.fallback is None else "no_history",

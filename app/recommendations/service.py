@@ -40,10 +40,7 @@ class RecommendationService:
         histories = HistoryService(self._parts)
         bundle = await histories.bundle(asked)
         _require_known(bundle, asked.explain_item_id)
-        query_time = asked_at if asked.query_time is None else asked.query_time
-        found = await histories.read(
-            asked, query_time, query_time_withheld=asked.query_time_withheld
-        )
+        found = await histories.read_at_instant(asked)
         answer = await self._parts.infer(lambda: self._answer(bundle, found.query, asked))
         metrics = self._parts.metrics
         metrics.recommendations.labels(answer.fallback or "none").inc()
@@ -67,7 +64,7 @@ class RecommendationService:
             recommendation_id=recommendation_id,
             bundle=bundle,
             view=self._parts.shelf.view(bundle.version, bundle.catalog),
-            query_time=query_time,
+            query_time=found.query.query_time,
             warnings=answer.warnings + found.warnings,
         )
 
