@@ -64,6 +64,9 @@ class AttentionAtInstant:
     weights: tuple[float | None, ...] | None
     """One per event of the sweep: 0 for one the model no longer read, null for one that had not
     happened yet. Null altogether if the model does not attend, or no event was read."""
+    intensities: tuple[float, ...] | None
+    """One per group of `groups`: how likely a self-modulating model finds an item of the group at
+    the instant, per day. Null if the model does not say, or no event had happened yet."""
     items: tuple[RecommendedItem, ...]
     """Best first."""
     warnings: tuple[str, ...]
@@ -82,6 +85,8 @@ class AttentionAnswer:
     aggregation: Literal["mean_heads"]
     normalised: bool
     """Whether the weights of one instant sum to 1."""
+    groups: tuple[str, ...] | None
+    """The groups of items that `intensities` are of, by name; null if no instant has any."""
     unknown_item_ids: tuple[str, ...]
     """Items of the history that the model does not know; it read the rest."""
     events: tuple[SweptEvent, ...]

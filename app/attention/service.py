@@ -97,6 +97,7 @@ def _account(
         layer="last",
         aggregation="mean_heads",
         normalised=sweep.normalised,
+        groups=sweep.groups,
         unknown_item_ids=sweep.unknown_item_ids,
         events=tuple(
             SweptEvent(
@@ -113,6 +114,7 @@ def _account(
                 history_used=instant.history_used,
                 fallback=instant.fallback,
                 weights=_weights(instant, sweep.events) if attends else None,
+                intensities=instant.intensities,
                 items=told_items(instant.items, bundle.catalog, view),
                 warnings=instant.warnings,
             )

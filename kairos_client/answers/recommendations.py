@@ -139,6 +139,9 @@ class AttentionAtInstant(Answer):
     weights: tuple[float | None, ...] | None = None
     """One per event of the sweep: 0 for one the model no longer read, None for one that had not
     happened yet. None altogether if the model does not attend."""
+    intensities: tuple[float, ...] | None = None
+    """One per group of `groups`: how likely a self-modulating model finds an item of the group at
+    the instant, per day; None for other models, and before the first event."""
 
 
 class AttentionAnswer(Answer):
@@ -157,3 +160,5 @@ class AttentionAnswer(Answer):
     """In the order they were asked about."""
     warnings: tuple[str, ...]
     """Of the sweep as a whole, stable codes."""
+    groups: tuple[str, ...] | None = None
+    """The groups of items that `intensities` are of, by name."""

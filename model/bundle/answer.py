@@ -148,6 +148,8 @@ class SweptInstant:
             the oldest where there are more than the model reads.
         weights: mean over heads, one per event of the sweep, 0 for those not read; None where the
             model does not attend, or nothing had happened yet.
+        intensities: one per group of the sweep, as of an `AttentionOverHistory`; None where the
+            model does not say, or nothing had happened yet.
         items: best first.
         fallback: as of an `Answer`.
         warnings: of this instant alone: "beyond_training_window", "history_truncated".
@@ -156,6 +158,7 @@ class SweptInstant:
     query_time: int
     history_used: int
     weights: tuple[float, ...] | None
+    intensities: tuple[float, ...] | None
     items: tuple[ScoredItem, ...]
     fallback: Fallback | None
     warnings: tuple[str, ...]
@@ -170,6 +173,8 @@ class Sweep:
         instants: in the order they were asked about.
         unknown_item_ids: items of the history the catalogue lacks; they were skipped.
         normalised: whether the weights of one instant sum to one.
+        groups: the names of the groups of items that `intensities` are of; None where no instant
+            has any.
         warnings: those of any instant.
     """
 
@@ -177,4 +182,5 @@ class Sweep:
     instants: tuple[SweptInstant, ...]
     unknown_item_ids: tuple[str, ...]
     normalised: bool
+    groups: tuple[str, ...] | None
     warnings: tuple[str, ...]

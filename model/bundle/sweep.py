@@ -63,6 +63,11 @@ def sweep(
         instants=told,
         unknown_item_ids=history.unknown_item_ids,
         normalised=bundle.recommender.encoder.is_normalised,
+        groups=(
+            bundle.manifest.recommender.groups
+            if any(instant.intensities is not None for instant in told)
+            else None
+        ),
         warnings=tuple(dict.fromkeys(code for instant in told for code in instant.warnings)),
     )
 
@@ -145,7 +150,7 @@ def _told(
     told: tuple[int, int],
 ) -> SweptInstant:
     first, last = told
-    weights = None
+    weights = intensities = None
     if ranking is None:
         items = []
     else:
@@ -154,6 +159,8 @@ def _told(
             read = ranking.attention.mean(0)[: instant.end - instant.start].tolist()
             before, after = instant.start - first, last - instant.end
             weights = (0.0,) * before + tuple(read) + (0.0,) * after
+        if ranking.intensity is not None:
+            intensities = tuple(ranking.intensity.tolist())
     items, fallback = bundle.filled(
         items, constraints, instant.wanted, has_history=ranking is not None
     )
@@ -161,6 +168,7 @@ def _told(
         query_time=instant.query.query_time,
         history_used=instant.end - instant.start,
         weights=weights,
+        intensities=intensities,
         items=tuple(items),
         fallback=fallback,
         warnings=tuple(bundle.warnings(instant.query.query_time, truncated=instant.start > 0)),

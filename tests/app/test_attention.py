@@ -13,6 +13,7 @@ from app.settings import Settings
 from app.wire import rfc_3339
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
+from model.layers.self_modulating import ModulationConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem
@@ -145,6 +146,36 @@ def test_a_model_that_does_not_attend_answers_without_weights(
         assert [instant["weights"] for instant in answer["instants"]] == [None, None]
         assert answer["warnings"] == ["attention_unavailable"]
         assert [len(instant["items"]) for instant in answer["instants"]] == [2, 2]
+
+
+def test_a_self_modulating_model_tells_its_intensities_at_each_instant(
+    settings: Settings, tmp_path: Path
+) -> None:
+    encoder = tiny_bundle.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)})
+    groups = ("tea", "coffee")
+    tiny_bundle.publish(tmp_path / "modulated", seed=1, encoder=encoder, groups=groups)
+    history = inline("i1", "i2", "i3")
+    with running(settings.model_copy(update={"bundle_store": tmp_path / "modulated"})) as client:
+        answer = sweep(client, *HOURS, history=history)
+        assert answer["groups"] == ["tea", "coffee"]
+        for instant in answer["instants"]:
+            query_time = instant["query_time"]
+            alone = ask(client, history=history, query_time=query_time, explain="attention")
+            if alone["attention"] is None:
+                assert instant["intensities"] is None
+                continue
+            named = dict(zip(answer["groups"], instant["intensities"], strict=True))
+            assert named == pytest.approx(
+                {told["group"]: told["intensity"] for told in alone["attention"]["intensities"]},
+                abs=1e-5,
+            )
+        assert sweep(client, -1, history=history)["groups"] is None
+
+
+def test_a_model_without_intensities_says_null(client: Client) -> None:
+    answer = sweep(client, 0, 9, history=inline("i1", "i2"))
+    assert answer["groups"] is None
+    assert [instant["intensities"] for instant in answer["instants"]] == [None, None]
 
 
 def test_without_a_history_there_is_nothing_to_weigh(client: Client) -> None:

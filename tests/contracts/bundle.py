@@ -298,8 +298,17 @@ class BundleContract:
                 [item.score for item in single.items], abs=1e-4
             )
             if single.attention is None:
-                assert instant.weights is None
+                assert (instant.weights, instant.intensities) == (None, None)
                 continue
+            intensities = None
+            if instant.intensities is not None:
+                assert swept.groups is not None
+                intensities = dict(zip(swept.groups, instant.intensities, strict=True))
+            assert intensities == (
+                None
+                if single.attention.intensities is None
+                else pytest.approx(dict(single.attention.intensities), abs=1e-5)
+            )
             assert instant.weights is not None
             expected = dict(zip(single.attention.events, single.attention.weights, strict=True))
             for event, weight in zip(swept.events, instant.weights, strict=True):
@@ -324,6 +333,7 @@ class BundleContract:
         assert swept.events == ()
         (instant,) = swept.instants
         assert (instant.weights, instant.fallback) == (None, "no_history")
+        assert (instant.intensities, swept.groups) == (None, None)
         assert [item.item_id for item in instant.items] == ["i23", "i0"]
 
     def test_threads_share_a_bundle(self, bundle: Bundle) -> None:

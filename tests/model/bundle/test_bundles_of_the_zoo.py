@@ -14,7 +14,7 @@ from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.transrec import TransRecConfig
-from model.interfaces import CountingEncoder
+from model.interfaces import CountingEncoder, QuerySweep
 from model.layers.self_modulating import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
 from tests import tiny
@@ -103,6 +103,33 @@ class TestModulated(BundleContract):
         names, values = zip(*answer.attention.intensities, strict=True)
         assert names == GROUPS
         assert all(value > 0 for value in values)
+
+    def test_intensities_move_while_the_clock_runs(self, bundle: Bundle) -> None:
+        query, times = asked([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
+        swept = bundle.sweep(query, times, Constraints(n=0))
+        assert swept.groups == GROUPS
+        early, late = (instant.intensities for instant in swept.instants)
+        assert early is not None
+        assert late is not None
+        assert early != pytest.approx(late, rel=1e-6)
+
+
+class TestModulatedAtManyInstants(TestModulated):
+    """Of an encoder that reads a history once for many instants."""
+
+    config = tiny.described(
+        tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)}), groups=GROUPS
+    )
+
+    def test_the_encoder_sweeps(self, bundle: Bundle) -> None:
+        assert isinstance(bundle.recommender.encoder, QuerySweep)
+
+
+class TestModulatedAndJudged(TestModulated):
+    config = tiny.described(
+        DINConfig(dim=8, hidden=(8, 4), max_history=6, modulation=ModulationConfig(groups=2)),
+        groups=GROUPS,
+    )
 
 
 class TestWithoutAttention(BundleContract):
