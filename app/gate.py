@@ -27,12 +27,20 @@ _MOST_BUCKETS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request, as the audit trail names them."""
+    """Who sent a request.
+
+    Attributes:
+        name: as the audit trail names them.
+        role: that of their key; `admin` for this machine itself, which needs none.
+        has_key: whether they showed a key.
+    """
 
     name: str
+    role: Role
+    has_key: bool
 
 
-LOOPBACK = Caller("loopback")
+LOOPBACK = Caller("loopback", "admin", has_key=False)
 """This machine itself, where the service is open to it."""
 
 
@@ -91,7 +99,7 @@ class Gate:
                 f"this needs a key with the role {_named(role)}, but this one has "
                 f"{key.role!r}; use another key"
             )
-        return Caller(f"{key.name} ({key.key_id})")
+        return Caller(f"{key.name} ({key.key_id})", key.role, has_key=True)
 
     def _opens_to(self, request: Request) -> bool:
         """Whether a request without a key is this machine's own, and may come in as such."""

@@ -17,11 +17,13 @@ from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
 from app.gate import Gate
 from app.guarded import describe_keys
+from app.health.router import reading as health_reading
 from app.health.router import router as health
 from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import ItemService
 from app.keyring import KeyRing
+from app.keys.router import router as caller
 from app.keys.service import KeyService
 from app.leaving import Leaving
 from app.metrics import Metrics
@@ -62,6 +64,7 @@ _TAGS = [
     {"name": "items", "description": "What is known of items."},
     {"name": "users", "description": "Users, as their events show them."},
     {"name": "models", "description": "Published bundles."},
+    {"name": "keys", "description": "Who asks."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
@@ -84,7 +87,9 @@ _ROUTERS = (
     models,
     models_changing,
     training_runs,
+    caller,
     health,
+    health_reading,
     dashboard,
 )
 

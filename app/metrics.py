@@ -1,11 +1,14 @@
 """Every metric the service exposes. No ids in labels: their number must not grow with use."""
 
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from model.clock import now
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LAG_SECONDS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 604800.0, 2592000.0)
@@ -15,9 +18,16 @@ _EVENTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @final
 class Metrics:
-    """The metrics of one application, in a registry of their own."""
+    """The metrics of one application, in a registry of their own.
+
+    Attributes:
+        instance: drawn at random, so that no two applications are taken for one.
+        started_at: since when they are counted, epoch microseconds.
+    """
 
     def __init__(self) -> None:
+        self.instance = secrets.token_hex(8)
+        self.started_at = now()
         self.registry = registry = CollectorRegistry()
         self.requests = Counter(
             "http_requests_total",

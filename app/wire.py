@@ -32,6 +32,7 @@ register_url_convertor("path", _AnyPath())
 _RFC_3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
 )
+_EPOCH_SECONDS = re.compile(r"-?\d{1,15}(\.\d{1,9})?", re.ASCII)
 _FIRST_INSTANT = from_datetime(datetime.fromisoformat("0001-01-01T00:00:00Z"))
 _LAST_INSTANT = from_datetime(datetime.fromisoformat("9999-12-31T23:59:59.999999Z"))
 
@@ -118,6 +119,17 @@ _INSTANT_SCHEMA: dict[str, Any] = {
 
 Instant = Annotated[int, BeforeValidator(parse_instant), WithJsonSchema(_INSTANT_SCHEMA)]
 """An instant from outside; epoch microseconds once it is in."""
+
+
+def _number(text: object) -> object:
+    """Epoch seconds, which arrive as text in an address."""
+    if isinstance(text, str) and _EPOCH_SECONDS.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text
+
+
+InstantInAddress = Annotated[Instant, BeforeValidator(_number)]
+"""An instant from the query of an address."""
 
 Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """An instant on its way out."""

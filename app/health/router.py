@@ -7,10 +7,13 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.answers import JsonAnswer
 from app.errors import ServiceError
-from app.health.schemas import Liveness, Readiness
+from app.guarded import ReadRoute
+from app.health.samples import samples_of
+from app.health.schemas import Liveness, ProcessMetrics, Readiness
 from app.parts import Parts, parts_of
 
 router = APIRouter(tags=["health"])
+reading = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
 
 
 @router.get("/health/live", summary="Does the process run?", response_model=Liveness)
@@ -56,3 +59,12 @@ async def ready(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
 async def metrics(parts: Annotated[Parts, Depends(parts_of)]) -> Response:
     """Every metric of this process, in Prometheus's text format."""
     return Response(parts.metrics.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+@reading.get("/metrics", summary="Metrics as JSON", response_model=ProcessMetrics)
+async def read_metrics(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+    """Every metric of the process that answers, for pages that reach it through the proxy.
+
+    Prometheus scrapes `/metrics` of each process instead.
+    """
+    return JsonAnswer(samples_of(parts.metrics))

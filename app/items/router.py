@@ -15,12 +15,22 @@ from app.errors import (
     OverloadedError,
 )
 from app.guarded import IngestRoute, ReadRoute
-from app.items.schemas import Item, ItemBatch, ItemPage, SimilarItems, StoredItems, Title
+from app.items.calendar import Step
+from app.items.popularity import PopularityService
+from app.items.schemas import (
+    Item,
+    ItemBatch,
+    ItemPage,
+    ItemPopularity,
+    SimilarItems,
+    StoredItems,
+    Title,
+)
 from app.items.service import ItemService
 from app.items.similar import SimilarItemService
 from app.parts import Parts, parts_of
 from app.problems import problems
-from app.wire import Id
+from app.wire import Id, InstantInAddress
 
 router = APIRouter(prefix="/v1", tags=["items"], route_class=ReadRoute)
 writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
@@ -86,6 +96,36 @@ async def list_similar(
     """
     return JsonAnswer(
         await SimilarItemService(parts).similar(item_id, n=n, model_version=model_version)
+    )
+
+
+@router.get(
+    "/items/{item_id:path}/popularity",
+    summary="Count an item's events over time",
+    response_model=ItemPopularity,
+    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+)
+async def read_popularity(
+    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    parts: Annotated[Parts, Depends(parts_of)],
+    step: Annotated[
+        Step, Query(description="How long a bucket is: weeks begin on Monday, all are of UTC.")
+    ] = "week",
+    since: Annotated[
+        InstantInAddress | None, Query(description="Count no events before this instant.")
+    ] = None,
+    until: Annotated[
+        InstantInAddress | None, Query(description="Count no events after this instant.")
+    ] = None,
+) -> JsonAnswer:
+    """How often was this item chosen, day by day, week by week or month by month?
+
+    Counts stored events, per action too. Where a span needs more than 1,100 buckets it is refused
+    (422): ask for a longer step, or bound it with `since` and `until`. An item is unknown (404) if
+    it is neither stored nor in any event.
+    """
+    return JsonAnswer(
+        await PopularityService(parts).over_time(item_id, step=step, since=since, until=until)
     )
 
 

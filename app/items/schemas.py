@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, StringConstraints
 
+from app.items.calendar import Step
 from app.properties import Properties
 from app.wire import ANSWER, Id, Instant, RequestModel, Rfc3339
 
@@ -111,3 +112,36 @@ class SimilarItems:
     model_version: str
     items: tuple[SimilarItem, ...]
     """The most alike first; only such as are available now."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """How many events one bucket of time has."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    start: Rfc3339
+    """When the bucket begins: midnight UTC of a day, a Monday, or the first of a month."""
+    events: int
+    """How many, of whatever action."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPopularity:
+    """The stored events of one item over time."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    item_id: str
+    step: Step
+    """How long a bucket is."""
+    first_at: Rfc3339 | None
+    """When the first event counted happened; null where there is none."""
+    last_at: Rfc3339 | None
+    """When the last event counted happened; null where there is none."""
+    events: int
+    """How many events were counted."""
+    counts: Annotated[tuple[EventCount, ...], Field(max_length=1100)]
+    """Every bucket from that of the first event to that of the last, those without events too."""
+    actions: Annotated[dict[str, tuple[int, ...]], Field(max_length=20)]
+    """The events of each action, bucket by bucket as in `counts`; of the 20 most frequent ones."""

@@ -9,6 +9,7 @@ from app.errors import (
     DatabaseUnavailableError,
     ModelNotFoundError,
     ModelRefusedError,
+    NoItemSpaceError,
     NothingToRollBackError,
     OverloadedError,
     StoreUnavailableError,
@@ -16,6 +17,7 @@ from app.errors import (
 from app.guarded import AdminRoute, ReadRoute
 from app.models.detail import DetailService
 from app.models.lifecycle import LifecycleService
+from app.models.map import MapService, ModelMap
 from app.models.schemas import (
     ChangeList,
     ChangeRequest,
@@ -28,6 +30,7 @@ from app.models.schemas import (
 from app.models.service import ModelService
 from app.parts import Parts, parts_of
 from app.problems import problems
+from model.bundle.item_map import MOST_ITEMS
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
 changing = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
@@ -133,6 +136,32 @@ async def describe_model(
     What there is none of is null, and `missing` says why.
     """
     return JsonAnswer(await DetailService(parts).describe(version))
+
+
+@router.get(
+    "/models/{version}/map",
+    summary="Draw a model's items",
+    response_model=ModelMap,
+    responses=problems(
+        ModelNotFoundError,
+        ModelRefusedError,
+        NoItemSpaceError,
+        StoreUnavailableError,
+        OverloadedError,
+    ),
+)
+async def read_map(
+    version: Version,
+    parts: Annotated[Parts, Depends(parts_of)],
+    items: Annotated[
+        int, Query(ge=1, le=MOST_ITEMS, description="How many items: the most popular ones.")
+    ] = 2000,
+) -> JsonAnswer:
+    """The items in two dimensions: those that the model takes for alike lie together.
+
+    The axes are those of the 10,000 most popular items, however many are asked for.
+    """
+    return JsonAnswer(await MapService(parts).draw(version, items=items))
 
 
 @changing.post(

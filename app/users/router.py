@@ -20,13 +20,12 @@ from app.users.erasure import ErasureService
 from app.users.next_time import NextTimeService
 from app.users.schemas import (
     ErasedUser,
-    InstantInAddress,
     NextTimeAnswer,
     UserHistory,
     UserList,
 )
 from app.users.service import UserService
-from app.wire import Id
+from app.wire import Id, InstantInAddress
 
 router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
 erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)

@@ -1,25 +1,11 @@
 """What the service knows of users."""
 
-import re
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict
+from pydantic import ConfigDict
 
-from app.wire import ANSWER, Instant, Rfc3339
-
-_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,9})?", re.ASCII)
-
-
-def _number(text: object) -> object:
-    """Epoch seconds, which arrive as text in an address."""
-    if isinstance(text, str) and _NUMBER.fullmatch(text):
-        return float(text) if "." in text else int(text)
-    return text
-
-
-InstantInAddress = Annotated[Instant, BeforeValidator(_number)]
-"""An instant from the query of an address."""
+from app.wire import ANSWER, Rfc3339
 
 
 @dataclass(frozen=True, slots=True)

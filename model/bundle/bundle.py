@@ -1,6 +1,7 @@
 """The published artifact: everything needed to answer, opened only once it is proved sound."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -10,6 +11,7 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from torch import Tensor
 
 from model.batch import KnownHistory, SequenceBatch, collate, look_up
 from model.bundle.answer import (
@@ -27,6 +29,7 @@ from model.bundle.attention_profile import read_profile
 from model.bundle.catalog_file import read_catalog
 from model.bundle.checks import require_sound
 from model.bundle.index import ItemIndex
+from model.bundle.item_map import ItemMap, draw
 from model.bundle.manifest import CATALOG, INDEX, PROFILE, WEIGHTS, Manifest
 from model.bundle.occlusion import faithfulness, most_attended, without
 from model.bundle.ranking import Ranking, Wanted, rank, score_rows
@@ -204,13 +207,7 @@ class Bundle:
             NoItemSpaceError: if the model places no items in a space.
         """
         row = self.catalog.row(item_id)
-        if not self.recommender.encoder.places_items:
-            raise NoItemSpaceError(
-                "similar items are those with similar vectors, but the model "
-                f"{self.manifest.recommender.encoder.kind!r} of {self.version} learns none; "
-                "activate a model that does"
-            )
-        vectors = self.recommender.items.weight
+        vectors = self._item_space()
         cosines = torch.cosine_similarity(vectors[row][None], vectors).numpy()
         candidates = np.arange(1, len(cosines))
         if allowed is not None:
@@ -218,6 +215,15 @@ class Bundle:
         candidates = candidates[candidates != row]
         best = candidates[np.lexsort((candidates, -cosines[candidates]))[:n]]
         return self.scored(best, cosines[best], "model")
+
+    @cached_property
+    def item_map(self) -> ItemMap:
+        """The items in two dimensions, by the vectors that `similar` compares; drawn once.
+
+        Raises:
+            NoItemSpaceError: if the model places no items in a space.
+        """
+        return draw(self._item_space()[1:], self.catalog.popularity)
 
     def look_up(self, query: Query, *, max_history: int | None = None) -> KnownHistory:
         """The part of a query's history that this bundle can read.
@@ -246,6 +252,16 @@ class Bundle:
         its frequencies make of one would be arbitrary.
         """
         return history.events[-1].at + self.manifest.data_window.length
+
+    def _item_space(self) -> Tensor:
+        """The vectors whose angles say which items are alike, padding included; without biases."""
+        if not self.recommender.encoder.places_items:
+            raise NoItemSpaceError(
+                "similar items are those with similar vectors, but the model "
+                f"{self.manifest.recommender.encoder.kind!r} of {self.version} learns none; "
+                "choose a model that does"
+            )
+        return self.recommender.items.weight
 
     def scored(
         self, rows: NDArray[np.int64], scores: NDArray[np.float32], reason: Reason
