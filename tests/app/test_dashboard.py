@@ -13,7 +13,7 @@ def test_the_page_may_load_and_run_nothing_but_its_own_files(client: Client) -> 
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("path", ["main.js", "style.css", "plotly.min.js", "icon.svg"])
+@pytest.mark.parametrize("path", ["users/main.js", "shell/style.css", "plotly.min.js", "items.html"])
 def test_every_file_comes_with_the_same_guard(client: Client, path: str) -> None:
     file = client.get(f"/dashboard/{path}")
     assert file.status_code == 200

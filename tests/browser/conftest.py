@@ -1,22 +1,23 @@
-"""A real service process, and a real browser that looks at its dashboard."""
+"""Real service processes, and a real browser that looks at their dashboard."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser import shop as demo_shop
 from tests.browser import world
-from tests.browser.dashboard import Dashboard, free_port
+from tests.browser.dashboard import Dashboard
+from tests.processes import Server, processes
 
-STARTED_WITHIN_SECONDS = 40
+PATIENCE_SECONDS = 300
+"""For one test: the first to want the shop waits while its models are trained."""
+
+OpenShop = Callable[..., Server]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,6 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.timeout(PATIENCE_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -38,41 +40,43 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service with a bundle and a few users."""
+    """The URL of a service with a hostile bundle and a few users."""
     directory = tmp_path_factory.mktemp("service")
     world.publish(directory / "bundles")
-    url = f"http://127.0.0.1:{free_port()}"
-    with (directory / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.server"],
-            env={
-                **os.environ,
-                "KAIROS_PORT": url.rpartition(":")[2],
-                "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
-                "KAIROS_BUNDLE_STORE": str(directory / "bundles"),
-            },
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            _wait_until_ready(url, process, directory / "log")
-            world.fill(url)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with processes(directory, directory / "bundles") as start:
+        url = start().url
+        world.fill(url)
+        yield url
 
 
-def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    give_up_at = time.monotonic() + STARTED_WITHIN_SECONDS
-    while time.monotonic() < give_up_at and process.poll() is None:
-        try:
-            if httpx.get(f"{url}/health/ready").is_success:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"the service did not start: {log.read_text()[-3000:]}")
+@pytest.fixture(scope="session")
+def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a service with a corner of the demo and three trained versions; only looked at."""
+    with ExitStack() as stack:
+        yield _open_shop(stack, tmp_path_factory).url
+
+
+@pytest.fixture
+def open_shop(
+    chromium: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Server]]:
+    """Starts a shop of one's own, by some settings: a copy that may be changed."""
+    with ExitStack() as stack:
+        yield lambda **settings: _open_shop(stack, tmp_path_factory, **settings)
+
+
+def _open_shop(
+    stack: ExitStack, tmp_path_factory: pytest.TempPathFactory, **settings: str
+) -> Server:
+    base = tmp_path_factory.getbasetemp()
+    # Processes that run tests side by side have directories of their own within one.
+    shared = base.parent if base.name.startswith("popen-") else base
+    built = demo_shop.build(shared / "shop")
+    own = tmp_path_factory.mktemp("shop-of-its-own")
+    shutil.copytree(built / "bundles", own / "bundles")
+    shutil.copy(built / "kairos.db", own)
+    start = stack.enter_context(processes(own, own / "bundles"))
+    return start(**settings)
 
 
 # Not for the whole session: while Playwright runs, an event loop runs in this thread, and commands
@@ -98,10 +102,34 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def dashboard(page: Page, service: str) -> Iterator[Dashboard]:
-    """The dashboard, watched: no test may leave console errors or talk to another host."""
-    dashboard = Dashboard(page, service)
-    yield dashboard
-    expected = re.compile(dashboard.expected_complaint or r"(?!)")
-    assert [text for text in dashboard.complaints if not expected.search(text)] == []
-    assert [url for url in dashboard.requested if not url.startswith(f"{service}/")] == []
+def look_at(page: Page) -> Iterator[Callable[[str], Dashboard]]:
+    """Looks at the dashboard of a service by its URL, watched: see `dashboard`."""
+    watched: list[Dashboard] = []
+
+    def look(service: str) -> Dashboard:
+        watched.append(Dashboard(page, service))
+        return watched[-1]
+
+    yield look
+    for dashboard in watched:
+        expected = re.compile(dashboard.expected_complaint or r"(?!)")
+        assert [text for text in dashboard.complaints if not expected.search(text)] == []
+        elsewhere = [url for url in dashboard.requested if not _is_of(dashboard.service, url)]
+        assert elsewhere == []
+
+
+@pytest.fixture
+def dashboard(look_at: Callable[[str], Dashboard], service: str) -> Dashboard:
+    """That of the hostile world: no test may leave console errors or talk to another host."""
+    return look_at(service)
+
+
+@pytest.fixture
+def shop_dashboard(look_at: Callable[[str], Dashboard], shop: str) -> Dashboard:
+    """That of the demo's corner, watched likewise."""
+    return look_at(shop)
+
+
+def _is_of(service: str, url: str) -> bool:
+    # Heat maps are images that the page paints itself.
+    return url.startswith((f"{service}/", "data:image/png;base64,"))

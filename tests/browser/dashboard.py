@@ -1,16 +1,9 @@
 """The dashboard as a test sees it: what is drawn, what was answered, what went wrong."""
 
-import socket
 from typing import Any
 
+import httpx
 from playwright.sync_api import Locator, Page, Response
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Dashboard:
@@ -28,15 +21,29 @@ class Dashboard:
         page.on("request", lambda request: self.requested.append(request.url))
         page.on("response", self._note_answer)
 
-    def open(self, fragment: str = "") -> "Dashboard":
-        """Open the page and wait until bars are drawn."""
-        self.page.goto(f"{self.service}/dashboard{fragment}")
+    def open(self, fragment: str = "", *, view: str = "") -> "Dashboard":
+        """Open a view, such as "items.html", and wait until it has settled."""
+        self.page.goto(f"{self.service}/dashboard/{view}{fragment}")
         self.settle()
         return self
 
     def settle(self) -> None:
-        """Wait until the newest answer is on display."""
-        self.page.wait_for_selector("#answer[aria-busy=false]:not(.stale)")
+        """Wait until what was asked last is on display."""
+        self.page.wait_for_selector("main[aria-busy=false]:not(.stale)")
+
+    def traces(self, chart: str) -> list[dict[str, Any]]:
+        """What a chart, by its element's id, was told to draw: plotly's traces as JSON."""
+        self.page.wait_for_selector(f"#{chart}.js-plotly-plot")
+        traces: list[dict[str, Any]] = self.page.evaluate(
+            "(id) => JSON.parse(JSON.stringify(document.getElementById(id).data))", chart
+        )
+        return traces
+
+    def api(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """What the service says, asked without a browser; `path` from "/v1/..."."""
+        url = f"{self.service}{path}"
+        answer = httpx.get(url) if body is None else httpx.post(url, json=body)
+        return answer.raise_for_status().json()
 
     @property
     def drawn_weights(self) -> list[float]:

@@ -1,7 +1,8 @@
 /** The history as a table: what the plot shows, for everyone. */
 
-import { byId, element, itemName } from "./dom.js";
-import { asText, inWords } from "./instants.js";
+import { byId, element, itemName } from "../shell/dom.js";
+import { asText, inWords } from "../shell/instants.js";
+import { percent } from "../shell/numbers.js";
 
 const ORDERS = {
   // Unread events, which have no weight, come last.
@@ -71,13 +72,6 @@ export class HistoryTable {
       ),
     );
   }
-}
-
-/** A weight as a share, small ones with the digits they need. */
-export function percent(weight) {
-  const share = weight * 100;
-  if (share > 0 && share < 0.01) return "< 0.01 %";
-  return `${share.toFixed(share < 1 ? 2 : 1)} %`;
 }
 
 function bar(share) {

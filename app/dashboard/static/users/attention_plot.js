@@ -1,10 +1,11 @@
 /** The weights of a history as bars over time. */
 
-import { byId, element, itemName } from "./dom.js";
-import { percent } from "./history_table.js";
-import { asText, inWords } from "./instants.js";
-import { plotly } from "./plotly.js";
-import { calendarAxis, elapsedAxis } from "./time_axes.js";
+import { byId, element, itemName } from "../shell/dom.js";
+import { asText, inWords } from "../shell/instants.js";
+import { percent } from "../shell/numbers.js";
+import { color } from "../shell/palette.js";
+import { plotly } from "../shell/plotly.js";
+import { calendarAxis, elapsedAxis } from "../widgets/time_axes.js";
 
 const MARGIN = { l: 52, r: 14, t: 22, b: 46 };
 /** Bars closer than the least width are piled up; where there is room, they grow to the most. */
@@ -216,5 +217,3 @@ function queryTimeMark({ queryTime, range }) {
     ],
   };
 }
-
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

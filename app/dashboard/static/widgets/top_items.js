@@ -1,6 +1,6 @@
 /** The answer's items, best first. */
 
-import { byId, element, itemName } from "./dom.js";
+import { byId, element, itemName } from "../shell/dom.js";
 
 export function showTopItems(items) {
   byId("top-count").textContent = items.length;

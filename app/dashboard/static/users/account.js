@@ -1,6 +1,6 @@
 /** What an answer rests on, in words. */
 
-import { byId, element } from "./dom.js";
+import { byId, element } from "../shell/dom.js";
 
 const FALLBACKS = {
   popular: "popular items fill up: the model's own were too few",
@@ -15,9 +15,8 @@ const WARNINGS = {
   events_after_query_time: "events after the query time were left out",
 };
 
-/** Say which model answered, how much it read, and what to be careful about. */
+/** Say how much the model read, what filled in, and what to be careful about. */
 export function showAccount(answer, storedUpToQueryTime) {
-  byId("model-version").textContent = answer.model_version;
   byId("history-used").textContent =
     `${answer.history_used} of ${storedUpToQueryTime} events up to the query time`;
   byId("fallback").textContent =

@@ -1,21 +1,25 @@
 /** The page: one state, what it asks of the service, and what it shows of the answer. */
 
+import { readHistory } from "../shell/api.js";
+import { showBanner, showVersion } from "../shell/banner.js";
+import { byId, element } from "../shell/dom.js";
+import { asText } from "../shell/instants.js";
+import { Latest } from "../shell/latest.js";
+import { percent } from "../shell/numbers.js";
+import { announce, clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
+import { QueryTime, spanOf } from "../widgets/query_time.js";
+import { showTopItems } from "../widgets/top_items.js";
+import { UserPicker } from "../widgets/user_picker.js";
 import { showAccount } from "./account.js";
-import { Problem, readHistory, recommend } from "./api.js";
 import { AttentionPlot } from "./attention_plot.js";
-import { byId, element } from "./dom.js";
-import { HistoryTable, percent } from "./history_table.js";
-import { asText } from "./instants.js";
-import { Latest } from "./latest.js";
-import { QueryTime, spanOf } from "./query_time.js";
-import { COUNTS, readState, writeState } from "./state.js";
-import { showTopItems } from "./top_items.js";
-import { UserPicker } from "./user_picker.js";
+import { HistoryTable } from "./history_table.js";
+import { recommend } from "./recommend.js";
+import { COUNTS, LINK } from "./state.js";
 import { weightedHistory } from "./weighted_history.js";
 
 const LONGEST_HISTORY = 1000;
 
-let state = readState(location.hash);
+let state = LINK.read();
 /** The shown user's events, the titles that answers have told, and the instants the slider covers. */
 let history = { events: [], titles: new Map(), span: spanOf([]) };
 /** The answer on display, and the instant it is for. */
@@ -24,13 +28,15 @@ let loadingUser = new AbortController();
 
 const plot = new AttentionPlot();
 const table = new HistoryTable((event) => plot.point(event));
-const queryTime = new QueryTime((at) => change({ at }));
-const picker = new UserPicker({ choose: (user) => openUser(user, { at: null }), fail: showProblem });
+const queryTime = new QueryTime((at) => change({ query_time: at }));
+const picker = new UserPicker({
+  choose: (user) => openUser(user, { query_time: null }),
+  fail: showProblem,
+});
 const answers = new Latest({
   ask: recommend,
-  show: (answer, { at }) => {
-    byId("problem").hidden = true;
-    byId("answer").classList.remove("stale");
+  show: (answer, { query_time: at }) => {
+    clearProblem();
     answered = { answer, at };
     showAnswer();
   },
@@ -40,7 +46,7 @@ const answers = new Latest({
 /** Take over what the reader changed, and ask again. */
 function change(update) {
   state = { ...state, ...update };
-  window.history.replaceState(null, "", writeState(state));
+  LINK.keep(state);
   showBusy(true);
   answers.want(state);
 }
@@ -48,7 +54,7 @@ function change(update) {
 /** Take over a change of the display alone. */
 function redisplay(update) {
   state = { ...state, ...update };
-  window.history.replaceState(null, "", writeState(state));
+  LINK.keep(state);
   showBusy(true);
   if (answered) showAnswer();
 }
@@ -60,7 +66,7 @@ async function openUser(user, update = {}) {
   const { signal } = loadingUser;
   answers.drop();
   answered = null;
-  byId("answer").classList.add("stale");
+  showStale();
   showBusy(true);
   const isMove = state.user !== null && state.user !== user;
   state = { ...state, ...update, user };
@@ -74,9 +80,9 @@ async function openUser(user, update = {}) {
     }));
     history = { events, titles: new Map(), span: spanOf(events) };
     queryTime.cover(history.span);
-    state.at ??= history.span.start;
-    queryTime.show(state.at);
-    window.history[isMove ? "pushState" : "replaceState"](null, "", writeState(state));
+    state.query_time ??= history.span.start;
+    queryTime.show(state.query_time);
+    LINK.keep(state, { isMove });
     answers.want(state);
   } catch (error) {
     showProblem(error);
@@ -88,7 +94,8 @@ function showAnswer() {
   const named = [...answer.items, ...(answer.attention?.events ?? [])];
   for (const { item_id: itemId, title } of named) history.titles.set(itemId, title);
   offerHeads(answer.attention?.heads?.length ?? 0);
-  const events = weightedHistory(history.events, answer, at, state.head);
+  const events = weightedHistory(history.events, answer, at, state.head === null ? null : state.head - 1);
+  showVersion(answer.model_version);
   showAccount(answer, history.events.filter((event) => event.at <= at).length);
   showTopItems(answer.items);
   table.show(events, history.titles);
@@ -111,7 +118,7 @@ function summary(events, answer) {
   if (read.length === 0) return "No event was read at this instant, so there are no weights.";
   const heaviest = read.reduce((one, other) => (other.weight > one.weight ? other : one));
   const title = history.titles.get(heaviest.itemId) || heaviest.itemId;
-  const which = state.head === null ? "averaged over heads" : `of head ${state.head + 1}`;
+  const which = state.head === null ? "averaged over heads" : `of head ${state.head}`;
   const sum = answer.attention.normalised ? ", summing to 100 %" : "";
   const count = read.length === 1 ? "1 event" : `${read.length} events`;
   const ticks = read.length < events.length ? " Ticks on the axis are events without a weight." : "";
@@ -123,10 +130,10 @@ function summary(events, answer) {
 
 function offerHeads(count) {
   const select = byId("head");
-  if (state.head !== null && state.head >= count) state.head = null;
+  if (state.head !== null && state.head > count) state.head = null;
   if (select.options.length !== count + 1) {
     const heads = Array.from({ length: count }, (_, head) =>
-      element("option", { value: String(head) }, `head ${head + 1}`),
+      element("option", { value: String(head + 1) }, `head ${head + 1}`),
     );
     select.replaceChildren(element("option", { value: "" }, "mean of all"), ...heads);
   }
@@ -139,19 +146,19 @@ function showControls() {
   const counts = [...new Set([...COUNTS, state.n])].sort((one, other) => one - other);
   select.replaceChildren(...counts.map((n) => element("option", { value: String(n) }, String(n))));
   select.value = state.n;
-  byId("exclude-seen").checked = state.excludeSeen;
-  byId("withheld").checked = state.withheld;
+  byId("exclude-seen").checked = state.exclude_seen;
+  byId("withheld").checked = state.query_time_withheld;
   document.querySelector(`input[name="scale"][value="${state.scale}"]`).checked = true;
-  offerHeads(state.head === null ? 0 : state.head + 1);
+  offerHeads(state.head ?? 0);
 }
 
 function listen() {
   byId("n").addEventListener("change", (event) => change({ n: Number(event.target.value) }));
   byId("exclude-seen").addEventListener("change", (event) =>
-    change({ excludeSeen: event.target.checked }),
+    change({ exclude_seen: event.target.checked }),
   );
   byId("withheld").addEventListener("change", (event) =>
-    change({ withheld: event.target.checked }),
+    change({ query_time_withheld: event.target.checked }),
   );
   byId("head").addEventListener("change", ({ target }) =>
     redisplay({ head: target.value === "" ? null : Number(target.value) }),
@@ -161,38 +168,14 @@ function listen() {
   }
   // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
   window.addEventListener("popstate", () => {
-    state = readState(location.hash);
+    state = LINK.read();
     showControls();
     if (state.user !== null) openUser(state.user);
   });
 }
 
-function showProblem(error) {
-  if (error.name === "AbortError") return;
-  if (!(error instanceof Problem)) console.error(error);
-  const place = byId("problem");
-  place.textContent = error.message;
-  place.hidden = false;
-  byId("answer").classList.add("stale");
-  showBusy(false);
-}
-
-/** Tell assistive technology whether what is on display is about to change. */
-function showBusy(isBusy) {
-  byId("answer").setAttribute("aria-busy", isBusy);
-}
-
-let announcing = null;
-
-/** Tell screen readers, once things have settled. */
-function announce(text) {
-  clearTimeout(announcing);
-  announcing = setTimeout(() => {
-    byId("status").textContent = text;
-  }, 600);
-}
-
 async function start() {
+  showBanner();
   showControls();
   listen();
   const asked = state.user;

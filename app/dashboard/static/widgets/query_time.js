@@ -1,7 +1,7 @@
 /** The control for the query time: a slider, a field and steps, all saying the same instant. */
 
-import { byId, element } from "./dom.js";
-import { asDay, asField, asText, DAY, fromField, HOUR, inWords, SECOND } from "./instants.js";
+import { byId, element } from "../shell/dom.js";
+import { asDay, asField, asText, DAY, fromField, HOUR, inWords, SECOND } from "../shell/instants.js";
 
 const SLIDER_STEPS = 1000;
 const STEPS = [

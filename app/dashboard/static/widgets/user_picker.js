@@ -1,9 +1,9 @@
 /** The list of users, narrowed down by what their ids start with. */
 
-import { listUsers } from "./api.js";
-import { byId, element } from "./dom.js";
-import { asDay } from "./instants.js";
-import { Latest } from "./latest.js";
+import { listUsers } from "../shell/api.js";
+import { byId, element } from "../shell/dom.js";
+import { asDay } from "../shell/instants.js";
+import { Latest } from "../shell/latest.js";
 
 const SHOWN = 50;
 

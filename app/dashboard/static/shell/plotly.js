@@ -10,7 +10,7 @@ export function plotly() {
 
 async function load() {
   const script = document.createElement("script");
-  script.src = new URL("plotly.min.js", import.meta.url);
+  script.src = new URL("../plotly.min.js", import.meta.url);
   const loaded = new Promise((resolve, reject) => {
     script.addEventListener("load", resolve);
     script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));

@@ -1,6 +1,6 @@
 /** Two ways to lay time out from left to right: by the calendar, or by the log of elapsed time. */
 
-import { DAY, HOUR, MINUTE, SECOND } from "./instants.js";
+import { DAY, HOUR, MINUTE, SECOND } from "../shell/instants.js";
 
 const MARKS = [
   [SECOND, "1 s"],

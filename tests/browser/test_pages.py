@@ -1,0 +1,71 @@
+"""What holds for every page of the dashboard."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.dashboard import Dashboard
+
+STATIC = Path(__file__).parents[2] / "app" / "dashboard" / "static"
+PAGES = sorted(page.name for page in STATIC.glob("*.html"))
+
+
+@pytest.mark.parametrize("view", PAGES)
+def test_a_page_opens_and_names_itself_and_the_model(shop_dashboard: Dashboard, view: str) -> None:
+    shop_dashboard.open(view=view)
+    page = shop_dashboard.page
+    assert re.fullmatch(r".+ – Kairos", page.title())
+    expect(page.locator("nav [aria-current=page]")).to_have_count(1)
+    expect(page.locator("h1")).to_have_count(1)
+    models = shop_dashboard.api("/v1/models")["models"]
+    (served,) = [model["version"] for model in models if model["is_serving"]]
+    expect(page.locator("#model-version")).to_have_text(served)
+
+
+@pytest.mark.parametrize("width", [390, 1600])
+@pytest.mark.parametrize("view", PAGES)
+def test_nothing_sticks_out_sideways(shop_dashboard: Dashboard, view: str, width: int) -> None:
+    shop_dashboard.page.set_viewport_size({"width": width, "height": 900})
+    shop_dashboard.open(view=view)
+    assert shop_dashboard.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("view", PAGES)
+def test_a_page_loads_its_modules_at_once(view: str) -> None:
+    text = (STATIC / view).read_text()
+    (main,) = re.findall(r'<script type="module" src="([^"]+)">', text)
+    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]+)">', text)
+    assert preloaded == sorted(_imported(STATIC / main) - {main})
+
+
+@pytest.mark.parametrize("view", PAGES)
+def test_a_page_holds_no_script_and_no_style_of_its_own(view: str) -> None:
+    text = (STATIC / view).read_text()
+    assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:", text)
+
+
+@pytest.mark.parametrize("script", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
+def test_no_module_makes_elements_of_text(script: Path) -> None:
+    made = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+    assert not re.search(made, script.read_text())
+
+
+def test_the_plotting_library_is_not_loaded_twice(service: str) -> None:
+    library = f"{service}/dashboard/plotly.min.js"
+    first = httpx.get(library)
+    again = httpx.get(library, headers={"If-None-Match": first.headers["etag"]})
+    assert (first.status_code, again.status_code) == (200, 304)
+
+
+def _imported(module: Path, known: set[str] | None = None) -> set[str]:
+    """The modules a module needs, itself included, by their path from the pages."""
+    known = set() if known is None else known
+    name = module.relative_to(STATIC).as_posix()
+    if name not in known:
+        known.add(name)
+        for imported in re.findall(r' from "(\.[^"]+)";', module.read_text()):
+            _imported((module.parent / imported).resolve(), known)
+    return known
