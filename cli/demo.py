@@ -19,7 +19,8 @@ def demo_command(
         Path, typer.Option(help="The events to load.", show_default="demo/events.parquet")
     ] = DEMO / "events.parquet",
     items: Annotated[
-        Path, typer.Option(help="Their items' titles.", show_default="demo/items.parquet")
+        Path,
+        typer.Option(help="Their items' titles and categories.", show_default="demo/items.parquet"),
     ] = DEMO / "items.parquet",
     recipe: Annotated[str, typer.Option(help="What to train: as in kairos train.")] = "demo",
     port: Annotated[int, typer.Option(help="Where to serve.")] = 8000,

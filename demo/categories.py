@@ -1,0 +1,162 @@
+"""Which categories the articles of the demo belong to, by the words of their titles.
+
+    python demo/categories.py
+
+writes them into `items.parquet`, beside this file, in place of those it has. They are ours: the
+data set knows titles alone.
+"""
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+ITEMS = Path(__file__).with_name("items.parquet")
+MOST = 2
+"""Categories of one article."""
+
+RULES = {
+    "Christmas": """
+        christmas, xmas, santa, reindeer, snowflake, snowmen, advent, nativity, bauble, noel,
+        tinsel, mistletoe, sleigh, stocking, icicle, robin
+    """,
+    "Easter": "easter, bunny, bunnies, rabbit, chick, hen",
+    "Party": """
+        party, bunting, birthday, balloon, garland, napkin, picnic, doily, doilies, doiley, straw,
+        cocktail, cocktail parasol, paper cup, paper plate, paper chain, paper lantern, cake candle,
+        paper bell, paper ball, popcorn holder, rosette, pennant
+    """,
+    "Bags": """
+        bag, lunch bag, shopper, purse, wallet, handbag, tote, rucksack, luggage, backpack, washbag,
+        card holder, cardholder, passport cover
+    """,
+    "Jewellery and accessories": """
+        jewellery, jewellery box, trinket, trinket box, trinket pot, necklace, necklac, earring,
+        bracelet, brooch, ring, charm, bead, pendant, bangle, hair, hairband, hairslide, hairclip,
+        umbrella, parasol, scarf, glove, slipper, sock, sunglasses, choker, tiara, lariat, poncho,
+        hand warmer, key ring, keyring, fob, compact mirror, lip gloss, badge
+    """,
+    "Clocks": "clock, alarm clock, wall clock",
+    "Signs and letters": """
+        sign, doorsign, word, building block word, alphabet, letter, plaque, chalkboard, blackboard,
+        black board, billboard, wall art, slate, poster
+    """,
+    "Frames and mirrors": """
+        frame, photo, photoframe, photo frame, picture frame, photo album, picture, mirror, canvas,
+        cornice
+    """,
+    "Candles and lights": """
+        candle, candlestick, candleholder, candle holder, candle stick, candle plate, candlepot,
+        chocolatecandle, t light, t light holder, tea light, tealight, tlight, light, light holder,
+        night light, lantern, lamp, lampshade, chandelier, candelabra, incense, scented, oil burner,
+        led, torch, match, matches
+    """,
+    "Tea and coffee": """
+        tea, tea set, tea cosy, teapot, teacup, cup, saucer, mug, teatime, coffee, coaster, sugar
+        bowl, sugar jar, milk jug
+    """,
+    "Kitchen and baking": """
+        cake, cake case, cake tin, cakestand, cake stand, baking, bake, bowl, plate, jar, jam, jam
+        making, cutlery, apron, kitchen, oven, recipe, recipe box, cookie, cookie cutter, cutter,
+        pan, mould, spoon, whisk, measuring, kitchen scale, tray, pantry, dish, jug, toast, bread
+        bin, egg, egg cup, biscuit tin, lunch, lunch box, snack, cupcake, food container, breakfast,
+        dinner, tea towel, oven glove, oven mitt, wine glass, tumbler, water bottle, goblet, salt,
+        pepper, butter dish, fork, teaspoon, spatula, colander, chopping board, cheese, rolling pin,
+        flask, herb, spice, pudding, platter, ice cream, lolly, sundae, chopstick, beaker, placemat,
+        cooking, honeypot, salad, tea plate, cake fork
+    """,
+    "Cards and gift wrap": """
+        card, birthday card, greeting, envelope, wrap, gift, gift wrap, gift tag, gift bag, gift
+        box, gift tape, wrapping, ribbon, ribbon reel, tag, tissue ream, postcard, valentine
+    """,
+    "Stationery and craft": """
+        notebook, note book, pencil, pencil tube, pencil case, pen, sticker, sketchbook, memo,
+        memoboard, memo board, memo pad, tape, ruler, eraser, journal, calendar, chalk, craft,
+        sewing, sewing box, sewing kit, knitting, felt, felt craft, feltcraft, magnet, stamp,
+        notepad, address book, writing, sharpener, crayon, paint, clip, scissor, stationery,
+        decoupage, embroidery, pin cushion, button, origami, pompom, marker, bookcover, cross
+        stitch, colouring, drawing, paperweight, modelling clay, calculator
+    """,
+    "Toys and games": """
+        toy, soft toy, game, card game, snap card, playing card, jigsaw, puzzle, doll, dominoes,
+        ludo, soldier, skittle, harmonica, playhouse, teddy, marble, skipping, rocking horse,
+        puppet, musical, money bank, money box, piggy bank, croquet, rounder, tattoo, bubble, robot,
+        rattle, balloon pump, bingo, helicopter, glider, snake ladder, ball, spinning top, flying
+        disc, creepy crawlies, creepy crawlie
+    """,
+    "Garden": """
+        garden, gardener, gardening, plant, plant pot, planter, plantpot, flowerpot, flower pot,
+        watering, watering can, birdhouse, bird house, bird feeder, bird table, bird bath, feeder,
+        dovecote, trellis, seed, potting, potting shed, grow, herb marker, trowel, spade, kneeling
+        pad, windmill, windchime, chime, thermometer, artificial flower, hammock, gnome, secateur,
+        wasp catcher, beach
+    """,
+    "Textiles": """
+        cushion, cushion cover, towel, tea towel, teatowel, blanket, throw, quilt, curtain, doormat,
+        door mat, mat, rug, tablecloth, table cloth, hot water bottle, hottie, lace, pouffe, cover,
+        patchwork, peg bag, flannel, fabric
+    """,
+    "Storage": """
+        box, boxes, tin, storage, storage bag, storage box, basket, drawer, cabinet, chest, bin,
+        tidy, rack, shelf, shelves, crate, bucket, container, hamper, cupboard, toastrack, letter
+        rack, magazine rack, tub, caddy, organiser, pail, storage tin, storage jar, treasure
+    """,
+    "Home decoration": """
+        hook, coathook, hanger, coat hanger, knob, drawer knob, drawerknob, doorstop, door hanger,
+        peg, ornament, bird ornament, decoration, wreath, hanging heart, hanging decoration, heart
+        decoration, vase, cherub, angel, dove, bell, decorative, fridge magnet, wicker, birdcage,
+        cloche, screen, stool, chair
+    """,
+}
+"""The words and phrases of each category, the more telling categories first. They count with an s
+behind them, too; the longest phrase counts, and its words do not count again."""
+
+NO_ARTICLES = (
+    "light pink, light blue, light green, box of, gin tonic, rustic charm, jam jar, cup of tea"
+)
+"""Phrases that say how articles look, or how many there are."""
+
+
+def categories_of(title: str) -> tuple[str, ...]:
+    """The categories of an article: none, one or two."""
+    words, place = _words(title), 0
+    found: set[str] = set()
+    while place < len(words):
+        longest = min(_LONGEST, len(words) - place)
+        phrases = (words[place : place + length] for length in range(longest, 0, -1))
+        phrase = next((phrase for phrase in phrases if phrase in _NAMED), words[place : place + 1])
+        found |= _NAMED.get(phrase, frozenset())
+        place += len(phrase)
+    return tuple(category for category in RULES if category in found)[:MOST]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, each without an s behind it."""
+    return tuple(word.removesuffix("s") or word for word in re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def _named() -> dict[tuple[str, ...], frozenset[str]]:
+    """The categories that each phrase names."""
+    named = {_words(phrase): frozenset[str]() for phrase in NO_ARTICLES.split(",")}
+    for category, phrases in RULES.items():
+        for phrase in phrases.split(","):
+            words = _words(phrase)
+            named[words] = named.get(words, frozenset()) | {category}
+    return named
+
+
+_NAMED = _named()
+_LONGEST = max(len(phrase) for phrase in _NAMED)
+
+
+def main() -> None:
+    """Write the categories of every article."""
+    items = pl.read_parquet(ITEMS)
+    categories = [list(categories_of(title)) for title in items["title"]]
+    items.with_columns(pl.Series("categories", categories, dtype=pl.List(pl.String))).write_parquet(
+        ITEMS
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The categories of the demo's articles: by readable rules, and as the shipped file has them."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sqlalchemy import text
+
+from app.db.engine import open_engine
+from app.imports import import_items
+from demo.categories import ITEMS, MOST, RULES, categories_of
+from migrations.run import upgrade
+from tests.architecture.repository import ROOT, document
+from training.dataset import Dataset
+from training.sources import read_events, read_items
+
+
+@pytest.mark.parametrize(
+    ("title", "categories"),
+    [
+        ("REGENCY CAKESTAND 3 TIER", ("Kitchen and baking",)),
+        ("JUMBO BAG 50'S CHRISTMAS ", ("Christmas", "Bags")),
+        ("ALARM CLOCK BAKELIKE RED", ("Clocks",)),
+        ("WHITE HANGING HEART T-LIGHT HOLDER", ("Candles and lights", "Home decoration")),
+        ("ROSES REGENCY TEACUP AND SAUCER", ("Tea and coffee",)),
+        ("RETROSPOT TEA TOWEL", ("Kitchen and baking", "Textiles")),
+        ("POSTAGE", ()),
+    ],
+)
+def test_the_words_of_a_title_say_what_an_article_is(
+    title: str, categories: tuple[str, ...]
+) -> None:
+    assert categories_of(title) == categories
+
+
+def test_the_words_of_a_longer_phrase_do_not_count_again() -> None:
+    assert categories_of("SPACEBOY LUNCH BOX") == ("Kitchen and baking",)
+    assert categories_of("CARD") == ("Cards and gift wrap",)
+    assert categories_of("SNAP CARDS") == ("Toys and games",)
+    assert categories_of("BIRD LIGHT PINK FEATHER") == ()
+
+
+def test_of_three_categories_the_first_two_of_the_table_count() -> None:
+    assert categories_of("CHRISTMAS LUNCH BAG FELTCRAFT") == ("Christmas", "Bags")
+
+
+def test_the_shipped_file_says_what_the_rules_say() -> None:
+    items = read_items(ITEMS)
+    assert items["categories"].to_list() == [list(categories_of(t)) for t in items["title"]]
+    assert items["categories"].list.len().max() == MOST
+    assert {*items["categories"].explode().drop_nulls()} == {*RULES}
+
+
+def test_the_page_says_how_far_the_categories_reach() -> None:
+    items = pl.read_parquet(ITEMS)
+    events = pl.read_parquet(ROOT / "demo" / "events.parquet").join(items, on="item_id")
+    of_articles, of_events = (
+        float((table["categories"].list.len() > 0).to_numpy().mean()) for table in (items, events)
+    )
+    assert of_events >= 0.7
+    page = document("demo/README.md")
+    assert f"{of_articles:.1%} of the articles and {of_events:.1%} of the events" in page
+    assert f"{len(RULES)} categories" in page
+
+
+def test_the_shop_and_the_catalogue_know_the_categories(tmp_path: Path) -> None:
+    items, url = read_items(ITEMS), f"sqlite:///{tmp_path / 'kairos.db'}"
+    upgrade(url)
+    import_items(url, items)
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        asked = text("SELECT categories FROM items WHERE item_id = 'sku-0002'")
+        assert connection.scalar(asked) == '["Kitchen and baking"]'
+    engine.dispose()
+    few = read_events(ROOT / "demo" / "events.parquet").head(1000)
+    catalog = Dataset.of(few, items).catalog
+    titles = dict(zip(items["item_id"], items["title"], strict=True))
+    assert catalog.categories == tuple(categories_of(titles[i]) for i in catalog.item_ids)

@@ -1,0 +1,48 @@
+"""What categories of items change of a training run, and what they do not."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+
+from model.bundle.bundle import Bundle
+from model.encoders import EncoderConfig
+from model.layers.self_modulating import ModulationConfig
+from tests import tiny
+from tests.training.test_run import Heard
+from training.config import DataConfig, FitConfig, RunConfig
+from training.run import train
+from training.split import ByTimeConfig
+
+MODULATED = tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=3)})
+
+
+def trained(
+    events: pl.DataFrame, categories: list[str], encoder: EncoderConfig, output: Path
+) -> Bundle:
+    ids = events["item_id"].unique().sort()
+    items = pl.DataFrame(
+        {"item_id": ids, "title": ids, "categories": [categories] * len(ids)},
+        schema_overrides={"categories": pl.List(pl.String)},
+    )
+    run = RunConfig(
+        data=DataConfig(groups="clusters"),
+        split=ByTimeConfig(test=0.15, validation=0.15),
+        encoder=encoder,
+        fit=FitConfig(epochs=2, tokens=300, warmup_steps=2),
+    )
+    return Bundle.open(train(run, events, items, output, progress=Heard()).bundle)
+
+
+@pytest.mark.parametrize("encoder", [tiny.ENCODER, MODULATED], ids=["plain", "modulated"])
+def test_weights_learn_nothing_from_categories_unless_groups_come_from_them(
+    encoder: EncoderConfig, tmp_path: Path
+) -> None:
+    events = tiny.gap_world(users=30, length=8)
+    without = trained(events, [], encoder, tmp_path / "without")
+    having = trained(events, ["a", "b"], encoder, tmp_path / "with")
+    assert (without.catalog.categories[0], having.catalog.categories[0]) == ((), ("a", "b"))
+    one, other = (bundle.recommender.state_dict() for bundle in (without, having))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
