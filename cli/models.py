@@ -86,7 +86,7 @@ def show_command(
         table = Table(title=version, show_header=False)
         for name, value in _facts(bundle.manifest, _answers(published, version)):
             table.add_row(name, escape(value))
-        for curve in kernel_curves(bundle):
+        for curve in kernel_curves(bundle.recommender, bundle.manifest.data_window.days):
             strongest = (curve.spectrum or ())[:_PERIODS_SHOWN]
             periods = ", ".join(f"{rhythm.period_days:.3g}" for rhythm in strongest)
             table.add_row(f"{curve.kind}, strongest periods in days", periods or "none fixed")
@@ -230,7 +230,8 @@ def _facts(manifest: Manifest, answers: list[str]) -> Iterator[tuple[str, str]]:
     for metric, value in sorted(manifest.metrics.items()):
         yield metric, f"{value:.4f}"
     for name, told in manifest.provenance.items():
-        yield name, str(told)
+        if not isinstance(told, list):  # epochs and curves fill pages; the dashboard draws them
+            yield name, str(told)
 
 
 def _day(instant: int) -> str:

@@ -77,3 +77,9 @@ class ForeignCheckpointError(TrainingError):
     """A run finds a checkpoint that it cannot go on from: damaged, or of another run."""
 
     code = "foreign_checkpoint"
+
+
+class ProvenanceError(KairosError):
+    """A bundle does not say, or not readably, something about how it came about."""
+
+    code = "provenance"

@@ -11,6 +11,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from model.bundle.kernels import KernelCurve, kernel_curves
 from model.catalog import Catalog
 from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
@@ -21,10 +22,11 @@ from training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.config import RunConfig
 from training.dataset import Dataset
 from training.evaluate import evaluate
-from training.export import export, fingerprint
+from training.export import Asked, Trained, export, fingerprint, window_of
 from training.fit import EpochReport, FitState, fit, make_optimizer
 from training.report import Report, measure
-from training.split import Split
+from training.split import Questions, Split
+from training.trial import Trial
 
 
 class Progress(Protocol):
@@ -47,6 +49,7 @@ class Outcome:
     Attributes:
         bundle: the directory of the bundle, named by its version.
         report: what was measured on the test questions.
+        trial: what was measured of the bundle.
         epochs: what every epoch of the fit did; none where counting was all.
         best_epoch: the epoch whose weights were kept.
         parameters: numbers that were learned.
@@ -55,6 +58,7 @@ class Outcome:
 
     bundle: Path
     report: Report
+    trial: Trial
     epochs: tuple[EpochReport, ...]
     best_epoch: int
     parameters: int
@@ -68,12 +72,14 @@ class Fitted:
     Attributes:
         whole: every event.
         split: the events cut for measurement; `recommender` learned from its training part.
+        initial_kernels: of `recommender`, before it learned.
     """
 
     whole: Dataset
     split: Split
     described: RecommenderConfig
     recommender: Recommender
+    initial_kernels: tuple[KernelCurve, ...]
     state: FitState
 
 
@@ -150,7 +156,7 @@ class Run:
         self._output.mkdir(parents=True, exist_ok=True)
         whole = lay_out(self._config, events, items)
         split = self._config.split.split(whole, self._config.data.predict)
-        described, recommender = self._build(split.dataset, split.is_training)
+        described, recommender, initial = self._build(split.dataset, split.is_training)
         if isinstance(recommender.encoder, CountingEncoder):
             state = FitState()
             count_events(recommender, split.dataset, split.is_training)
@@ -162,7 +168,7 @@ class Run:
                     raise
                 (self._output / CHECKPOINT).unlink()
                 state = _fit(self._config, split, recommender, self._output, self._progress)
-        return Fitted(whole, split, described, recommender.to("cpu"), state)
+        return Fitted(whole, split, described, recommender.to("cpu"), initial, state)
 
     def measure(self, fitted: Fitted) -> Report:
         """Rank the test questions, beside the references; the report goes into the output."""
@@ -175,14 +181,28 @@ class Run:
         report.write(self._output / "report.json")
         return report
 
-    def complete(self, fitted: Fitted, report: Report) -> Outcome:
-        """Refit on all events where the recipe asks for it, and write the bundle."""
+    def complete(
+        self, fitted: Fitted, report: Report, questions: Questions | None = None
+    ) -> Outcome:
+        """Refit on all events where the recipe asks for it, write the bundle and try it out.
+
+        Args:
+            questions: what to try it out with; by default those of the test.
+
+        Raises:
+            DivergedError: if the loss of the refit stops being a number.
+            BundleError: if what was learned makes no sound bundle.
+        """
         config, state = self._config, fitted.state
-        described, recommender = fitted.described, fitted.recommender
+        described, recommender, initial = (
+            fitted.described,
+            fitted.recommender,
+            fitted.initial_kernels,
+        )
         dataset, learned = fitted.split.dataset, fitted.split.is_training
         if config.fit.refit:
             dataset, learned = fitted.whole, np.ones(len(fitted.whole), dtype=np.bool_)
-            described, recommender = self._build(dataset, learned)
+            described, recommender, initial = self._build(dataset, learned)
             if isinstance(recommender.encoder, CountingEncoder):
                 count_events(recommender, dataset, learned)
             else:
@@ -198,12 +218,19 @@ class Run:
                 )
             recommender.to("cpu")
         seconds = time.monotonic() - self._began
-        bundle = export(
-            config, described, recommender, dataset, learned, state, report, self._output, seconds
+        bundle, trial = export(
+            config,
+            Trained(described, recommender, dataset, learned, initial),
+            state,
+            report,
+            Asked(fitted.whole, fitted.split.test if questions is None else questions),
+            self._output,
+            seconds,
         )
         return Outcome(
             bundle=bundle,
             report=report,
+            trial=trial,
             epochs=tuple(state.reports),
             best_epoch=state.best_epoch,
             parameters=sum(
@@ -214,11 +241,13 @@ class Run:
 
     def _build(
         self, dataset: Dataset, learned: NDArray[np.bool_]
-    ) -> tuple[RecommenderConfig, Recommender]:
+    ) -> tuple[RecommenderConfig, Recommender, tuple[KernelCurve, ...]]:
+        """A recommender that has not learned yet, and its kernels."""
         described, recommender = build_recommender(self._config, dataset, learned)
         if self._prepare is not None:
             self._prepare(described, recommender, dataset.catalog)
-        return described, recommender.to(self._device)
+        initial = kernel_curves(recommender, window_of(dataset, learned).days)
+        return described, recommender.to(self._device), initial
 
 
 def _fit(

@@ -4,18 +4,22 @@ import asyncio
 import math
 from typing import final
 
+import orjson
+
 from app.errors import (
     DatabaseUnavailableError,
     ModelRefusedError,
     OverloadedError,
     StoreUnavailableError,
 )
-from app.models import schemas
+from app.models import provenance, schemas
 from app.models.repository import ClickRepository
 from app.models.service import ModelService, roles
 from app.parts import Parts
 from model.bundle.bundle import Bundle
-from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.kernels import kernel_curves
+from model.bundle.manifest import Manifest
+from model.bundle.provenance import INDEX_RECALL, P95_SECONDS
 
 MOST_POINTS = 2000
 """Points of an attention profile that are told; the rest is in the bundle."""
@@ -40,21 +44,28 @@ class DetailService:
         models = ModelService(self._parts)
         manifest, is_current = await asyncio.to_thread(models.described, version)
         missing: list[schemas.Missing] = []
-        kernels, profile = await self._of_time(version, missing)
+        kernels, profile = await self._of_time(version, manifest, missing)
+        epochs = provenance.epochs(manifest, missing)
+        index_recall = provenance.read(INDEX_RECALL, manifest, missing)
+        p95_seconds = provenance.read(P95_SECONDS, manifest, missing)
         clicks = await self._clicks(version, missing)
         return schemas.ModelDetail(
             version=version,
             is_current=is_current,
             **roles(version, self._parts.serving.lineup),
-            manifest=manifest.model_dump(mode="json"),
+            # By way of JSON, which has no integers too large for an answer.
+            manifest=orjson.loads(manifest.model_dump_json()),
             kernels=kernels,
             attention_profile=profile,
+            epochs=epochs,
+            index_recall=index_recall,
+            p95_seconds=p95_seconds,
             clicks=clicks,
             missing=tuple(missing),
         )
 
     async def _of_time(
-        self, version: str, missing: list[schemas.Missing]
+        self, version: str, manifest: Manifest, missing: list[schemas.Missing]
     ) -> tuple[tuple[schemas.KernelCurve, ...] | None, tuple[schemas.ProfilePoint, ...] | None]:
         try:
             bundle = await self._parts.serving.pinned(version)
@@ -64,8 +75,10 @@ class DetailService:
                 schemas.Missing("attention_profile", str(error)),
             )
             return None, None
-        curves = await self._parts.infer(lambda: kernel_curves(bundle))
-        kernels = tuple(_told(curve) for curve in curves)
+        curves = await self._parts.infer(
+            lambda: kernel_curves(bundle.recommender, manifest.data_window.days)
+        )
+        kernels = provenance.kernels(curves, manifest, missing)
         profile = _points(bundle)
         if not kernels:
             kind = bundle.manifest.recommender.encoder.kind
@@ -86,22 +99,6 @@ class DetailService:
             return None
         rate = counted.clicked / counted.shown if counted.shown else None
         return schemas.Clicks(counted.shown, counted.clicked, rate)
-
-
-def _told(curve: KernelCurve) -> schemas.KernelCurve:
-    rhythms = curve.spectrum
-    return schemas.KernelCurve(
-        place=curve.place,
-        kind=curve.kind,
-        is_stationary=curve.is_stationary,
-        interval_days=curve.interval_days,
-        psi=curve.psi,
-        spectrum=(
-            None
-            if rhythms is None
-            else tuple(schemas.Rhythm(rhythm.period_days, rhythm.power) for rhythm in rhythms)
-        ),
-    )
 
 
 def _points(bundle: Bundle) -> tuple[schemas.ProfilePoint, ...] | None:

@@ -195,6 +195,29 @@ class KernelCurve:
     """The curve at these intervals."""
     spectrum: tuple[Rhythm, ...] | None
     """The kernel by period, strongest first; null where it has no fixed periods."""
+    initial_psi: tuple[float, ...] | None
+    """`psi` before the model learned anything, or as a warm start gave it; null where the bundle
+    does not tell."""
+    initial_spectrum: tuple[Rhythm, ...] | None
+    """`spectrum` likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One pass over the training events."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+
+    phase: Literal["fit"]
+    """Of the fit that was measured; what a refit on all events did is not told."""
+    epoch: int
+    """Counted from 1."""
+    loss: float
+    """Mean over its batches."""
+    validation: dict[str, float]
+    """Metrics on the validation questions after it; empty where none were asked."""
+    seconds: float
+    """What it took, validation not included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +263,15 @@ class Missing:
 
     __pydantic_config__: ClassVar[ConfigDict] = ANSWER
 
-    part: Literal["kernels", "attention_profile", "clicks"]
+    part: Literal[
+        "kernels",
+        "initial_kernels",
+        "attention_profile",
+        "epochs",
+        "index_recall",
+        "p95_seconds",
+        "clicks",
+    ]
     """Which one."""
     why: str
     """Why there is none."""
@@ -268,7 +299,15 @@ class ModelDetail:
     """The kernel of every time encoding."""
     attention_profile: Annotated[tuple[ProfilePoint, ...], Field(max_length=2000)] | None
     """How attention on the last event fades, over a population; at most 2,000 points."""
+    epochs: Annotated[tuple[Epoch, ...], Field(max_length=10_000)] | None
+    """How its training went; of the last 10,000 epochs."""
+    index_recall: float | None
+    """Mean share of the exact ten best items that its index finds, as measured when it was
+    written: 0 to 1."""
+    p95_seconds: float | None
+    """What 95 of 100 answers took no longer than, one at a time where it was trained."""
     clicks: Clicks | None
     """What came of its answers."""
     missing: tuple[Missing, ...]
-    """Which of these parts are null, and why."""
+    """Which of these parts are null, and why. `initial_kernels` are what the kernels were before
+    training."""

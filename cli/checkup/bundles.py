@@ -14,7 +14,7 @@ from model.bundle.store import BundleStore
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND, from_datetime
 from model.errors import BundleError
 from model.history import Event, Query
-from training.retraining.trial import recall_of
+from training.trial import recall_of
 
 _OLD_DAYS = 30
 _LEAST_RECALL = 0.99

@@ -65,6 +65,25 @@ class KernelCurve(Answer):
     """The curve at these intervals."""
     spectrum: tuple[Rhythm, ...] | None = None
     """The kernel by period, strongest first; None where it has no fixed periods."""
+    initial_psi: tuple[float, ...] | None = None
+    """`psi` before the model learned anything; None where the bundle does not tell."""
+    initial_spectrum: tuple[Rhythm, ...] | None = None
+    """`spectrum` likewise."""
+
+
+class Epoch(Answer):
+    """One pass over the training events."""
+
+    phase: str
+    """`fit`: of the fit that was measured."""
+    epoch: int
+    """Counted from 1."""
+    loss: float
+    """Mean over its batches."""
+    validation: dict[str, float]
+    """Metrics on the validation questions after it; empty where none were asked."""
+    seconds: float
+    """What it took, validation not included."""
 
 
 class ProfilePoint(Answer):
@@ -127,6 +146,12 @@ class ModelDetail(Answer):
     """The kernel of every time encoding."""
     attention_profile: tuple[ProfilePoint, ...] | None = None
     """How attention on the last event fades, over a population."""
+    epochs: tuple[Epoch, ...] | None = None
+    """How its training went."""
+    index_recall: float | None = None
+    """Mean share of the exact ten best items that its index finds: 0 to 1."""
+    p95_seconds: float | None = None
+    """What 95 of 100 answers took no longer than, one at a time where it was trained."""
     clicks: Clicks | None = None
     """What came of its answers."""
 

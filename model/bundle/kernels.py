@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 import torch
+from pydantic import FiniteFloat
 
-from model.bundle.bundle import Bundle
-from model.clock import MICROSECONDS_PER_DAY
 from model.interfaces import Spectrum, TimeEncoding, TimeKernel
+from model.recommender import Recommender
 
 _POINTS = 128
 _SHORTEST_DAYS = 1 / 86_400
@@ -24,8 +24,8 @@ class Rhythm:
         power: the mean of its squared coefficients.
     """
 
-    period_days: float
-    power: float
+    period_days: FiniteFloat
+    power: FiniteFloat
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,26 @@ class KernelCurve:
     place: str
     kind: str
     is_stationary: bool
-    interval_days: tuple[float, ...]
-    psi: tuple[float, ...]
+    interval_days: tuple[FiniteFloat, ...]
+    psi: tuple[FiniteFloat, ...]
     spectrum: tuple[Rhythm, ...] | None
 
 
 @torch.inference_mode()
-def kernel_curves(bundle: Bundle) -> tuple[KernelCurve, ...]:
-    """The kernel of every time encoding of a bundle; none where it reads no time, or no kernel."""
-    span = max(bundle.manifest.data_window.length / MICROSECONDS_PER_DAY, 10 * _SHORTEST_DAYS)
+def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCurve, ...]:
+    """The kernel of every time encoding of a recommender on the CPU.
+
+    None where it reads no time, or has no kernel.
+
+    Args:
+        span_days: of the training data, as `DataWindow.days` has it.
+    """
+    span = max(span_days, 10 * _SHORTEST_DAYS)
     intervals = torch.logspace(
         math.log10(_SHORTEST_DAYS), math.log10(span), _POINTS, dtype=torch.float64
     )
     curves = []
-    for place, module in bundle.recommender.named_modules():
+    for place, module in recommender.named_modules():
         if isinstance(module, TimeEncoding) and module.reads == "time":
             psi = module.kernel(intervals, torch.zeros_like(intervals))
             spectrum = _rhythms(module.spectrum())

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field, JsonValue, NonNegativeInt, PositiveInt, ValidationError
 
+from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.errors import BundleError
 from model.recommender import RecommenderConfig
@@ -31,6 +32,11 @@ class DataWindow(Config):
     def length(self) -> int:
         """Microseconds from the first event to the last."""
         return self.last_at - self.first_at
+
+    @property
+    def days(self) -> float:
+        """The same in days."""
+        return self.length / MICROSECONDS_PER_DAY
 
 
 class Counts(Config):

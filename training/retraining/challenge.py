@@ -22,11 +22,11 @@ from training.retraining.journal import Phase, Watcher
 from training.retraining.order import Order
 from training.retraining.reading import read_known
 from training.retraining.report import DataRead, Learned
-from training.retraining.trial import Trial, try_out
 from training.retraining.warm_start import beginning_from
 from training.run import Run
 from training.source_database import read_erasures
 from training.sources import read_items
+from training.trial import Trial
 
 
 class Challenge(NamedTuple):
@@ -90,8 +90,8 @@ def challenge(
         compared = compare(fitted, config, champion, is_warm=prepare is not None)
         report = run.measure(fitted)
         enter("write")
-        outcome = run.complete(fitted, report)
-    except DivergedError as error:
+        outcome = run.complete(fitted, report, compared.questions)
+    except (DivergedError, BundleError) as error:
         return Challenge(known.described, decide(config.gate, Evidence(unsound=str(error))))
     learned = Learned(
         epochs=len(outcome.epochs),
@@ -101,11 +101,7 @@ def challenge(
         seconds=round(outcome.seconds, 1),
     )
     enter("gate")
-    try:
-        trial = try_out(Bundle.open(outcome.bundle), fitted.whole, compared.questions)
-        evidence = _evidence(compared.comparison, trial)
-    except BundleError as error:
-        evidence = Evidence(unsound=str(error))
+    evidence = _evidence(compared.comparison, outcome.trial)
     return Challenge(
         known.described,
         decide(config.gate, evidence),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.bundle.bundle import Bundle
-from model.bundle.kernels import kernel_curves
+from model.bundle.kernels import KernelCurve, kernel_curves
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
@@ -28,6 +28,10 @@ def published(root: Path, encoder: EncoderConfig) -> Bundle:
     return Bundle.open(root / version)
 
 
+def curves_of(bundle: Bundle) -> tuple[KernelCurve, ...]:
+    return kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+
+
 def attending(time_encoding: object) -> SelfAttentionConfig:
     return SelfAttentionConfig(
         dim=8, heads=2, layers=1, feed_forward=8, time_encoding=time_encoding
@@ -36,7 +40,7 @@ def attending(time_encoding: object) -> SelfAttentionConfig:
 
 def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: Path) -> None:
     bundle = published(tmp_path, attending(MercerConfig(periods=3)))
-    (curve,) = kernel_curves(bundle)
+    (curve,) = curves_of(bundle)
     assert (curve.place, curve.kind) == ("encoder.time_encoding", "mercer")
     assert curve.interval_days[0] == pytest.approx(SECOND)
     assert curve.interval_days[-1] == pytest.approx(100)
@@ -50,7 +54,7 @@ def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: P
 
 def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
     bundle = published(tmp_path, attending(BochnerNonparametricConfig(frequencies=5)))
-    (curve,) = kernel_curves(bundle)
+    (curve,) = curves_of(bundle)
     assert curve.is_stationary
     assert curve.spectrum is not None
     assert [rhythm.power for rhythm in curve.spectrum] == sorted(
@@ -65,21 +69,21 @@ def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
 
 
 def test_a_straight_line_is_no_rhythm(tmp_path: Path) -> None:
-    (curve,) = kernel_curves(published(tmp_path, attending(Time2VecConfig(frequencies=4))))
+    (curve,) = curves_of(published(tmp_path, attending(Time2VecConfig(frequencies=4))))
     assert curve.spectrum is not None
     assert len(curve.spectrum) == 4
     assert all(rhythm.period_days < 10_000 for rhythm in curve.spectrum)
 
 
 def test_a_kernel_without_features_has_a_curve_and_no_spectrum(tmp_path: Path) -> None:
-    (curve,) = kernel_curves(published(tmp_path, attending(NonstationaryConfig(components=2))))
+    (curve,) = curves_of(published(tmp_path, attending(NonstationaryConfig(components=2))))
     assert (curve.kind, curve.spectrum, curve.is_stationary) == ("nonstationary", None, False)
     assert all(map(math.isfinite, curve.psi))
 
 
 def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
     bundle = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
-    assert [curve.kind for curve in kernel_curves(bundle)] == ["time2vec"]
+    assert [curve.kind for curve in curves_of(bundle)] == ["time2vec"]
 
 
 @pytest.mark.parametrize(
@@ -88,4 +92,4 @@ def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
     ids=["positional", "gru4rec", "sasrec"],
 )
 def test_a_model_that_reads_no_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
-    assert kernel_curves(published(tmp_path, encoder)) == ()
+    assert curves_of(published(tmp_path, encoder)) == ()

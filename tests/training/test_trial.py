@@ -9,8 +9,8 @@ from model.encoders import EncoderConfig
 from model.encoders.transrec import TransRecConfig
 from tests import tiny
 from training.dataset import Dataset
-from training.retraining.trial import try_out
 from training.split import Questions, ask_after
+from training.trial import try_out
 
 DATASET = Dataset.of(tiny.gap_world(users=30, length=8))
 
