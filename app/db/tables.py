@@ -33,6 +33,7 @@ class StoredEvent(Table):
     __tablename__ = "events"
     __table_args__ = (
         Index(None, "user_id", "at", "id"),
+        Index(None, "item_id", "at", "action"),
         Index(
             None,
             "recommendation_id",

@@ -65,6 +65,7 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
     ("GET", "/v1/items?limit=1", None),
     ("GET", "/v1/items?q=REN", None),
     ("GET", "/v1/items/i1", None),
+    ("GET", "/v1/items/i1/popularity?step=day", None),
     ("GET", "/v1/users", None),
     ("GET", "/v1/users?prefix=u", None),
     ("GET", "/v1/users/u", None),
