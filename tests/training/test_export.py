@@ -1,0 +1,174 @@
+"""What a run writes into its bundle's provenance: how the model came about, and how it did."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from model.bundle.bundle import Bundle
+from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
+from model.encoders.markov import MarkovConfig
+from model.errors import BundleError
+from tests import tiny
+from tests.training.test_run import REFIT, RUN, Heard
+from training.building import build_recommender
+from training.config import RunConfig
+from training.dataset import Dataset
+from training.fit import EpochReport
+from training.retraining.warm_start import beginning_from
+from training.run import Outcome, Run, train
+
+
+@pytest.fixture(scope="module")
+def events() -> pl.DataFrame:
+    return tiny.gap_world(users=30, length=8)
+
+
+@pytest.fixture(scope="module")
+def outcome(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=Heard())
+
+
+@pytest.fixture(scope="module")
+def refitted(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return train(REFIT, events, None, tmp_path_factory.mktemp("refit"), progress=Heard())
+
+
+@pytest.fixture(params=["outcome", "refitted"])
+def either(request: pytest.FixtureRequest) -> Outcome:
+    """A run without a refit, and one with."""
+    found: Outcome = request.getfixturevalue(request.param)
+    return found
+
+
+def before_training(config: RunConfig, events: pl.DataFrame) -> KernelCurve:
+    """The kernel of what the recipe's seed draws, as long as the events that it exports learn."""
+    whole = Dataset.of(events)
+    split = config.split.split(whole, "next_event")
+    everything = np.ones(len(whole), dtype=np.bool_)
+    dataset, chosen = (
+        (whole, everything) if config.fit.refit else (split.dataset, split.is_training)
+    )
+    times = dataset.times[chosen]
+    _, recommender = build_recommender(config, dataset, chosen)
+    (curve,) = kernel_curves(recommender, float(times.max() - times.min()) / tiny.DAY)
+    return curve
+
+
+def now(bundle: Bundle) -> KernelCurve:
+    (curve,) = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+    return curve
+
+
+def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome) -> None:
+    kept = EPOCHS.read(Bundle.open(either.bundle).manifest)
+    assert [epoch.epoch for epoch in kept] == [1, 2, 3]
+    for epoch, heard in zip(kept, either.epochs, strict=True):
+        assert epoch.loss == heard.loss
+        assert epoch.validation == heard.validation
+        assert epoch.seconds == pytest.approx(heard.seconds, abs=1e-3)
+    assert "ndcg@10" in kept[-1].validation
+
+
+@pytest.mark.parametrize(("config", "ran"), [(RUN, "outcome"), (REFIT, "refitted")])
+def test_a_bundle_keeps_the_kernel_its_seed_began_with(
+    config: RunConfig, ran: str, events: pl.DataFrame, request: pytest.FixtureRequest
+) -> None:
+    bundle = Bundle.open(request.getfixturevalue(ran).bundle)
+    (kept,) = INITIAL_KERNELS.read(bundle.manifest)
+    expected = before_training(config, events)
+    assert (kept.place, kept.kind, kept.is_stationary) == (
+        expected.place,
+        expected.kind,
+        expected.is_stationary,
+    )
+    assert kept.psi == pytest.approx(expected.psi, rel=1e-5, abs=1e-9)
+    assert kept.interval_days == pytest.approx(expected.interval_days, rel=1e-5)
+    assert kept.interval_days == pytest.approx(now(bundle).interval_days, rel=1e-5)
+    assert kept.spectrum is not None
+    assert expected.spectrum is not None
+    assert [rhythm.power for rhythm in kept.spectrum] == pytest.approx(
+        [rhythm.power for rhythm in expected.spectrum], rel=1e-5
+    )
+
+
+def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
+    bundle = Bundle.open(either.bundle)
+    (kept,) = INITIAL_KERNELS.read(bundle.manifest)
+    learned = now(bundle)
+    assert learned.spectrum is not None
+    assert kept.spectrum is not None
+    before, after = (sorted(r.power for r in one.spectrum or ()) for one in (kept, learned))
+    assert len(before) == len(after)
+    assert before != pytest.approx(after, rel=1e-4)
+    assert kept.psi != pytest.approx(learned.psi, rel=1e-4)
+
+
+def test_after_a_warm_start_it_is_the_champions(
+    outcome: Outcome, events: pl.DataFrame, tmp_path: Path
+) -> None:
+    champion = Bundle.open(outcome.bundle)
+    run = Run(RUN, tmp_path, progress=Heard(), prepare=beginning_from(champion))
+    fitted = run.fit(events, None)
+    warm = Bundle.open(run.complete(fitted, run.measure(fitted)).bundle)
+    (kept,) = INITIAL_KERNELS.read(warm.manifest)
+    assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
+
+
+def test_a_run_that_was_killed_keeps_what_came_before_it_was(
+    outcome: Outcome, events: pl.DataFrame, tmp_path: Path
+) -> None:
+    class Killed(Heard):
+        def epoch(self, report: EpochReport) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(RUN, events, None, tmp_path, progress=Killed())
+    resumed = Bundle.open(train(RUN, events, None, tmp_path, progress=Heard()).bundle).manifest
+    whole = Bundle.open(outcome.bundle).manifest
+    assert INITIAL_KERNELS.read(resumed) == INITIAL_KERNELS.read(whole)
+    assert [epoch.loss for epoch in EPOCHS.read(resumed)] == [
+        epoch.loss for epoch in EPOCHS.read(whole)
+    ]
+
+
+def test_a_model_that_counts_has_no_epochs_and_no_kernels(
+    events: pl.DataFrame, tmp_path: Path
+) -> None:
+    config = RUN.model_copy(update={"encoder": MarkovConfig()})
+    manifest = Bundle.open(train(config, events, None, tmp_path, progress=Heard()).bundle).manifest
+    assert EPOCHS.read(manifest) == ()
+    assert INITIAL_KERNELS.read(manifest) == ()
+    assert INDEX_RECALL.read(manifest) == 1.0
+
+
+def test_a_bundle_tells_how_it_did_when_it_was_tried_out(either: Outcome) -> None:
+    manifest = Bundle.open(either.bundle).manifest
+    assert INDEX_RECALL.read(manifest) == either.trial.index_recall == 1.0
+    assert P95_SECONDS.read(manifest) == pytest.approx(either.trial.p95_seconds, rel=1e-5)
+    assert 0 < either.trial.p95_seconds < 60
+
+
+def test_nothing_but_the_bundle_is_left_of_writing_it(either: Outcome) -> None:
+    left = {path.name for path in either.bundle.parent.iterdir()}
+    assert left == {either.bundle.name, "report.json", "checkpoint.safetensors"}
+
+
+def test_what_makes_no_sound_bundle_is_refused_and_has_no_name(
+    events: pl.DataFrame, tmp_path: Path
+) -> None:
+    run = Run(RUN, tmp_path, progress=Heard())
+    fitted = run.fit(events, None)
+    report = run.measure(fitted)
+    with torch.no_grad():
+        next(fitted.recommender.encoder.parameters()).fill_(float("nan"))
+    with pytest.raises(BundleError, match="finite"):
+        run.complete(fitted, report)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("2")]
+
+
+def test_a_provenance_is_small(either: Outcome) -> None:
+    assert (either.bundle / "manifest.json").stat().st_size < 20_000
