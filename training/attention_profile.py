@@ -17,6 +17,9 @@ from training.scoring import by_length
 
 SHORTEST_DAYS = 1 / 1440
 BINS = 16
+"""Points of an observed curve, at most."""
+HISTORIES_PER_BIN = 20
+"""A curve has fewer points rather than fewer histories behind each."""
 INSTANTS = 24
 CATEGORIES = 12
 """The most frequent ones have curves of their own."""
@@ -28,8 +31,8 @@ def profile_attention(
     """The curves of a bundle's `attention_profile.parquet`; None where the model does not attend.
 
     Args:
-        histories: at most so many are asked, one of each user drawn; each ends at a random event
-            that has a next one.
+        histories: at most so many are asked, one of each user drawn; each ends before a random
+            event that is later than the one before it, so that it holds whole baskets.
         seed: of the draws.
     """
     known = dataset.known
@@ -40,28 +43,27 @@ def profile_attention(
     if observed is None:
         return None
     last = windows.ends - 1
-    longest = (known.times.max() - known.times.min()) / MICROSECONDS_PER_DAY
-    longest = max(float(longest), 2 * SHORTEST_DAYS)
-    edges = np.geomspace(SHORTEST_DAYS, longest, BINS + 1)
     waited = (windows.query_times - known.times[last]) / MICROSECONDS_PER_DAY
-    bins = np.clip(np.searchsorted(edges, waited, side="right") - 1, 0, BINS - 1)
-    middles = np.sqrt(edges[:-1] * edges[1:])
-    points = [_points("observed", known, last, middles[bins], observed)]
-    for days in np.geomspace(SHORTEST_DAYS, longest, INSTANTS):
+    parts = [_in_bins(_lines("observed", known, last, waited, observed))]
+    longest = float(known.times.max() - known.times.min()) / MICROSECONDS_PER_DAY
+    for days in np.geomspace(SHORTEST_DAYS, max(longest, 2 * SHORTEST_DAYS), INSTANTS):
         asked = known.times[last] + int(days * MICROSECONDS_PER_DAY)
         then = Windows(windows.starts, windows.ends, asked)
         predicted = _weights_on_last(recommender, known, then)
         if predicted is not None:
-            points.append(_points("predicted", known, last, np.full(len(last), days), predicted))
-    return _curves(pl.concat(points))
+            interval = np.full(len(last), days)
+            parts.append(_lines("predicted", known, last, interval, predicted))
+    return _curves(pl.concat(parts))
 
 
 def _draw(known: Dataset, max_history: int, histories: int, rng: np.random.Generator) -> Windows:
-    starts, stops = known.offsets[:-1], known.offsets[1:]
-    users = np.flatnonzero(stops - starts >= 2)
-    users = rng.permutation(users)[:histories]
-    ends = rng.integers(starts[users] + 1, stops[users])
-    return Windows(np.maximum(starts[users], ends - max_history), ends, known.times[ends])
+    """One history of each of some users, cut where time passed: between baskets, not within one."""
+    is_later = (np.diff(known.user_of) == 0) & (np.diff(known.times) > 0)
+    ends = rng.permutation(np.flatnonzero(is_later) + 1)
+    _, first_of_user = np.unique(known.user_of[ends], return_index=True)
+    ends = rng.permutation(ends[first_of_user])[:histories]
+    starts = known.offsets[known.user_of[ends]]
+    return Windows(np.maximum(starts, ends - max_history), ends, known.times[ends])
 
 
 @torch.no_grad()
@@ -80,16 +82,16 @@ def _weights_on_last(
     return weights
 
 
-def _points(
+def _lines(
     view: str,
     known: Dataset,
     last: NDArray[np.int64],
     days: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> pl.DataFrame:
-    """One line per history, with what its last event was."""
+    """One line per history and curve that it belongs to, by what its last event was."""
     names = (None, *known.actions)
-    return pl.DataFrame(
+    histories = pl.DataFrame(
         {
             "view": [view] * len(last),
             "interval_days": days,
@@ -99,21 +101,40 @@ def _points(
         },
         schema_overrides={"action": pl.String, "category": pl.List(pl.String)},
     )
-
-
-def _curves(points: pl.DataFrame) -> pl.DataFrame:
-    by_category = points.explode("category").drop_nulls("category")
-    frequent = by_category["category"].value_counts(sort=True)["category"].head(CATEGORIES)
+    by_category = histories.explode("category").drop_nulls("category")
+    counted = by_category["category"].value_counts()
+    frequent = counted.sort("count", "category", descending=[True, False])["category"]
     parts = [
-        points.with_columns(by=pl.lit("all"), name=pl.lit("")),
-        points.drop_nulls("action").with_columns(by=pl.lit("action"), name="action"),
-        by_category.filter(pl.col("category").is_in(frequent.implode())).with_columns(
-            by=pl.lit("category"), name="category"
-        ),
+        histories.with_columns(by=pl.lit("all"), name=pl.lit("")),
+        histories.drop_nulls("action").with_columns(by=pl.lit("action"), name="action"),
+        by_category.filter(
+            pl.col("category").is_in(frequent.head(CATEGORIES).implode())
+        ).with_columns(by=pl.lit("category"), name="category"),
     ]
-    lines = pl.concat(
+    return pl.concat(
         [part.select("view", "by", "name", "interval_days", "weight") for part in parts]
     )
+
+
+def _in_bins(lines: pl.DataFrame) -> pl.DataFrame:
+    """The same with the middle of its bin as every line's interval.
+
+    Bins hold about equally many histories of their curve, equal intervals together; the middle is
+    the geometric mean of their intervals.
+    """
+    curve = ("by", "name")
+    histories = pl.len().over(curve)
+    bins = (histories // HISTORIES_PER_BIN).clip(1, BINS)
+    rank = pl.col("interval_days").rank("min").over(curve) - 1
+    middle = pl.col("interval_days").log().mean().exp()
+    return (
+        lines.with_columns(bin=rank * bins // histories)
+        .with_columns(interval_days=middle.over(*curve, "bin"))
+        .drop("bin")
+    )
+
+
+def _curves(lines: pl.DataFrame) -> pl.DataFrame:
     return (
         lines.group_by("view", "by", "name", "interval_days")
         .agg(

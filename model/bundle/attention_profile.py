@@ -20,7 +20,8 @@ SCHEMA = {
 view: "observed" where histories were asked about when their next event really came, "predicted"
     where each was asked about every interval.
 by, name: whose curve: of all histories, or of those whose last event had this action or category.
-interval_days: from the last event to the query time; of an observed point, the middle of its bin.
+interval_days: from the last event to the query time; of an observed point, the geometric mean of
+    those of its histories.
 mean, sd, count: of the weight on the last event, mean over heads, over so many histories.
 """
 

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import polars as pl
 import pytest
@@ -11,7 +9,7 @@ from model.recommender import RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT
-from training.attention_profile import profile_attention
+from training.attention_profile import HISTORIES_PER_BIN, profile_attention
 from training.dataset import Dataset
 
 ENCODER = SelfAttentionConfig(
@@ -87,16 +85,54 @@ def test_the_last_event_of_a_single_one_has_all_the_weight(dataset: Dataset) -> 
     assert only["mean"].to_list() == pytest.approx([1.0] * len(only))
 
 
-def test_observed_intervals_stand_in_the_bin_they_fall_into(dataset: Dataset) -> None:
-    found = profile(dataset)
-    assert found is not None
-    seen = found.filter((pl.col("view") == "observed") & (pl.col("by") == "all"))
-    waits = [0.5, 2.5, 17.0]
-    for days in seen["interval_days"]:
-        assert (
-            min(abs(math.log(days / wait)) for wait in waits)
-            < 0.5 * math.log((79 * 1440) ** (1 / 16)) + 1e-9
+def observed(curves: pl.DataFrame | None) -> pl.DataFrame:
+    """The points of all histories."""
+    assert curves is not None
+    return curves.filter((pl.col("view") == "observed") & (pl.col("by") == "all"))
+
+
+def apart(waits: list[float], *, basket: int = 1) -> Dataset:
+    """A user per wait, with two baskets so many days apart, and one user with a single basket."""
+    instants = [(f"u{number}", (0.0, wait)) for number, wait in enumerate(waits)]
+    return Dataset.of(
+        tiny.event_log(
+            [
+                (user, f"i{place % 4}", int(FIRST_AT + day * DAY))
+                for user, days in [*instants, ("once", (0.0,))]
+                for day in days
+                for place in range(basket)
+            ]
         )
+    )
+
+
+def test_histories_are_asked_about_their_next_basket_never_within_one() -> None:
+    seen = observed(profile(apart([5.0] * 30, basket=3)))
+    assert seen["interval_days"].to_list() == pytest.approx([5.0])
+    assert seen["count"].to_list() == [30]
+
+
+def test_without_a_second_basket_there_is_no_profile() -> None:
+    assert profile(apart([], basket=3)) is None
+
+
+def test_an_observed_point_stands_at_the_geometric_mean_of_equally_many_intervals() -> None:
+    waits = np.geomspace(0.01, 500, 40)
+    seen = observed(profile(apart(waits.tolist())))
+    assert seen["count"].to_list() == [HISTORIES_PER_BIN, HISTORIES_PER_BIN]
+    middles = np.exp(np.log(waits).reshape(2, -1).mean(1))
+    assert seen["interval_days"].to_list() == pytest.approx(middles.tolist(), rel=1e-3)
+
+
+def test_a_curve_of_few_histories_is_one_point() -> None:
+    seen = observed(profile(apart([1.0, 10.0, 100.0])))
+    assert seen["interval_days"].to_list() == pytest.approx([10.0])
+
+
+def test_histories_that_waited_equally_long_stand_at_one_point() -> None:
+    seen = observed(profile(apart([1.0] * 30 + [20.0] * 10)))
+    assert seen["interval_days"].to_list() == pytest.approx([1.0, 20.0])
+    assert seen["count"].to_list() == [30, 10]
 
 
 def test_a_model_that_does_not_attend_has_no_profile(dataset: Dataset) -> None:
