@@ -48,6 +48,7 @@ class SweptEvent:
     title: str | None
     timestamp: Rfc3339
     action: str | None
+    categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

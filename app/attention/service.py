@@ -102,9 +102,10 @@ def _account(
         events=tuple(
             SweptEvent(
                 item_id=event.item_id,
-                title=view.title(bundle.catalog.row(event.item_id)),
+                title=view.title(row := bundle.catalog.row(event.item_id)),
                 timestamp=rfc_3339(event.at),
                 action=event.action,
+                categories=view.categories(row),
             )
             for event in sweep.events
         ),

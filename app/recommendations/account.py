@@ -79,12 +79,13 @@ def _attention(
         events=tuple(
             AttendedEvent(
                 item_id=event.item_id,
-                title=view.title(catalog.row(event.item_id)),
+                title=view.title(row := catalog.row(event.item_id)),
                 timestamp=rfc_3339(event.at),
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,
                 weight=weight,
                 occlusion=change,
+                categories=view.categories(row),
             )
             for event, weight, change in zip(
                 attention.events, attention.weights, changes, strict=True

@@ -97,6 +97,7 @@ class AttendedEvent:
     """The attention from the query position, averaged over heads."""
     occlusion: float | None
     """How much lower the score is without this event, where that was asked for and measured."""
+    categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class AttendedEvent(Answer):
     action: str | None = None
     occlusion: float | None = None
     """How much lower the score is without this event, where that was asked for and measured."""
+    categories: tuple[str, ...] = ()
 
 
 class GroupIntensity(Answer):
@@ -122,6 +123,7 @@ class SweptEvent(Answer):
     timestamp: Moment
     title: str | None = None
     action: str | None = None
+    categories: tuple[str, ...] = ()
 
 
 class AttentionAtInstant(Answer):

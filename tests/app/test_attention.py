@@ -52,6 +52,12 @@ def test_each_instant_is_answered_as_it_would_be_alone(client: Client) -> None:
         "Item 3",
         "Item 1",
     ]
+    assert [event["categories"] for event in answer["events"]] == [
+        ["odd"],
+        ["even"],
+        ["odd"],
+        ["odd"],
+    ]
     assert [instant["query_time"] for instant in answer["instants"]] == [at(h) for h in HOURS]
     for instant in answer["instants"]:
         alone = ask(

@@ -41,6 +41,10 @@ def test_occlusion_is_what_the_score_loses_without_the_event(client: Client) -> 
     answer = ask(client, history=HISTORY, explain="occlusion")
     best = answer["items"][0]
     assert answer["attention"]["occlusion_of_item_id"] == best["item_id"]
+    assert {tuple(event["categories"]) for event in answer["attention"]["events"]} <= {
+        ("even",),
+        ("odd",),
+    }
     for left_out, change in enumerate(owed(answer)):
         without = [event for place, event in enumerate(HISTORY) if place != left_out]
         expected = best["score"] - score_of(client, best["item_id"], without)
