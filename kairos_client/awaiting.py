@@ -70,6 +70,7 @@ class AsyncKairosClient:
     read_item = _awaited(items.read_item)
     delete_item = _awaited(items.delete_item)
     list_similar = _awaited(items.list_similar)
+    read_popularity = _awaited(items.read_popularity)
     list_users = _awaited(users.list_users)
     read_user = _awaited(users.read_user)
     erase_user = _awaited(users.erase_user)
@@ -77,6 +78,7 @@ class AsyncKairosClient:
     recommend_to_user = _awaited(users.recommend_to_user)
     list_models = _awaited(models.list_models)
     describe_model = _awaited(models.describe_model)
+    read_map = _awaited(models.read_map)
     activate_model = _awaited(models.activate_model)
     roll_back = _awaited(models.roll_back)
     read_traffic = _awaited(models.read_traffic)
@@ -86,6 +88,8 @@ class AsyncKairosClient:
     live = _awaited(health.live)
     ready = _awaited(health.ready)
     metrics = _awaited(health.metrics)
+    read_metrics = _awaited(health.read_metrics)
+    read_caller = _awaited(health.read_caller)
 
     async def ingest(self, events: Iterable[Event]) -> Ingested:
         """Keep events, each exactly once, in as many requests as they need.

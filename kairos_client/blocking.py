@@ -84,6 +84,7 @@ class KairosClient:
     read_item = _waiting(items.read_item)
     delete_item = _waiting(items.delete_item)
     list_similar = _waiting(items.list_similar)
+    read_popularity = _waiting(items.read_popularity)
     list_users = _waiting(users.list_users)
     read_user = _waiting(users.read_user)
     erase_user = _waiting(users.erase_user)
@@ -91,6 +92,7 @@ class KairosClient:
     recommend_to_user = _waiting(users.recommend_to_user)
     list_models = _waiting(models.list_models)
     describe_model = _waiting(models.describe_model)
+    read_map = _waiting(models.read_map)
     activate_model = _waiting(models.activate_model)
     roll_back = _waiting(models.roll_back)
     read_traffic = _waiting(models.read_traffic)
@@ -100,6 +102,8 @@ class KairosClient:
     live = _waiting(health.live)
     ready = _waiting(health.ready)
     metrics = _waiting(health.metrics)
+    read_metrics = _waiting(health.read_metrics)
+    read_caller = _waiting(health.read_caller)
 
     def ingest(self, events: Iterable[Event]) -> Ingested:
         """Keep events, each exactly once, in as many requests as they need.

@@ -11,6 +11,7 @@ from app.guarded import ReadRoute
 from app.health.samples import samples_of
 from app.health.schemas import Liveness, ProcessMetrics, Readiness
 from app.parts import Parts, parts_of
+from app.problems import problems
 
 router = APIRouter(tags=["health"])
 reading = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
@@ -61,7 +62,9 @@ async def metrics(parts: Annotated[Parts, Depends(parts_of)]) -> Response:
     return Response(parts.metrics.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-@reading.get("/metrics", summary="Metrics as JSON", response_model=ProcessMetrics)
+@reading.get(
+    "/metrics", summary="Metrics as JSON", response_model=ProcessMetrics, responses=problems()
+)
 async def read_metrics(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
     """Every metric of the process that answers, for pages that reach it through the proxy.
 

@@ -9,7 +9,7 @@ from app.wire import ANSWER
 
 
 @dataclass(frozen=True, slots=True)
-class CallerAnswer:
+class Caller:
     """Who the service takes the caller for."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ANSWER

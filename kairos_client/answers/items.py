@@ -51,3 +51,30 @@ class SimilarItems(Answer):
     model_version: str
     items: tuple[SimilarItem, ...]
     """The most alike first; only such as are available now."""
+
+
+class EventCount(Answer):
+    """How many events one bucket of time has."""
+
+    start: Moment
+    """When the bucket begins: midnight UTC of a day, a Monday, or the first of a month."""
+    events: int
+    """How many, of whatever action."""
+
+
+class ItemPopularity(Answer):
+    """The stored events of one item over time."""
+
+    item_id: str
+    step: str
+    """How long a bucket is: `day`, `week` or `month`."""
+    events: int
+    """How many events were counted."""
+    counts: tuple[EventCount, ...]
+    """Every bucket from that of the first event to that of the last, those without events too."""
+    actions: dict[str, tuple[int, ...]]
+    """The events of each action, bucket by bucket as in `counts`; of the most frequent ones."""
+    first_at: Moment | None = None
+    """When the first event counted happened; None where there is none."""
+    last_at: Moment | None = None
+    """When the last event counted happened; None where there is none."""

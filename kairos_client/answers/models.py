@@ -199,3 +199,29 @@ class ChangeList(Answer):
 
     changes: tuple[RecordedChange, ...]
     """Newest first."""
+
+
+class MappedItem(Answer):
+    """An item on a map."""
+
+    item_id: str
+    x: float
+    """Along the axis of the greatest variance, from the centre of the map."""
+    y: float
+    """Along the axis of the second greatest."""
+    events: int
+    """How many events of it the model was trained on."""
+    title: str | None = None
+    categories: tuple[str, ...] = ()
+
+
+class ModelMap(Answer):
+    """The items of a model as points of a plane: those that are alike lie together."""
+
+    model_version: str
+    method: str
+    """How the plane was found: `pca`, by the principal components of the items' unit vectors."""
+    explained: tuple[float, float]
+    """The share of the variance of these vectors that lies along x and along y."""
+    items: tuple[MappedItem, ...]
+    """The most popular first."""

@@ -1,7 +1,7 @@
-"""Probes and metrics: answered at once or not at all."""
+"""Probes and metrics, answered at once or not at all; and who asks."""
 
-from kairos_client.answers.health import Liveness, Readiness
-from kairos_client.calls import Again, Call, reading, text
+from kairos_client.answers.health import Caller, Liveness, ProcessMetrics, Readiness
+from kairos_client.calls import Again, Call, fetch, reading, text
 
 _NOT_READY = frozenset({503})
 
@@ -20,3 +20,13 @@ def ready() -> Call[Readiness]:
 def metrics() -> Call[str]:
     """Every metric of the process that answers, in Prometheus's text format."""
     return Call("metrics", "GET", "/metrics", text, Again.NEVER)
+
+
+def read_metrics() -> Call[ProcessMetrics]:
+    """Every metric of the process that answers, as values: where the proxy hides `metrics`."""
+    return Call("read_metrics", "GET", "/v1/metrics", reading(ProcessMetrics), Again.NEVER)
+
+
+def read_caller() -> Call[Caller]:
+    """Who the service takes this client for, and how far that reaches."""
+    return fetch("read_caller", "/v1/caller", Caller)

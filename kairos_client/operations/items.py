@@ -1,13 +1,21 @@
 """What is known of items."""
 
 from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
 
-from kairos_client.answers.items import Item, ItemPage, SimilarItems, StoredItems
+from kairos_client.answers.items import (
+    Item,
+    ItemPage,
+    ItemPopularity,
+    SimilarItems,
+    StoredItems,
+)
 from kairos_client.calls import Again, Call, ask, fetch, nothing
 from kairos_client.told import ItemDescription, fields_of
 from kairos_client.wire import address, query
 
-_OTHER_OPERATIONS = ("/similar",)
+_OTHER_OPERATIONS = ("/similar", "/popularity")
 
 
 def put_items(items: Iterable[ItemDescription]) -> Call[StoredItems]:
@@ -43,3 +51,16 @@ def list_similar(
     path = address("/v1/items/{}/similar", item_id)
     asked = query({"n": n, "model_version": model_version})
     return fetch("list_similar", path + asked, SimilarItems)
+
+
+def read_popularity(
+    item_id: str,
+    *,
+    step: Literal["day", "week", "month"] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Call[ItemPopularity]:
+    """How often was this item chosen, day by day, week by week or month by month?"""
+    path = address("/v1/items/{}/popularity", item_id)
+    asked = query({"step": step, "since": since, "until": until})
+    return fetch("read_popularity", path + asked, ItemPopularity)

@@ -8,6 +8,7 @@ from kairos_client.answers.models import (
     CurrentVersion,
     ModelDetail,
     ModelList,
+    ModelMap,
     ModelTraffic,
 )
 from kairos_client.calls import Again, Call, ask, fetch
@@ -22,6 +23,12 @@ def list_models() -> Call[ModelList]:
 def describe_model(version: str) -> Call[ModelDetail]:
     """A version's manifest, what it makes of time, and what came of its answers."""
     return fetch("describe_model", address("/v1/models/{}", version), ModelDetail)
+
+
+def read_map(version: str, *, items: int | None = None) -> Call[ModelMap]:
+    """A version's most popular items in two dimensions: those that are alike lie together."""
+    path = address("/v1/models/{}/map", version)
+    return fetch("read_map", path + query({"items": items}), ModelMap)
 
 
 def activate_model(version: str, *, reason: str | None = None) -> Call[CurrentVersion]:

@@ -123,6 +123,36 @@ def test_like_items_are_listed(kairos: Asking) -> None:
     assert [item.rank for item in answer.items] == [1, 2, 3, 4]
 
 
+def test_an_items_events_are_counted_over_time(kairos: Asking) -> None:
+    item_id = f"counted/{uuid4()}"
+    sent = [
+        Event(user_id="counting", item_id=item_id, action=action, timestamp=NOON + after)
+        for action, after in (("view", timedelta()), ("buy", timedelta(days=2)))
+    ]
+    kairos.ingest(sent)
+    answer = kairos.read_popularity(item_id, step="day", since=NOON, until=NOON + timedelta(days=9))
+    assert [count.events for count in answer.counts] == [1, 0, 1]
+    assert answer.counts[0].start == NOON.replace(hour=0)
+    assert answer.actions == {"buy": (0, 0, 1), "view": (1, 0, 0)}
+
+
+def test_a_map_of_a_models_items_is_drawn(kairos: Asking) -> None:
+    version = kairos.list_models().models[0].version
+    answer = kairos.read_map(version, items=3)
+    assert [item.item_id for item in answer.items] == ["i0", "i1", "i2"]
+
+
+def test_a_client_learns_who_it_is_taken_for(kairos: Asking) -> None:
+    caller = kairos.read_caller()
+    assert (caller.name, caller.role, caller.has_key) == ("loopback", "admin", False)
+
+
+def test_metrics_are_told_as_values(kairos: Asking) -> None:
+    one, other = (kairos.read_metrics() for _ in range(2))
+    assert one.instance == other.instance
+    assert "kairos_model_info" in {metric.name for metric in one.metrics}
+
+
 def test_a_model_that_says_no_time_is_a_conflict(kairos: Asking) -> None:
     with pytest.raises(ConflictError) as raised:
         kairos.read_next_time("u1", at=NOON.astimezone(timezone(timedelta(hours=5, minutes=30))))
