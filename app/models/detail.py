@@ -1,10 +1,9 @@
 """One bundle in detail: its manifest, what it makes of time, and what came of its answers."""
 
 import asyncio
+import json
 import math
 from typing import final
-
-import orjson
 
 from app.errors import (
     DatabaseUnavailableError,
@@ -53,8 +52,7 @@ class DetailService:
             version=version,
             is_current=is_current,
             **roles(version, self._parts.serving.lineup),
-            # By way of JSON, which has no integers too large for an answer.
-            manifest=orjson.loads(manifest.model_dump_json()),
+            manifest=json.loads(manifest.model_dump_json(), parse_int=_whole_number),
             kernels=kernels,
             attention_profile=profile,
             epochs=epochs,
@@ -99,6 +97,12 @@ class DetailService:
             return None
         rate = counted.clicked / counted.shown if counted.shown else None
         return schemas.Clicks(counted.shown, counted.clicked, rate)
+
+
+def _whole_number(digits: str) -> int | float:
+    """A number of a manifest; one that takes more than 64 bits is told as good as a float can."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else float(digits)
 
 
 def _points(bundle: Bundle) -> tuple[schemas.ProfilePoint, ...] | None:

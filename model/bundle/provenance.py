@@ -77,8 +77,8 @@ EPOCHS = Part("epochs", TypeAdapter(tuple[Epoch, ...]))
 INITIAL_KERNELS = Part("initial_kernels", TypeAdapter(tuple[KernelCurve, ...]))
 """The kernels before the weights of the bundle learned anything, or as a warm start gave them."""
 
-INDEX_RECALL = Part("index_recall", TypeAdapter(Annotated[float, Field(ge=0, le=1)]))
+INDEX_RECALL = Part("index_recall", TypeAdapter(Annotated[float, Field(strict=True, ge=0, le=1)]))
 """Mean share of the exact ten best items that the index finds."""
 
-P95_SECONDS = Part("p95_seconds", TypeAdapter(Annotated[FiniteFloat, Field(ge=0)]))
+P95_SECONDS = Part("p95_seconds", TypeAdapter(Annotated[FiniteFloat, Field(strict=True, ge=0)]))
 """Of an answer, end to end where the model was trained, on one thread: 95 of 100 take no longer."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import torch
+from pydantic import JsonValue
 
 from model.bundle.manifest import WEIGHTS, Counts, DataWindow
 from model.bundle.store import BundleStore
@@ -35,6 +36,7 @@ def publish(
     groups: tuple[str, ...] = (),
     items: int = len(ITEM_IDS),
     profile: pl.DataFrame | None = None,
+    provenance: dict[str, JsonValue] | None = None,
 ) -> str:
     """Publish a bundle with weights drawn from `seed`; answers its version."""
     popularity = np.arange(items, 0, -1, dtype=np.int64)
@@ -58,7 +60,7 @@ def publish(
             data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
             counts=Counts(events=1000, users=30, items=items),
             metrics={"ndcg@10": 0.25},
-            provenance={"seed": seed},
+            provenance={"seed": seed} | (provenance or {}),
             attention_profile=profile,
         )
 

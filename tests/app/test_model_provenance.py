@@ -1,0 +1,186 @@
+"""GET /v1/models/{version}: what a bundle's provenance tells of its training."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue, TypeAdapter
+
+from app.models.provenance import MOST_EPOCHS
+from app.models.schemas import ModelDetail
+from model.bundle.bundle import Bundle
+from model.bundle.kernels import kernel_curves
+from model.bundle.provenance import INITIAL_KERNELS
+from model.bundle.store import BundleStore
+from model.encoders.markov import MarkovConfig
+from tests import tiny
+from tests.app import tiny_bundle
+from tests.app.client import Client
+from tests.app.test_models import detail, why
+from tests.training.test_run import RUN, Heard
+from training.run import train
+
+ANSWER = TypeAdapter(ModelDetail)
+PARTS = ("epochs", "index_recall", "p95_seconds", "initial_kernels")
+EPOCH: dict[str, JsonValue] = {
+    "epoch": 1,
+    "loss": 2.5,
+    "validation": {"ndcg@10": 0.1},
+    "seconds": 3.25,
+}
+"""As a manifest has it."""
+
+
+def described(client: Client, root: Path, provenance: dict[str, JsonValue]) -> dict[str, Any]:
+    """What the service tells of a bundle with this provenance, checked against the schema."""
+    version = tiny_bundle.publish(root, seed=2, activate=False, provenance=provenance)
+    told = detail(client, version)
+    ANSWER.validate_json(json.dumps(told))
+    return told
+
+
+def reasons(told: dict[str, Any], part: str) -> list[str]:
+    return [missing["why"] for missing in told["missing"] if missing["part"] == part]
+
+
+def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
+    client: Client, bundle_store: Path, tmp_path: Path
+) -> None:
+    outcome = train(RUN, tiny.gap_world(users=30, length=8), None, tmp_path, progress=Heard())
+    version = BundleStore(bundle_store).take_in(outcome.bundle, activate=False)
+    told = detail(client, version)
+    assert [epoch.pop("seconds") for epoch in told["epochs"]] == pytest.approx(
+        [epoch.seconds for epoch in outcome.epochs], abs=1e-3
+    )
+    assert told["epochs"] == [
+        {
+            "phase": "fit",
+            "epoch": epoch.epoch,
+            "loss": epoch.loss,
+            "validation": epoch.validation,
+        }
+        for epoch in outcome.epochs
+    ]
+    (kernel,) = told["kernels"]
+    assert len(kernel["initial_psi"]) == len(kernel["psi"]) == 128
+    assert kernel["initial_psi"] != pytest.approx(kernel["psi"], rel=1e-4)
+    assert len(kernel["initial_spectrum"]) == len(kernel["spectrum"])
+    assert kernel["initial_spectrum"] != kernel["spectrum"]
+    assert told["index_recall"] == 1.0
+    assert told["p95_seconds"] == pytest.approx(outcome.trial.p95_seconds, rel=1e-5)
+    assert not {missing["part"] for missing in told["missing"]} & {*PARTS}
+
+
+def test_a_bundle_of_an_older_release_says_what_it_does_not_tell(
+    client: Client, bundle_store: Path
+) -> None:
+    told = detail(client, BundleStore(bundle_store).current())
+    for part in ("epochs", "index_recall", "p95_seconds"):
+        assert "published without" in why(told, part)
+    (kernel,) = told["kernels"]
+    assert (kernel["initial_psi"], kernel["initial_spectrum"]) == (None, None)
+    (reason,) = reasons(told, "initial_kernels")
+    assert "published without" in reason
+
+
+def test_what_was_written_is_told(client: Client, bundle_store: Path) -> None:
+    told = described(
+        client, bundle_store, {"epochs": [EPOCH], "index_recall": 0.5, "p95_seconds": 0.25}
+    )
+    assert told["epochs"] == [EPOCH | {"phase": "fit"}]
+    assert (told["index_recall"], told["p95_seconds"]) == (0.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        *(None, True, "much", {}, [[]], [None], {"a": "b"}, 10**400, -1, 1e400, "NaN"),
+        [EPOCH | {"epoch": 2**64}],
+        [EPOCH | {"loss": None}],
+        [EPOCH | {"validation": {"ndcg@10": "good"}}],
+        [{"place": "encoder.time_encoding", "psi": [1.0]}],
+    ],
+    ids=lambda garbage: repr(garbage)[:40],
+)
+def test_garbage_is_null_and_says_so(
+    client: Client, bundle_store: Path, garbage: JsonValue
+) -> None:
+    told = described(client, bundle_store, dict.fromkeys(PARTS, garbage))
+    for part in PARTS:
+        (reason,) = reasons(told, part)
+        assert f"cannot be read at {part}" in reason
+        assert "train again" in reason
+        assert told.get(part) is None
+    assert [kernel["initial_psi"] for kernel in told["kernels"]] == [None]
+
+
+def test_garbage_in_one_part_spoils_no_other(client: Client, bundle_store: Path) -> None:
+    told = described(client, bundle_store, {"epochs": "many", "index_recall": 0.5})
+    assert (told["epochs"], told["index_recall"]) == (None, 0.5)
+
+
+def test_of_very_many_epochs_the_last_are_told(client: Client, bundle_store: Path) -> None:
+    epochs: list[JsonValue] = [EPOCH | {"epoch": number} for number in range(MOST_EPOCHS + 2)]
+    told = described(client, bundle_store, {"epochs": epochs})["epochs"]
+    assert len(told) == MOST_EPOCHS
+    assert (told[0]["epoch"], told[-1]["epoch"]) == (2, MOST_EPOCHS + 1)
+
+
+def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -> None:
+    version = tiny_bundle.publish(
+        bundle_store,
+        seed=2,
+        activate=False,
+        encoder=MarkovConfig(),
+        provenance={"epochs": [], "initial_kernels": []},
+    )
+    told = detail(client, version)
+    assert "'markov'" in why(told, "epochs")
+    assert reasons(told, "initial_kernels") == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"place": "encoder.elsewhere"}, "none of 'encoder.time_encoding'"),
+        ({"interval_days": (0.5,) * 128}, "other intervals"),
+        ({"psi": (1.0,)}, "other intervals"),
+    ],
+    ids=["place", "intervals", "length"],
+)
+def test_a_kernel_that_cannot_be_laid_over_the_learned_one_is_not_told(
+    client: Client, bundle_store: Path, changed: dict[str, Any], said: str
+) -> None:
+    current = BundleStore(bundle_store).current()
+    bundle = Bundle.open(bundle_store / str(current))
+    curves = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+    alike = described(client, bundle_store, INITIAL_KERNELS.write(curves))
+    assert alike["kernels"][0]["initial_psi"] == pytest.approx(curves[0].psi)
+    other = (replace(curves[0], **changed),)
+    told = described(client, bundle_store, INITIAL_KERNELS.write(other))
+    (reason,) = reasons(told, "initial_kernels")
+    assert said in reason
+    assert told["kernels"][0]["initial_psi"] is None
+    assert told["kernels"][0]["psi"]
+
+
+def test_a_model_that_does_not_open_tells_its_training_all_the_same(
+    client: Client, bundle_store: Path
+) -> None:
+    version = tiny_bundle.publish(
+        bundle_store, seed=2, activate=False, provenance={"epochs": [EPOCH]}
+    )
+    tiny_bundle.damage(bundle_store, version)
+    told = detail(client, version)
+    assert told["epochs"] == [EPOCH | {"phase": "fit"}]
+    assert "altered" in why(told, "kernels")
+
+
+def test_numbers_that_no_answer_can_hold_do_not_break_it(
+    client: Client, bundle_store: Path
+) -> None:
+    told = described(client, bundle_store, {"note": [2**70, 1e400, {"deep": [10**400]}]})
+    note = told["manifest"]["provenance"]["note"]
+    assert note == [pytest.approx(2**70), None, {"deep": [None]}]
