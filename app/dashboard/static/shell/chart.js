@@ -29,7 +29,8 @@ export class Chart {
   /**
    * Draw what `build({width, height})` answers, `{traces, layout}` as plotly.js takes them, on top
    * of the page's own layout; width and height are those of the plotting area in pixels. `tell(point)`
-   * answers the children of the tip for a point under the pointer, or null for none.
+   * answers the children of the tip for a point under the pointer, or null for none. A `config`
+   * beside them is plotly.js's, for pictures that can be zoomed.
    *
    * Text that plotly.js draws (names, ticks, annotations) must pass through `plain`. Resolves once
    * the picture is there.
@@ -60,6 +61,12 @@ export class Chart {
     if (!this.#isNew) await (await plotly()).restyle(this.#place, changes, traces);
   }
 
+  /** Change the layout, such as a range, without building anew: as Plotly.relayout. */
+  async relayout(changes) {
+    await this.#drawing;
+    if (!this.#isNew) await (await plotly()).relayout(this.#place, changes);
+  }
+
   async #redraw() {
     if (this.#build === null) return;
     const Plotly = await plotly();
@@ -69,11 +76,12 @@ export class Chart {
       width: clientWidth - MARGIN.l - MARGIN.r,
       height: clientHeight - MARGIN.t - MARGIN.b,
     };
-    const { traces, layout } = this.#build(size);
+    const { traces, layout, config = {} } = this.#build(size);
     const quiet = this.#tell === null ? traces : traces.map((trace) => ({ hoverinfo: "none", ...trace }));
     await Plotly.react(this.#place, quiet, withinThePage(layout, clientWidth, clientHeight), {
       displayModeBar: false,
       responsive: false,
+      ...config,
     });
     if (this.#isNew) this.#listen();
     this.#isNew = false;
