@@ -4,7 +4,8 @@ import { byId, element } from "../shell/dom.js";
 import { asDay, asField, asText, DAY, fromField, HOUR, inWords, SECOND } from "../shell/instants.js";
 
 const SLIDER_STEPS = 1000;
-const STEPS = [
+/** How far a step moves an instant, with the words on its button. */
+export const STEPS = [
   ["−30 d", -30 * DAY],
   ["−1 d", -DAY],
   ["−1 h", -HOUR],
@@ -34,6 +35,7 @@ export class QueryTime {
   #field = byId("query-time-field");
   #sinceLast = byId("since-last");
   #span = spanOf([]);
+  #stops = null;
   #at = this.#span.start;
 
   /** `move(at)` is called whenever the reader moves the query time. */
@@ -63,9 +65,14 @@ export class QueryTime {
     );
   }
 
-  /** Let the slider cover another user's span. */
-  cover(span) {
+  /**
+   * Let the slider cover another user's span. With `stops`, instants of the span in order, it stops
+   * at these alone; field and steps still go anywhere.
+   */
+  cover(span, stops = null) {
     this.#span = span;
+    this.#stops = stops;
+    this.#slider.max = stops === null ? SLIDER_STEPS : stops.length - 1;
     byId("slider-first").textContent = asDay(span.first);
     byId("slider-last").textContent = asDay(span.end);
   }
@@ -79,7 +86,7 @@ export class QueryTime {
   #show(at) {
     this.#at = at;
     const { first, end, last } = this.#span;
-    this.#slider.value = Math.round(((at - first) / (end - first)) * SLIDER_STEPS);
+    this.#slider.value = Math.round(((at - first) / (end - first)) * this.#slider.max);
     const words = last === null ? "" : sinceLast(at - last);
     this.#sinceLast.textContent = words;
     this.#slider.setAttribute("aria-valuetext", `${asText(at)} UTC, ${words}`);
@@ -87,6 +94,7 @@ export class QueryTime {
 
   #fromSlider() {
     const { first, end } = this.#span;
+    if (this.#stops !== null) return this.#stops[Number(this.#slider.value)];
     const at = first + ((end - first) * Number(this.#slider.value)) / SLIDER_STEPS;
     return Math.ceil(at / SECOND) * SECOND;
   }
