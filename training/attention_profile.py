@@ -18,7 +18,7 @@ from training.scoring import by_length
 SHORTEST_DAYS = 1 / 1440
 BINS = 16
 """Points of an observed curve, at most."""
-HISTORIES_PER_BIN = 20
+HISTORIES_PER_BIN = 10
 """A curve has fewer points rather than fewer histories behind each."""
 INSTANTS = 24
 CATEGORIES = 12
