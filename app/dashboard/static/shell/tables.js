@@ -10,9 +10,10 @@ const MOST_ROWS = 500;
  */
 export function showAsTable(place, { caption, columns, rows }) {
   const isOpen = place.open;
-  const summary = element("summary", {}, "The same as a table");
   place.className = "as-table";
-  place.replaceChildren(summary);
+  // A summary that is there stays, and with it the focus.
+  if (place.firstChild === null) place.append(element("summary", {}, "The same as a table"));
+  while (place.children.length > 1) place.lastChild.remove();
   place.ontoggle = () => {
     if (place.open && place.children.length === 1) {
       place.append(scrolling(table({ caption, columns, rows: rows.slice(0, MOST_ROWS) }), caption));
@@ -24,8 +25,9 @@ export function showAsTable(place, { caption, columns, rows }) {
   if (isOpen) place.ontoggle();
 }
 
-/** A table: cells that are numbers, or look like one, stand to the right. */
+/** A table: cells that are numbers, or look like one, stand to the right, their heading likewise. */
 export function table({ caption, columns, rows }) {
+  const side = (place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : null);
   return element(
     "table",
     {},
@@ -33,7 +35,7 @@ export function table({ caption, columns, rows }) {
     element(
       "thead",
       {},
-      element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name))),
+      element("tr", {}, ...columns.map((name, place) => element("th", { scope: "col", class: side(place) }, name))),
     ),
     element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells.map(cell)))),
   );
@@ -43,7 +45,7 @@ export function table({ caption, columns, rows }) {
 export const scrolling = (content, label) =>
   element("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": label }, content);
 
-function cell(content) {
-  const isNumber = typeof content === "number" || /^[-–−+<]? ?[\d,.]+( %)?$/.test(content);
-  return element("td", { class: isNumber ? "number" : null }, content);
-}
+const isNumber = (content) =>
+  typeof content === "number" || /^(–|[-–−+<]? ?[\d,.]+(\s(%|ms|s|\/s))?)$/.test(content);
+
+const cell = (content) => element("td", { class: isNumber(content) ? "number" : null }, content);
