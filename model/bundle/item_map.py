@@ -11,6 +11,9 @@ from torch import Tensor
 MOST_ITEMS = 10_000
 """Items that a map holds and its axes follow from: the most popular ones."""
 
+_NOTHING = 1e-12
+"""Variance that comes of rounding alone, as directions have the length 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemMap:
@@ -48,5 +51,8 @@ def draw(vectors: Float[Tensor, "items dim"], popularity: NDArray[np.int64]) -> 
     axes = torch.nn.functional.pad(axes[:, :2], (0, missing))
     strongest = axes.gather(0, axes.abs().argmax(0, keepdim=True))
     axes = torch.where(strongest < 0, -axes, axes)
-    shares = torch.nn.functional.pad(variances, (0, missing)) / variances.sum().clamp(min=1e-300)
+    whole = variances.sum()
+    shares = torch.nn.functional.pad(variances, (0, missing)) / whole
+    if whole < _NOTHING:
+        shares = torch.zeros_like(shares)
     return ItemMap(rows + 1, (centred @ axes).numpy(), (float(shares[0]), float(shares[1])))

@@ -73,6 +73,18 @@ def test_a_valid_key_is_let_in_by_its_name() -> None:
     assert caller.name == f"shop ({key.key_id})"
 
 
+@pytest.mark.parametrize("role", get_args(Role))
+def test_a_caller_is_known_by_the_role_of_the_key(role: Role) -> None:
+    key, secret = made(role)
+    caller = gate_with(key).admit(request(bearer(secret)), role)
+    assert (caller.role, caller.has_key) == (role, True)
+    assert secret not in repr(caller)
+
+
+def test_this_machine_itself_may_do_everything_without_a_key() -> None:
+    assert (LOOPBACK.name, LOOPBACK.role, LOOPBACK.has_key) == ("loopback", "admin", False)
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -1,0 +1,58 @@
+"""Buckets of the UTC calendar."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.items.calendar import Step, number_of, start_of
+from model.clock import MICROSECONDS_PER_DAY, from_datetime, to_datetime
+
+INSTANTS = st.datetimes(
+    datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999), timezones=st.just(UTC)
+).map(from_datetime)
+STEPS: tuple[Step, ...] = ("day", "week", "month")
+
+
+def at(text: str) -> int:
+    return from_datetime(datetime.fromisoformat(text))
+
+
+@pytest.mark.parametrize(
+    ("step", "instant", "start"),
+    [
+        ("day", "2026-03-01T23:59:59.999999Z", "2026-03-01T00:00:00Z"),
+        ("week", "2026-03-01T12:00:00Z", "2026-02-23T00:00:00Z"),
+        ("week", "2026-03-02T00:00:00Z", "2026-03-02T00:00:00Z"),
+        ("month", "2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z"),
+        ("month", "1969-12-31T23:59:59Z", "1969-12-01T00:00:00Z"),
+        ("week", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+        ("month", "9999-12-31T23:59:59Z", "9999-12-01T00:00:00Z"),
+    ],
+)
+def test_an_instant_is_in_the_bucket_of_its_day_its_monday_or_its_first(
+    step: Step, instant: str, start: str
+) -> None:
+    assert start_of(number_of(at(instant), step), step) == at(start)
+
+
+@given(INSTANTS, st.sampled_from(STEPS))
+def test_a_bucket_begins_at_midnight_before_what_is_in_it_and_is_followed_by_the_next(
+    instant: int, step: Step
+) -> None:
+    number = number_of(instant, step)
+    start = start_of(number, step)
+    assert start <= instant
+    assert start % MICROSECONDS_PER_DAY == 0
+    assert number_of(start, step) == number
+    if to_datetime(instant).year < 9999:
+        after = start_of(number + 1, step)
+        assert after > instant
+        assert number_of(after, step) == number + 1
+
+
+@given(INSTANTS)
+def test_weeks_begin_on_monday_and_months_on_their_first(instant: int) -> None:
+    assert to_datetime(start_of(number_of(instant, "week"), "week")).weekday() == 0
+    assert to_datetime(start_of(number_of(instant, "month"), "month")).day == 1

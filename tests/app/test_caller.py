@@ -1,0 +1,35 @@
+"""GET /v1/caller."""
+
+import pytest
+
+from app.keyring import Role
+from app.keys.issuing import create_key
+from app.settings import Settings
+from migrations.run import upgrade
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+
+
+def test_this_machine_is_told_that_it_may_do_everything(client: Client) -> None:
+    told = client.get("/v1/caller").json()
+    assert told == {"name": "loopback", "role": "admin", "has_key": False}
+
+
+@pytest.mark.parametrize("role", ["read", "admin"])
+def test_who_has_a_key_is_told_its_name_and_role_and_nothing_of_the_key(
+    settings: Settings, role: Role
+) -> None:
+    upgrade(settings.database_url)
+    made = create_key(settings.database_url, name="page", role=role)
+    with running(settings) as client:
+        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {made.secret}"})
+    assert answer.json() == {"name": f"page ({made.key_id})", "role": role, "has_key": True}
+    assert made.secret not in answer.text
+
+
+def test_a_key_for_ingesting_is_refused(settings: Settings) -> None:
+    upgrade(settings.database_url)
+    made = create_key(settings.database_url, name="shop", role="ingest")
+    with running(settings) as client:
+        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {made.secret}"})
+        problem(answer, 403, "forbidden")

@@ -1,0 +1,78 @@
+"""GET /v1/metrics."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.health.samples import samples_of
+from app.metrics import Metrics
+from app.settings import Settings
+from tests.app.client import Client, running
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def told(client: Client) -> dict[str, dict[str, Any]]:
+    return {metric["name"]: metric for metric in client.get("/v1/metrics").json()["metrics"]}
+
+
+def of_prometheus(client: Client) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(client.get("/metrics").text)
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def of_this(client: Client) -> Samples:
+    return {
+        (sample["name"], frozenset(sample["labels"].items())): sample["value"]
+        for metric in client.get("/v1/metrics").json()["metrics"]
+        for sample in metric["samples"]
+    }
+
+
+def test_the_values_are_those_that_prometheus_scrapes(client: Client) -> None:
+    client.post("/v1/recommendations", {"user_id": "u", "n": 2})
+    for ask in (of_this, of_prometheus):  # once each, so that the requests themselves are known
+        ask(client)
+    scraped, values = of_prometheus(client), of_this(client)
+    assert values.keys() == scraped.keys()
+    moved = {key for key in values if values[key] != scraped[key]}
+    assert {dict(labels).get("route") for _, labels in moved} == {"/metrics"}
+    assert len(values) > 100
+
+
+def test_metrics_are_named_and_told_apart_as_prometheus_does(client: Client) -> None:
+    families = told(client)
+    assert families["http_requests_total"]["kind"] == "counter"
+    assert families["kairos_index_items"] == {
+        "name": "kairos_index_items",
+        "kind": "gauge",
+        "samples": [{"name": "kairos_index_items", "labels": {}, "value": 20.0}],
+    }
+    assert families["kairos_history_length"]["kind"] == "histogram"
+    names = {sample["name"] for sample in families["kairos_history_length"]["samples"]}
+    assert names == {f"kairos_history_length_{part}" for part in ("bucket", "count", "sum")}
+
+
+def test_a_process_keeps_its_name_and_another_has_another(
+    client: Client, settings: Settings
+) -> None:
+    one, again = (client.get("/v1/metrics").json() for _ in range(2))
+    with running(settings) as other:
+        different = other.get("/v1/metrics").json()
+    assert one["instance"] == again["instance"] != different["instance"]
+    assert one["started_at"] == again["started_at"] < different["started_at"]
+    at = datetime.fromisoformat(one["at"])
+    assert one["started_at"] < one["at"] <= again["at"]
+    assert abs((datetime.now(UTC) - at).total_seconds()) < 60
+
+
+def test_what_is_no_number_is_left_out() -> None:
+    metrics = Metrics()
+    metrics.index_items.set(float("nan"))
+    (items,) = (m for m in samples_of(metrics).metrics if m.name == "kairos_index_items")
+    assert items.samples == ()

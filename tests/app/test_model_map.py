@@ -1,0 +1,96 @@
+"""GET /v1/models/{version}/map."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from model.bundle.store import BundleStore
+from model.encoders.popularity import PopularityConfig
+from tests.app import tiny_bundle
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+
+
+@pytest.fixture
+def version(bundle_store: Path) -> str:
+    current = BundleStore(bundle_store).current()
+    assert current is not None
+    return current
+
+
+def drawn(client: Client, version: str, **query: Any) -> dict[str, Any]:
+    response = client.get(f"/v1/models/{version}/map", params=query)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_every_item_is_where_the_bundle_puts_it_the_most_popular_first(
+    client: Client, version: str, bundle_store: Path
+) -> None:
+    answer = drawn(client, version)
+    map_ = BundleStore(bundle_store).open(version).item_map
+    assert (answer["model_version"], answer["method"]) == (version, "pca")
+    assert [item["item_id"] for item in answer["items"]] == [*tiny_bundle.ITEM_IDS]
+    assert [item["events"] for item in answer["items"]] == [*range(20, 0, -1)]
+    points = [[item["x"], item["y"]] for item in answer["items"]]
+    assert points == [pytest.approx(point, abs=1e-6) for point in map_.points.tolist()]
+    assert answer["explained"] == pytest.approx(map_.explained)
+
+
+def test_fewer_items_keep_their_places(client: Client, version: str) -> None:
+    assert drawn(client, version, items=3)["items"] == drawn(client, version)["items"][:3]
+
+
+def test_titles_are_those_last_stored_and_what_is_deleted_is_left_out(
+    client: Client, version: str
+) -> None:
+    before = {item["item_id"]: item for item in drawn(client, version)["items"]}
+    client.put(
+        "/v1/items",
+        {
+            "items": [
+                {"item_id": "i0", "title": "Neu", "categories": ["x"]},
+                {"item_id": "i1", "available_until": 0},
+                {"item_id": "i2"},
+            ]
+        },
+    )
+    client.request("DELETE", "/v1/items/i2")
+    after = {item["item_id"]: item for item in drawn(client, version)["items"]}
+    assert before.keys() - after.keys() == {"i2"}
+    assert after["i0"] == {**before["i0"], "title": "Neu", "categories": ["x"]}
+    assert (after["i1"]["x"], after["i1"]["y"]) == (before["i1"]["x"], before["i1"]["y"])
+
+
+def test_the_map_of_any_version_is_drawn(settings: Settings, bundle_store: Path) -> None:
+    other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    with running(settings) as client:
+        assert drawn(client, other)["model_version"] == other
+
+
+def test_a_version_that_is_not_published_is_not_found(client: Client) -> None:
+    problem(client.get("/v1/models/none/map"), 404, "model_not_found")
+
+
+def test_a_damaged_version_is_refused(settings: Settings, bundle_store: Path) -> None:
+    broken = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, broken)
+    with running(settings) as client:
+        problem(client.get(f"/v1/models/{broken}/map"), 409, "model_refused")
+
+
+def test_a_model_without_item_vectors_says_so(settings: Settings, tmp_path: Path) -> None:
+    store = tmp_path / "popular"
+    version = tiny_bundle.publish(store, seed=1, encoder=PopularityConfig())
+    with running(settings.model_copy(update={"bundle_store": store})) as client:
+        problem(client.get(f"/v1/models/{version}/map"), 409, "no_item_space")
+
+
+@pytest.mark.parametrize("items", ["0", "10001", "x", ""])
+def test_a_query_that_breaks_a_rule_is_refused(client: Client, version: str, items: str) -> None:
+    response = client.get(f"/v1/models/{version}/map?items={items}")
+    error = problem(response, 422, "validation_failed")
+    assert error["errors"][0]["where"] == "query.items"

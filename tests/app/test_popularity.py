@@ -1,0 +1,181 @@
+"""GET /v1/items/{item_id}/popularity."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.items.popularity import MOST_ACTIONS, MOST_BUCKETS
+from app.settings import Settings
+from tests.app.client import Client, running
+from tests.app.test_problems import problem
+
+DAY = 86_400
+MONDAY = "2026-03-02T00:00:00Z"
+
+
+def happen(client: Client, *events: tuple[str, str, Any]) -> None:
+    """Events (item, action, instant), each of a user of its own."""
+    sent = [
+        {"user_id": f"u{n}", "item_id": item_id, "action": action, "timestamp": instant}
+        for n, (item_id, action, instant) in enumerate(events)
+    ]
+    for start in range(0, len(sent), 1000):
+        answer = client.post("/v1/events", {"events": sent[start : start + 1000]}).json()
+        assert answer["accepted"] == len(sent[start : start + 1000])
+
+
+def popularity(client: Client, item_id: str, **query: Any) -> dict[str, Any]:
+    response = client.get(f"/v1/items/{item_id}/popularity", params=query)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def starts(answer: dict[str, Any]) -> list[str]:
+    return [count["start"][:10] for count in answer["counts"]]
+
+
+def events(answer: dict[str, Any]) -> list[int]:
+    return [count["events"] for count in answer["counts"]]
+
+
+def test_days_without_events_between_the_first_and_the_last_are_zero(
+    client_on_either: Client,
+) -> None:
+    happen(
+        client_on_either,
+        ("mug", "buy", "2026-03-02T00:00:00Z"),
+        ("mug", "view", "2026-03-02T23:59:59.999999Z"),
+        ("mug", "buy", "2026-03-05T12:00:00+02:00"),
+        ("other", "buy", "2026-03-09T12:00:00Z"),
+    )
+    answer = popularity(client_on_either, "mug", step="day")
+    assert starts(answer) == ["2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05"]
+    assert events(answer) == [2, 0, 0, 1]
+    assert answer["actions"] == {"buy": [1, 0, 0, 1], "view": [1, 0, 0, 0]}
+    assert (answer["item_id"], answer["step"], answer["events"]) == ("mug", "day", 3)
+    assert answer["first_at"] == "2026-03-02T00:00:00Z"
+    assert answer["last_at"] == "2026-03-05T10:00:00Z"
+
+
+def test_weeks_begin_on_monday_and_months_on_their_first(client_on_either: Client) -> None:
+    happen(
+        client_on_either,
+        ("mug", "buy", "2026-03-01T23:00:00Z"),
+        ("mug", "buy", MONDAY),
+        ("mug", "buy", "2026-05-31T23:59:59Z"),
+    )
+    weeks = popularity(client_on_either, "mug")
+    assert (weeks["step"], len(weeks["counts"])) == ("week", 14)
+    assert starts(weeks)[:2] == ["2026-02-23", "2026-03-02"]
+    months = popularity(client_on_either, "mug", step="month")
+    assert starts(months) == ["2026-03-01", "2026-04-01", "2026-05-01"]
+    assert events(months) == [2, 0, 1]
+
+
+def test_events_before_1970_are_counted_on_their_day(client_on_either: Client) -> None:
+    happen(client_on_either, ("mug", "buy", -1), ("mug", "buy", 0), ("mug", "buy", -DAY))
+    answer = popularity(client_on_either, "mug", step="day")
+    assert starts(answer) == ["1969-12-31", "1970-01-01"]
+    assert events(answer) == [2, 1]
+
+
+def test_what_is_counted_can_be_bounded_and_the_bounds_belong_to_it(
+    client_on_either: Client,
+) -> None:
+    happen(client_on_either, *(("mug", "buy", 100 * DAY + n * DAY) for n in range(5)))
+    answer = popularity(client_on_either, "mug", step="day", since=101 * DAY, until=103 * DAY)
+    assert events(answer) == [1, 1, 1]
+    before = popularity(client_on_either, "mug", step="day", until=100 * DAY - 1)
+    assert (before["counts"], before["first_at"], before["actions"]) == ([], None, {})
+
+
+def test_an_item_that_is_stored_but_in_no_event_has_no_buckets(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "a/b"}]})
+    answer = popularity(client, "a/b")
+    assert (answer["item_id"], answer["counts"], answer["events"]) == ("a/b", [], 0)
+    assert (answer["first_at"], answer["last_at"]) == (None, None)
+
+
+def test_events_of_a_deleted_item_are_counted(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "mug"}]})
+    happen(client, ("mug", "buy", MONDAY))
+    client.request("DELETE", "/v1/items/mug")
+    assert popularity(client, "mug")["events"] == 1
+
+
+def test_an_item_nobody_has_heard_of_is_not_found(client_on_either: Client) -> None:
+    response = client_on_either.get("/v1/items/no/such/popularity")
+    assert "'no/such'" in problem(response, 404, "item_not_found")["detail"]
+
+
+def test_an_item_that_was_deleted_without_events_is_not_found(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "mug"}]})
+    client.request("DELETE", "/v1/items/mug")
+    problem(client.get("/v1/items/mug/popularity"), 404, "item_not_found")
+
+
+def test_an_item_called_popularity_can_be_asked_for(client: Client) -> None:
+    happen(client, ("popularity", "buy", MONDAY), ("x/similar", "buy", MONDAY))
+    assert popularity(client, "popularity")["events"] == 1
+    assert popularity(client, "x/similar")["events"] == 1
+
+
+def test_as_many_buckets_as_allowed_are_answered_and_one_more_is_refused(
+    client_on_either: Client,
+) -> None:
+    happen(client_on_either, ("mug", "buy", 0), ("mug", "buy", (MOST_BUCKETS - 1) * DAY))
+    assert len(popularity(client_on_either, "mug", step="day")["counts"]) == MOST_BUCKETS
+    happen(client_on_either, ("mug", "buy", MOST_BUCKETS * DAY))
+    response = client_on_either.get("/v1/items/mug/popularity?step=day")
+    detail = problem(response, 422, "validation_failed")["detail"]
+    assert "at most 1,100 buckets" in detail
+    assert "there are 1,101" in detail
+    assert "longer step" in detail
+    assert len(popularity(client_on_either, "mug", step="week")["counts"]) == 158
+    since = popularity(client_on_either, "mug", step="day", since=DAY)
+    assert events(since) == [1, 1]
+
+
+def test_the_first_and_the_last_instant_there_are_can_be_asked_about(client: Client) -> None:
+    happen(client, ("old", "buy", "0001-01-01T00:00:00Z"), ("mug", "buy", "0001-01-01T00:00:00Z"))
+    for step in ("day", "week", "month"):
+        assert starts(popularity(client, "old", step=step)) == ["0001-01-01"]
+    happen(client, ("mug", "buy", MONDAY))
+    problem(client.get("/v1/items/mug/popularity?step=month"), 422, "validation_failed")
+
+
+def test_rare_actions_count_in_the_whole_only(client_on_either: Client) -> None:
+    common = [("mug", f"a{n:02}", MONDAY) for n in range(MOST_ACTIONS)]
+    happen(client_on_either, *common, *common, ("mug", "rare", MONDAY))
+    answer = popularity(client_on_either, "mug")
+    assert [*answer["actions"]] == [f"a{n:02}" for n in range(MOST_ACTIONS)]
+    assert answer["events"] == events(answer)[0] == 2 * MOST_ACTIONS + 1
+    assert sum(counts[0] for counts in answer["actions"].values()) == 2 * MOST_ACTIONS
+
+
+@pytest.mark.parametrize(
+    "query", ["step=year", "step=", "since=yesterday", "until=2026-03-01T00:00:00"]
+)
+def test_a_query_that_breaks_a_rule_is_refused(client: Client, query: str) -> None:
+    error = problem(client.get(f"/v1/items/mug/popularity?{query}"), 422, "validation_failed")
+    assert error["errors"][0]["where"] == "query." + query.partition("=")[0]
+
+
+def test_the_database_counts_by_the_index_alone(settings: Settings) -> None:
+    with running(settings) as client:
+        plan = client.portal.call(
+            client.app.state.parts.database.read,
+            lambda session: (
+                session.execute(
+                    text(
+                        "EXPLAIN QUERY PLAN SELECT at, action FROM events "
+                        "WHERE item_id = 'i1' AND at BETWEEN 1 AND 2"
+                    )
+                )
+                .mappings()
+                .all()
+            ),
+        )
+    assert "COVERING INDEX ix_events_item_id_at_action" in plan[0]["detail"]

@@ -1,0 +1,85 @@
+"""The map of the items."""
+
+import numpy as np
+import pytest
+import torch
+
+from model.bundle.item_map import MOST_ITEMS, ItemMap, draw
+
+
+def map_of(vectors: torch.Tensor) -> ItemMap:
+    return draw(vectors, np.arange(len(vectors), 0, -1))
+
+
+def flat(items: int = 30, dim: int = 6, seed: int = 0) -> torch.Tensor:
+    """Directions that differ in a plane alone, around one in common."""
+    generator = torch.Generator().manual_seed(seed)
+    angles = torch.rand(items, generator=generator, dtype=torch.float64) * 2 * torch.pi
+    spread = torch.stack((2 * angles.cos(), angles.sin(), *[angles * 0] * (dim - 2)), dim=1)
+    basis, _ = torch.linalg.qr(torch.randn(dim, dim, generator=generator, dtype=torch.float64))
+    return (spread / 10 + torch.eye(dim, dtype=torch.float64)[-1]) @ basis
+
+
+def test_distances_of_vectors_that_lie_in_a_plane_are_kept() -> None:
+    vectors = flat()
+    drawn = map_of(vectors)
+    directions = torch.nn.functional.normalize(vectors, dim=-1)
+    between = torch.cdist(directions, directions).numpy()
+    points = torch.from_numpy(drawn.points)
+    assert torch.cdist(points, points).numpy() == pytest.approx(between, abs=2e-2)
+    assert drawn.explained[0] > drawn.explained[1] > 0.1
+    assert sum(drawn.explained) == pytest.approx(1, abs=1e-2)
+
+
+def test_the_axes_are_those_of_a_singular_value_decomposition() -> None:
+    vectors = torch.randn(50, 8, generator=torch.Generator().manual_seed(1))
+    drawn = map_of(vectors)
+    directions = torch.nn.functional.normalize(vectors.double(), dim=-1)
+    centred = directions - directions.mean(0)
+    left, values, _ = torch.linalg.svd(centred, full_matrices=False)
+    expected = (left[:, :2] * values[:2]).numpy()
+    assert np.abs(drawn.points) == pytest.approx(np.abs(expected), abs=1e-9)
+    shares = (values.square() / values.square().sum())[:2].tolist()
+    assert drawn.explained == pytest.approx(shares)
+
+
+def test_the_length_of_a_vector_does_not_matter() -> None:
+    vectors = flat()
+    longer = vectors * torch.linspace(0.1, 30, len(vectors), dtype=torch.float64)[:, None]
+    assert map_of(longer).points == pytest.approx(map_of(vectors).points, abs=1e-9)
+
+
+def test_the_same_vectors_give_the_same_map_with_its_axes_the_same_way_round() -> None:
+    vectors = flat()
+    assert map_of(vectors.clone()).points.tolist() == map_of(vectors).points.tolist()
+    shuffled = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(0))
+    assert map_of(vectors[shuffled]).points == pytest.approx(
+        map_of(vectors).points[shuffled.numpy()], abs=1e-9
+    )
+
+
+def test_the_most_popular_items_come_first_and_ties_in_the_order_of_the_catalogue() -> None:
+    drawn = draw(flat(4), np.array([1, 5, 5, 2]))
+    assert drawn.rows.tolist() == [2, 3, 4, 1]
+
+
+def test_a_large_catalogue_is_drawn_as_far_as_its_most_popular_items() -> None:
+    vectors = torch.randn(MOST_ITEMS + 5, 3, generator=torch.Generator().manual_seed(0))
+    assert len(map_of(vectors).rows) == len(map_of(vectors).points) == MOST_ITEMS
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [torch.ones(1, 4), torch.ones(5, 1), torch.zeros(5, 4), torch.ones(5, 4)],
+    ids=["one item", "one dimension", "no vectors", "one place"],
+)
+def test_where_there_is_nothing_to_tell_apart_all_lie_in_one_place(vectors: torch.Tensor) -> None:
+    drawn = map_of(vectors)
+    assert drawn.points == pytest.approx(np.zeros((len(vectors), 2)), abs=1e-9)
+    assert drawn.explained == (0, 0)
+
+
+def test_items_on_a_line_differ_along_x_alone() -> None:
+    drawn = map_of(torch.tensor([[2.0], [-1.0]]))
+    assert drawn.points.tolist() == [[1, 0], [-1, 0]]
+    assert drawn.explained == (1, 0)
