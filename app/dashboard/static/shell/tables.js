@@ -27,17 +27,15 @@ export function showAsTable(place, { caption, columns, rows }) {
 
 /** A table: cells that are numbers, or look like one, stand to the right, their heading likewise. */
 export function table({ caption, columns, rows }) {
-  const side = (place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : null);
+  const sides = columns.map((_, place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : null));
+  const heading = (name, place) => element("th", { scope: "col", class: sides[place] }, name);
+  const row = (cells) => element("tr", {}, ...cells.map((content, place) => cell(content, sides[place])));
   return element(
     "table",
     {},
     element("caption", { class: "visually-hidden" }, caption),
-    element(
-      "thead",
-      {},
-      element("tr", {}, ...columns.map((name, place) => element("th", { scope: "col", class: side(place) }, name))),
-    ),
-    element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells.map(cell)))),
+    element("thead", {}, element("tr", {}, ...columns.map(heading))),
+    element("tbody", {}, ...rows.map(row)),
   );
 }
 
@@ -46,6 +44,8 @@ export const scrolling = (content, label) =>
   element("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": label }, content);
 
 const isNumber = (content) =>
-  typeof content === "number" || /^(–|[-–−+<]? ?[\d,.]+(\s(%|ms|s|\/s))?)$/.test(content);
+  typeof content === "number" || /^[-–−+<]? ?[\d,.]+(\s(%|ms|s|\/s))?$/.test(content);
 
-const cell = (content) => element("td", { class: isNumber(content) ? "number" : null }, content);
+// A dash stands where the numbers of its column do.
+const cell = (content, side) =>
+  element("td", { class: isNumber(content) ? "number" : content === "–" ? side : null }, content);
