@@ -1,6 +1,9 @@
 /** The service's HTTP API, as the pages ask it. */
 
-import { askForKey, authorization } from "./key.js";
+import { askForKey, authorization, forgetKey, keyHeld } from "./key.js";
+
+// A key that reads, then one that may change things: no request needs more than two.
+const MOST_KEYS = 2;
 
 // Every page lies at <service>/dashboard/, whatever path a proxy puts the service under.
 const SERVICE = new URL("../", document.baseURI);
@@ -28,17 +31,28 @@ export async function call(path, { query = {}, body, method, signal } = {}) {
   const request = { signal, method: method ?? (body === undefined ? "GET" : "POST") };
   if (body !== undefined) request.body = JSON.stringify(body);
   let answer = await send(url, request);
-  if (answer.refused !== null && (await askForKey(answer.refused, answer.problem.message))) {
+  for (let asked = 0; asked < MOST_KEYS && answer.refused !== null; asked += 1) {
+    if (!(await anotherKeyIsHeld(answer))) break;
+    signal?.throwIfAborted();
     answer = await send(url, request);
   }
   if (answer.problem !== null) throw answer.problem;
   return answer.content;
 }
 
+/** Whether it is worth sending again: the reader is asked unless a key came while the request ran. */
+async function anotherKeyIsHeld({ key, refused, problem }) {
+  if (keyHeld() !== null && keyHeld() !== key) return true;
+  // Expired, or revoked.
+  if (key !== null && problem.status === 401) forgetKey();
+  return askForKey(refused, problem.message);
+}
+
 /** Part of a path, whatever an id holds. */
 export const part = (id) => id.split("/").map(encodeURIComponent).join("/");
 
 async function send(url, request) {
+  const key = keyHeld();
   const headers = { Accept: "application/json", ...authorization() };
   if (request.body !== undefined) headers["Content-Type"] = "application/json";
   let response;
@@ -49,18 +63,18 @@ async function send(url, request) {
     throw new Problem("the service cannot be reached; check that it runs, then try again");
   }
   const content = response.status === 204 ? {} : await response.json().catch(() => null);
-  return { content, ...judged(response, content, request) };
+  return { key, content, ...judged(response, content, request) };
 }
 
-/** `problem` is null for an answer that can be used; `refused` is the role of key it would take. */
+/** `problem` is null for an answer that can be used; `refused` is the role that may be let in. */
 function judged(response, content, request) {
   const { status } = response;
   if (response.ok && content !== null) return { problem: null, refused: null };
   const said = response.ok
     ? "the service sent something other than JSON"
     : (content?.detail ?? `the service answered with status ${status}`);
-  const changes = request.method !== "GET" && status === 403;
-  const refused = status === 401 ? "read" : changes ? "admin" : null;
+  const reads = status === 401 || request.method === "GET";
+  const refused = status === 401 || status === 403 ? (reads ? "read" : "admin") : null;
   return { problem: new Problem(said, { status, code: content?.code ?? null }), refused };
 }
 

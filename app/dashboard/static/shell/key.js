@@ -1,6 +1,6 @@
 /**
  * The key this page sends. A key that only reads is kept while the tab is open; one that may change
- * things is kept in memory alone, and is gone with the next page.
+ * things is kept in memory alone, and is gone with the next page, which reads with the kept one.
  */
 
 import { element } from "./dom.js";
@@ -15,6 +15,9 @@ const watchers = [];
 /** The headers that carry the key; none without one. */
 export const authorization = () => (held === null ? {} : { Authorization: `Bearer ${held.value}` });
 
+/** The key this page holds; null for none. */
+export const keyHeld = () => held?.value ?? null;
+
 /** The role of the key this page holds: "read", "admin", or null for no key. */
 export const roleHeld = () => held?.role ?? null;
 
@@ -23,7 +26,7 @@ export function watchKey(watcher) {
   watchers.push(watcher);
 }
 
-/** Let go of the key. */
+/** Let go of the key, and of the one kept for the next page. */
 export function forgetKey() {
   hold(null);
 }
@@ -41,8 +44,8 @@ export function askForKey(role, why) {
 
 function hold(key) {
   held = key;
-  if (key?.role === "read") sessionStorage.setItem(SLOT, JSON.stringify(key));
-  else sessionStorage.removeItem(SLOT);
+  if (key === null) sessionStorage.removeItem(SLOT);
+  else if (key.role === "read") sessionStorage.setItem(SLOT, JSON.stringify(key));
   for (const watcher of watchers) watcher();
 }
 
@@ -99,6 +102,8 @@ function dialogFor(role, why) {
     event.preventDefault();
     refused.textContent = "";
     const answer = await identify(field.value.trim());
+    // The reader may have thought better of it meanwhile.
+    if (!dialog.open) return;
     if (answer.key !== null && (role !== "admin" || answer.key.role === "admin")) {
       hold(answer.key);
       dialog.close("held");
