@@ -6,12 +6,15 @@ export const color = (name) =>
 
 const SERIES = 8;
 
+/** The custom property that holds the colour of the name at a place of a list. */
+export const seriesToken = (place) => `--series-${(place % SERIES) + 1}`;
+
 /**
  * A colour per name: the same one wherever the same list of names is drawn. After eight names the
  * colours begin again, so whatever draws more than eight at once must tell them apart otherwise.
  */
 export function seriesColors(names) {
-  return new Map(names.map((name, place) => [name, color(`--series-${(place % SERIES) + 1}`)]));
+  return new Map(names.map((name, place) => [name, color(seriesToken(place))]));
 }
 
 /** A colour with an opacity, for bands: any colour CSS understands becomes an rgba. */

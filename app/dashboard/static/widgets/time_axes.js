@@ -1,4 +1,7 @@
-/** Two ways to lay time out from left to right: by the calendar, or by the log of elapsed time. */
+/**
+ * Ways to lay time out from left to right: by the calendar, by the log of elapsed time up to now, or
+ * by the log of an interval from now on.
+ */
 
 import { DAY, HOUR, MINUTE, SECOND } from "../shell/instants.js";
 
@@ -23,6 +26,15 @@ const MARKS = [
   [10 * 365 * DAY, "10 y"],
   [30 * 365 * DAY, "30 y"],
 ];
+const UNITS = [
+  [SECOND, "second"],
+  [MINUTE, "minute"],
+  [HOUR, "hour"],
+  [DAY, "day"],
+  [7 * DAY, "week"],
+  [(365.25 / 12) * DAY, "month"],
+  [365.25 * DAY, "year"],
+];
 const LEAST_PIXELS_BETWEEN_MARKS = 44;
 const PIXELS_PER_DATE = 100;
 
@@ -46,13 +58,14 @@ export function calendarAxis(events, width, queryTime, span) {
 
 /** Elapsed time up to the query time, recent on the right; anything under a second counts as one. */
 export function elapsedAxis(events, width) {
-  const place = (event) => -Math.log10(Math.max(event.age, SECOND));
+  const placeOf = (duration) => -Math.log10(duration);
+  const place = (event) => placeOf(Math.max(event.age, SECOND));
   const places = events.filter((event) => event.age >= 0).map(place);
   const oldest = Math.min(...places, -Math.log10(DAY));
   const newest = Math.max(...places, oldest + 0.5);
   const margin = (newest - oldest) * 0.03;
   const range = [oldest - margin, newest + margin];
-  const marks = readable(MARKS, range, width);
+  const marks = readable(MARKS, placeOf, range, width);
   return {
     place,
     shows: (event) => event.age >= 0,
@@ -61,22 +74,49 @@ export function elapsedAxis(events, width) {
     layout: {
       type: "linear",
       title: { text: "elapsed before query time (log)" },
-      tickvals: marks.map(([duration]) => -Math.log10(duration)),
+      tickvals: marks.map(([duration]) => placeOf(duration)),
       ticktext: marks.map(([, text]) => text),
     },
   };
 }
 
-/** Those marks within the range that have room beside each other. */
-function readable(marks, [from, to], width) {
+/** Where an interval, in milliseconds, stands on an `intervalAxis`. */
+export const intervalPlace = (interval) => Math.log10(interval);
+
+/**
+ * The log of an interval, growing to the right, with a line at every second, minute, hour, day, week,
+ * month and year between the `shortest` and the `longest` to be shown (milliseconds). `width` is in
+ * pixels. Answers an axis as plotly.js takes it.
+ */
+export function intervalAxis({ shortest, longest }, width, title) {
+  const [from, to] = [shortest, longest].map(intervalPlace);
+  const margin = Math.max(to - from, 0.5) * 0.03;
+  const range = [from - margin, to + margin];
+  const units = UNITS.filter(([unit]) => isWithin(range, intervalPlace(unit)));
+  const named = readable(units, intervalPlace, range, width);
+  return {
+    type: "linear",
+    title: { text: title },
+    range,
+    showgrid: true,
+    tickvals: units.map(([unit]) => intervalPlace(unit)),
+    ticktext: units.map((unit) => (named.includes(unit) ? unit[1] : "")),
+  };
+}
+
+/** Those marks within the range that have room beside each other; of two without, the longer. */
+function readable(marks, placeOf, range, width) {
   const kept = [];
   let previous = -Infinity;
   for (const mark of marks.toReversed()) {
-    const place = -Math.log10(mark[0]);
-    const pixel = ((place - from) / (to - from)) * width;
-    if (place < from || place > to || pixel - previous < LEAST_PIXELS_BETWEEN_MARKS) continue;
+    const place = placeOf(mark[0]);
+    const pixel = ((place - range[0]) / (range[1] - range[0])) * width;
+    const gap = Math.abs(pixel - previous);
+    if (!isWithin(range, place) || gap < LEAST_PIXELS_BETWEEN_MARKS) continue;
     kept.push(mark);
     previous = pixel;
   }
   return kept;
 }
+
+const isWithin = ([from, to], place) => place >= from && place <= to;

@@ -1,0 +1,62 @@
+/** Two choices among the published versions: one to look at, and maybe one to hold it against. */
+
+import { describeModel } from "../shell/api.js";
+import { showServedVersion } from "../shell/banner.js";
+import { byId, element } from "../shell/dom.js";
+import { offerVersions } from "./version_select.js";
+
+export class VersionPair {
+  #version = byId("version");
+  #compare = byId("compare");
+  #models = [];
+  /** Descriptions under way or there already, by version. */
+  #described = new Map();
+
+  /** For the page's selects `#version` and `#compare`; `choose({version, compare})` on a change. */
+  constructor(choose) {
+    this.#version.addEventListener("change", () => choose(this.show(this.#chosen)));
+    this.#compare.addEventListener("change", () => choose(this.#chosen));
+  }
+
+  /** The published versions, newest first. */
+  get models() {
+    return this.#models;
+  }
+
+  /** Ask which versions there are, and say which serves. */
+  async open() {
+    this.#models = await showServedVersion();
+  }
+
+  /**
+   * Show a choice, `version` null for the one that serves and `compare` null for none; answers what
+   * is chosen then, both null where nothing is published.
+   */
+  show({ version, compare }) {
+    const shown = offerVersions(this.#version, this.#models, version);
+    const others = this.#models.filter((model) => model.version !== shown);
+    offerVersions(this.#compare, others, compare);
+    this.#compare.prepend(element("option", { value: "" }, "none"));
+    const isThere = [...this.#compare.options].some((option) => option.value === compare);
+    this.#compare.value = isThere ? compare : "";
+    return this.#chosen;
+  }
+
+  /** The descriptions of what is chosen; null for none. Throws what `describeModel` does. */
+  describe({ version, compare }) {
+    return Promise.all([version, compare].map((one) => (one === null ? null : this.#describe(one))));
+  }
+
+  get #chosen() {
+    return { version: this.#version.value || null, compare: this.#compare.value || null };
+  }
+
+  #describe(version) {
+    if (!this.#described.has(version)) {
+      const asked = describeModel(version);
+      asked.catch(() => this.#described.delete(version));
+      this.#described.set(version, asked);
+    }
+    return this.#described.get(version);
+  }
+}
