@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from app.db.database import Database
 from app.models.changes import Change
@@ -173,6 +174,16 @@ def test_a_version_is_shown_with_its_figures_and_periods(root: Path) -> None:
     told = kairos("models", "show", version, "--store", root).output
     for part in (version, "current", "self_attention", "ndcg@10", "0.2500", "mercer", "1000"):
         assert part in told
+
+
+def test_what_fills_pages_of_a_provenance_is_not_shown(root: Path) -> None:
+    epochs: list[JsonValue] = [{"epoch": 1, "loss": 2.5}]
+    version = tiny_bundle.publish(
+        root, seed=4, activate=False, provenance={"epochs": epochs, "p95_seconds": 0.125}
+    )
+    told = kairos("models", "show", version, "--store", root).output
+    assert "0.125" in told
+    assert "epochs" not in told
 
 
 def test_a_broken_version_is_not_shown_as_if_it_were_sound(root: Path) -> None:
