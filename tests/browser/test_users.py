@@ -131,7 +131,7 @@ def test_a_title_is_text_whatever_it_holds(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     expect(dashboard.page.locator("#history-events")).to_contain_text(world.HOSTILE_TITLE)
     _hover_over_bar(dashboard, 0)
-    expect(dashboard.page.locator("#plot-tip")).to_contain_text(world.HOSTILE_TITLE)
+    expect(dashboard.page.locator("#plot + .tip")).to_contain_text(world.HOSTILE_TITLE)
     assert dashboard.page.locator("img").count() == 0
     assert dashboard.page.evaluate("document.body.dataset.hacked") is None
 

@@ -1,8 +1,9 @@
 /** The history as a table: what the plot shows, for everyone. */
 
-import { byId, element, itemName } from "../shell/dom.js";
+import { byId, element } from "../shell/dom.js";
 import { asText, inWords } from "../shell/instants.js";
 import { percent } from "../shell/numbers.js";
+import { itemLink } from "../widgets/item_link.js";
 
 const ORDERS = {
   // Unread events, which have no weight, come last.
@@ -15,7 +16,7 @@ export class HistoryTable {
   #body = byId("history-events");
   #order = "weight";
   #events = [];
-  #titles = new Map();
+  #items = new Map();
 
   /** `point(event)` is called with the event under the pointer, or null. */
   constructor(point) {
@@ -32,10 +33,10 @@ export class HistoryTable {
     this.#body.addEventListener("pointerleave", () => point(null));
   }
 
-  /** Show events as `weightedHistory` gives them. */
-  show(events, titles) {
+  /** Show events as `weightedHistory` gives them; `items` knows titles by id. */
+  show(events, items) {
     this.#events = events;
-    this.#titles = titles;
+    this.#items = items;
     this.#render();
   }
 
@@ -56,7 +57,7 @@ export class HistoryTable {
     return element(
       "tr",
       { class: event.part, "data-place": place },
-      element("td", {}, itemName(this.#titles.get(event.itemId), event.itemId)),
+      element("td", {}, itemLink(this.#items.get(event.itemId)?.title, event.itemId)),
       element("td", {}, event.action ?? "–"),
       element(
         "td",

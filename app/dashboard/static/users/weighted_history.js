@@ -1,4 +1,4 @@
-/** Joins a user's stored events with the weights of an answer. */
+/** Joins the events of a history with the weights of an answer. */
 
 /**
  * All events as `{itemId, action, at, age, weight, part}`, oldest first. `part` says what became of

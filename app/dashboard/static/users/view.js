@@ -1,0 +1,63 @@
+/** Shows one answer everywhere on the page but in the sweep's own card. */
+
+import { showVersion } from "../shell/banner.js";
+import { byId } from "../shell/dom.js";
+import { showTopItems } from "../widgets/top_items.js";
+import { showAccount } from "./account.js";
+import { AttentionPlot } from "./attention_plot.js";
+import { offerHeads } from "./controls.js";
+import { HistoryTable } from "./history_table.js";
+import { weightsInWords } from "./summary.js";
+import { weightedHistory } from "./weighted_history.js";
+
+export class View {
+  #items;
+  #plot = new AttentionPlot();
+  #table = new HistoryTable((event) => this.#plot.point(event));
+  /** What the ranks are compared with, and what they will be. */
+  #before = null;
+  #ranked = null;
+
+  /** `items` knows titles and categories by id; answers add to it. */
+  constructor(items) {
+    this.#items = items;
+  }
+
+  /** Compare no ranks with what has been shown so far. */
+  forgetRanks() {
+    this.#before = this.#ranked = null;
+  }
+
+  /**
+   * Show an answer for an instant (milliseconds); `state` says how, `history` is `{events, span}`.
+   * Resolves once everything is drawn.
+   */
+  show(answer, at, state, { events: stored, span }) {
+    remember(this.#items, [...answer.items, ...(answer.attention?.events ?? [])]);
+    const heads = answer.attention?.heads ?? null;
+    // A sweep tells the mean of the heads alone.
+    const head = heads === null ? null : state.head;
+    if (heads !== null) offerHeads(heads.length, head);
+    const events = weightedHistory(stored, answer, at, head === null ? null : head - 1);
+    showVersion(answer.model_version);
+    showAccount(answer, stored.filter((event) => event.at <= at).length);
+    this.#rank(answer.items, at);
+    this.#table.show(events, this.#items);
+    byId("plot-summary").textContent = weightsInWords(events, answer, { head, items: this.#items });
+    const shown = { events, items: this.#items, queryTime: at, span, scale: state.scale };
+    return this.#plot.show(shown);
+  }
+
+  #rank(items, at) {
+    if (this.#ranked !== null && this.#ranked.at !== at) this.#before = this.#ranked.ids;
+    this.#ranked = { at, ids: items.map((item) => item.item_id) };
+    showTopItems(items, this.#before);
+  }
+}
+
+/** Keep the titles and categories that an answer tells. */
+export function remember(items, named) {
+  for (const { item_id: itemId, title, categories = [] } of named) {
+    items.set(itemId, { title, categories });
+  }
+}
