@@ -67,12 +67,6 @@ export class Chart {
     if (!this.#isNew) await (await plotly()).relayout(this.#place, changes);
   }
 
-  /** Move what lies on the picture, such as a line, without building anew: as Plotly.relayout. */
-  async relayout(changes) {
-    await this.#drawing;
-    if (!this.#isNew) await (await plotly()).relayout(this.#place, changes);
-  }
-
   async #redraw() {
     if (this.#build === null) return;
     const Plotly = await plotly();
