@@ -142,7 +142,7 @@ def test_nothing_that_is_asked_is_logged_while_everything_crashes(
     said = capsys.readouterr().err
     require_silence(said, asking)
     assert "RuntimeError: (message withheld" in said
-    assert sum(500 in statuses for statuses in met.values()) > len(met) / 2
+    assert sum(500 in statuses for statuses in met.values()) > len(met) / 3
 
 
 def test_a_row_that_breaks_a_constraint_is_not_logged(
