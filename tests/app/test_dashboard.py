@@ -5,20 +5,45 @@ import pytest
 from tests.app.client import Client
 
 
-def test_the_page_may_load_and_run_nothing_but_its_own_files(client: Client) -> None:
+def test_a_page_may_load_run_and_ask_nothing_but_its_own_service(client: Client) -> None:
     page = client.get("/dashboard/")
     assert page.status_code == 200
-    policy = page.headers["content-security-policy"]
-    assert "default-src 'self'" in policy
-    assert "unsafe" not in policy
+    stated = page.headers["content-security-policy"].split("; ")
+    policy = dict(directive.split(" ", 1) for directive in stated)
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "connect-src": "'self'",
+        "img-src": "'self' data:",
+        "object-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
 
 
-@pytest.mark.parametrize("path", ["users/main.js", "shell/style.css", "plotly.min.js", "items.html"])
+@pytest.mark.parametrize(
+    "path", ["", "users/main.js", "shell/style.css", "plotly.min.js", "items.html"]
+)
 def test_every_file_comes_with_the_same_guard(client: Client, path: str) -> None:
     file = client.get(f"/dashboard/{path}")
     assert file.status_code == 200
     assert "content-security-policy" in file.headers
     assert file.headers["x-content-type-options"] == "nosniff"
+    assert file.headers["referrer-policy"] == "no-referrer"
+    assert file.headers["cross-origin-opener-policy"] == "same-origin"
+    assert file.headers["cross-origin-resource-policy"] == "same-origin"
+    features = file.headers["permissions-policy"].split(", ")
+    assert {"camera=()", "geolocation=()", "microphone=()"} <= set(features)
+    assert all(feature.endswith("=()") for feature in features)
+
+
+def test_a_file_the_browser_has_keeps_its_guard(client: Client) -> None:
+    etag = client.get("/dashboard/items.html").headers["etag"]
+    again = client.get("/dashboard/items.html", headers={"If-None-Match": etag})
+    assert again.status_code == 304
+    assert "default-src 'none'" in again.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("path", ["missing.js", "..%2frouter.py", "%2e%2e/router.py"])
