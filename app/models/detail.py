@@ -11,7 +11,7 @@ from app.errors import (
     OverloadedError,
     StoreUnavailableError,
 )
-from app.models import provenance, schemas
+from app.models import description, provenance
 from app.models.repository import ClickRepository
 from app.models.service import ModelService, roles
 from app.parts import Parts
@@ -31,7 +31,7 @@ class DetailService:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    async def describe(self, version: str) -> schemas.ModelDetail:
+    async def describe(self, version: str) -> description.ModelDetail:
         """One bundle.
 
         Raises:
@@ -42,13 +42,13 @@ class DetailService:
         """
         models = ModelService(self._parts)
         manifest, is_current = await asyncio.to_thread(models.described, version)
-        missing: list[schemas.Missing] = []
+        missing: list[description.Missing] = []
         kernels, profile = await self._of_time(version, manifest, missing)
         epochs = provenance.epochs(manifest, missing)
         index_recall = provenance.read(INDEX_RECALL, manifest, missing)
         p95_seconds = provenance.read(P95_SECONDS, manifest, missing)
         clicks = await self._clicks(version, missing)
-        return schemas.ModelDetail(
+        return description.ModelDetail(
             version=version,
             is_current=is_current,
             **roles(version, self._parts.serving.lineup),
@@ -63,14 +63,16 @@ class DetailService:
         )
 
     async def _of_time(
-        self, version: str, manifest: Manifest, missing: list[schemas.Missing]
-    ) -> tuple[tuple[schemas.KernelCurve, ...] | None, tuple[schemas.ProfilePoint, ...] | None]:
+        self, version: str, manifest: Manifest, missing: list[description.Missing]
+    ) -> tuple[
+        tuple[description.KernelCurve, ...] | None, tuple[description.ProfilePoint, ...] | None
+    ]:
         try:
             bundle = await self._parts.serving.pinned(version)
         except (ModelRefusedError, StoreUnavailableError) as error:
             missing += (
-                schemas.Missing("kernels", str(error)),
-                schemas.Missing("attention_profile", str(error)),
+                description.Missing("kernels", str(error)),
+                description.Missing("attention_profile", str(error)),
             )
             return None, None
         curves = await self._parts.infer(
@@ -81,22 +83,24 @@ class DetailService:
         if not kernels:
             kind = bundle.manifest.recommender.encoder.kind
             why = f"the model {kind!r} has no time encoding whose kernel could be drawn"
-            missing.append(schemas.Missing("kernels", why))
+            missing.append(description.Missing("kernels", why))
         if profile is None:
             why = "the bundle was published without one"
-            missing.append(schemas.Missing("attention_profile", why))
+            missing.append(description.Missing("attention_profile", why))
         return kernels or None, profile
 
-    async def _clicks(self, version: str, missing: list[schemas.Missing]) -> schemas.Clicks | None:
+    async def _clicks(
+        self, version: str, missing: list[description.Missing]
+    ) -> description.Clicks | None:
         try:
             counted = await self._parts.database.read(
                 lambda session: ClickRepository(session).of(version)
             )
         except (DatabaseUnavailableError, OverloadedError) as error:
-            missing.append(schemas.Missing("clicks", str(error)))
+            missing.append(description.Missing("clicks", str(error)))
             return None
         rate = counted.clicked / counted.shown if counted.shown else None
-        return schemas.Clicks(counted.shown, counted.clicked, rate)
+        return description.Clicks(counted.shown, counted.clicked, rate)
 
 
 def _whole_number(digits: str) -> int | float:
@@ -105,12 +109,12 @@ def _whole_number(digits: str) -> int | float:
     return number if -(2**63) <= number < 2**64 else float(digits)
 
 
-def _points(bundle: Bundle) -> tuple[schemas.ProfilePoint, ...] | None:
+def _points(bundle: Bundle) -> tuple[description.ProfilePoint, ...] | None:
     if bundle.attention_profile is None:
         return None
     rows = bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
     return tuple(
-        schemas.ProfilePoint(**{**row, "mean": _finite(row["mean"]), "sd": _finite(row["sd"])})
+        description.ProfilePoint(**{**row, "mean": _finite(row["mean"]), "sd": _finite(row["sd"])})
         for row in rows
     )
 

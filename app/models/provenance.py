@@ -3,7 +3,7 @@
 import math
 from typing import TypeVar
 
-from app.models import schemas
+from app.models import description
 from model.bundle import provenance
 from model.bundle.kernels import KernelCurve, Rhythm
 from model.bundle.manifest import Manifest
@@ -19,25 +19,27 @@ _SAME_INTERVAL = 1e-3
 Told = TypeVar("Told")
 
 
-def read(part: Part[Told], manifest: Manifest, missing: list[schemas.Missing]) -> Told | None:
+def read(part: Part[Told], manifest: Manifest, missing: list[description.Missing]) -> Told | None:
     """A part of the provenance; None, and why among `missing`, where it tells none."""
     try:
         return part.read(manifest)
     except ProvenanceError as error:
-        missing.append(schemas.Missing(part.name, str(error)))
+        missing.append(description.Missing(part.name, str(error)))
         return None
 
 
-def epochs(manifest: Manifest, missing: list[schemas.Missing]) -> tuple[schemas.Epoch, ...] | None:
+def epochs(
+    manifest: Manifest, missing: list[description.Missing]
+) -> tuple[description.Epoch, ...] | None:
     """How training went."""
     told = read(provenance.EPOCHS, manifest, missing)
     if told == ():
         kind = manifest.recommender.encoder.kind
         why = f"the model {kind!r} counts events once, in no epochs"
-        missing.append(schemas.Missing("epochs", why))
+        missing.append(description.Missing("epochs", why))
     return (
         tuple(
-            schemas.Epoch("fit", epoch.epoch, epoch.loss, epoch.validation, epoch.seconds)
+            description.Epoch("fit", epoch.epoch, epoch.loss, epoch.validation, epoch.seconds)
             for epoch in told[-MOST_EPOCHS:]
         )
         if told
@@ -46,8 +48,8 @@ def epochs(manifest: Manifest, missing: list[schemas.Missing]) -> tuple[schemas.
 
 
 def kernels(
-    curves: tuple[KernelCurve, ...], manifest: Manifest, missing: list[schemas.Missing]
-) -> tuple[schemas.KernelCurve, ...]:
+    curves: tuple[KernelCurve, ...], manifest: Manifest, missing: list[description.Missing]
+) -> tuple[description.KernelCurve, ...]:
     """Kernels as they are, and as they were before training."""
     before = read(provenance.INITIAL_KERNELS, manifest, missing) if curves else None
     by_place = {curve.place: curve for curve in before or ()}
@@ -56,11 +58,11 @@ def kernels(
         initial = by_place.get(curve.place)
         if initial is not None and not _is_comparable(initial, curve):
             why = f"the provenance has that of {curve.place!r} at other intervals"
-            missing.append(schemas.Missing("initial_kernels", why))
+            missing.append(description.Missing("initial_kernels", why))
             initial = None
         elif initial is None and before is not None:
             why = f"the provenance has none of {curve.place!r}"
-            missing.append(schemas.Missing("initial_kernels", why))
+            missing.append(description.Missing("initial_kernels", why))
         told.append(_told(curve, initial))
     return tuple(told)
 
@@ -73,8 +75,8 @@ def _is_comparable(initial: KernelCurve, curve: KernelCurve) -> bool:
     )
 
 
-def _told(curve: KernelCurve, initial: KernelCurve | None) -> schemas.KernelCurve:
-    return schemas.KernelCurve(
+def _told(curve: KernelCurve, initial: KernelCurve | None) -> description.KernelCurve:
+    return description.KernelCurve(
         place=curve.place,
         kind=curve.kind,
         is_stationary=curve.is_stationary,
@@ -86,7 +88,7 @@ def _told(curve: KernelCurve, initial: KernelCurve | None) -> schemas.KernelCurv
     )
 
 
-def _rhythms(spectrum: tuple[Rhythm, ...] | None) -> tuple[schemas.Rhythm, ...] | None:
+def _rhythms(spectrum: tuple[Rhythm, ...] | None) -> tuple[description.Rhythm, ...] | None:
     if spectrum is None:
         return None
-    return tuple(schemas.Rhythm(rhythm.period_days, rhythm.power) for rhythm in spectrum)
+    return tuple(description.Rhythm(rhythm.period_days, rhythm.power) for rhythm in spectrum)

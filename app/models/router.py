@@ -15,6 +15,7 @@ from app.errors import (
     StoreUnavailableError,
 )
 from app.guarded import AdminRoute, ReadRoute
+from app.models.description import ModelDetail
 from app.models.detail import DetailService
 from app.models.lifecycle import LifecycleService
 from app.models.map import MapService, ModelMap
@@ -22,7 +23,6 @@ from app.models.schemas import (
     ChangeList,
     ChangeRequest,
     CurrentVersion,
-    ModelDetail,
     ModelList,
     ModelTraffic,
     TrafficRequest,

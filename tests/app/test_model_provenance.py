@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
+from app.models.description import ModelDetail
 from app.models.provenance import MOST_EPOCHS
-from app.models.schemas import ModelDetail
 from model.bundle.bundle import Bundle
 from model.bundle.kernels import kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
