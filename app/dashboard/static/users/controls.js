@@ -35,6 +35,15 @@ export function showControls(state) {
   offerHeads(state.head ?? 0, state.head);
 }
 
+/** Let the link to the what-if view lead to the same user and instant; a pasted history has none. */
+export function showWhatIfLink({ user, query_time: at }) {
+  const link = byId("what-if");
+  link.hidden = user === null;
+  if (user === null) return;
+  const query = new URLSearchParams({ user, query_time: new Date(at).toISOString() });
+  link.href = `what_if.html#${query}`;
+}
+
 /** Offer so many heads, one of them or null for their mean chosen. */
 export function offerHeads(count, chosen) {
   const select = byId("head");

@@ -8,7 +8,9 @@ import { Latest } from "../shell/latest.js";
 import { announce, clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
 import { QueryTime, spanOf } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
-import { listenToControls, showControls } from "./controls.js";
+import { listenToControls, showControls, showWhatIfLink } from "./controls.js";
+import { OcclusionPanel } from "./occlusion_panel.js";
+import { PasteDialog, showPasteNote } from "./paste_dialog.js";
 import { eventsOf } from "./pasted.js";
 import { Player } from "./play.js";
 import { recommend } from "./questions.js";
@@ -27,15 +29,17 @@ let history = { events: [], span: spanOf([]), instants: [] };
 /** The answer on display, and the instant it is for. */
 let shown = null;
 let loading = new AbortController();
+/** The history that was pasted last. */
+let pasted = null;
 let resting = null;
 let frame = null;
 
 /** Titles and categories by item id, as far as answers have told them. */
 const items = new Map();
-const view = new View(items);
+const view = new View(items, (head) => redisplay({ head: head === state.head ? null : head }));
 const queryTime = new QueryTime((at) => goTo(at));
 const picker = new UserPicker({
-  choose: (user) => open({ user, history: null, query_time: null }),
+  choose: (user) => open({ user, history: null, query_time: null, explain_item_id: null }),
   fail: showProblem,
 });
 const sweeps = new SweepPanel({
@@ -51,12 +55,21 @@ const player = new Player({
   stopped: () => rest(),
   changeSpeed: (speed) => keep({ speed }),
 });
+const occlusion = new OcclusionPanel({
+  choose: (itemId) => {
+    keep({ explain_item_id: itemId });
+    occlusion.want(state);
+  },
+  items,
+});
 const answers = new Latest({
   ask: recommend,
   show: (answer, { query_time: at }) => {
     clearProblem();
     sweeps.want(state, history, answer.model_version);
     present(answer, at);
+    occlusion.offer(answer.items, (answer.attention?.events.length ?? 0) > 0);
+    if (state.explain_item_id !== null) occlusion.want(state);
     announce(`${answer.items.length} items for ${subjectOf(state)} at ${asText(at)} UTC`);
   },
   fail: showProblem,
@@ -70,7 +83,8 @@ function keep(update, options) {
 /** Take over what the reader changed, and ask again. */
 function change(update) {
   player.stop();
-  keep(update);
+  keep({ ...update, explain_item_id: null });
+  occlusion.forget();
   view.forgetRanks();
   showBusy(true);
   answers.want(state);
@@ -91,7 +105,8 @@ function goTo(at) {
 
 /** Show another instant: what the sweep tells of it at once, the exact answer after a rest. */
 function follow(at) {
-  state = { ...state, query_time: at };
+  state = { ...state, query_time: at, explain_item_id: null };
+  occlusion.forget();
   queryTime.show(at);
   showBusy(true);
   const place = sweeps.sweep?.placeOf(at) ?? null;
@@ -132,13 +147,14 @@ function advance(steps, { isFirst }) {
 }
 
 /** Show the history of a user, or a pasted one, and ask for the answer at the state's instant. */
-async function open(update = {}, { isMove = true } = {}) {
+async function open(update = {}, { isMove = true, leftOut = [] } = {}) {
   const next = { ...state, ...update };
   const isOther = shown !== null && !isSameHistory(state, next);
   state = next;
   forget();
   picker.mark(state.user);
   byId("user-name").textContent = subjectOf(state);
+  showPasteNote(state.history, leftOut);
   try {
     const events = await eventsFor(state);
     const span = spanOf(events);
@@ -161,6 +177,7 @@ function forget() {
   clearTimeout(resting);
   answers.drop();
   sweeps.forget();
+  occlusion.forget();
   view.forgetRanks();
   shown = null;
   showStale();
@@ -176,11 +193,21 @@ async function eventsFor({ user, history: pasted }) {
   }));
 }
 
+/** Ask about a pasted history, and as its request body did where there was one. */
+function openPasted({ history: events, asked, leftOut }) {
+  pasted = events;
+  state = { ...state, ...asked };
+  showAll();
+  const query_time = asked.query_time ?? null;
+  open({ user: null, history: events, query_time, explain_item_id: null }, { leftOut });
+}
+
 function present(answer, at) {
   shown = { answer, at };
   const heads = answer.attention?.heads?.length;
   if (heads !== undefined && state.head > heads) keep({ head: null });
   sweeps.moveTo(at);
+  showWhatIfLink(state);
   view.show(answer, at, state, history).then(settle, showProblem);
 }
 
@@ -200,6 +227,8 @@ function firstView() {
 /** What a link says, whoever changed it. */
 function followLink() {
   state = LINK.read();
+  // A long one is in no link, but "back" within this page can still find it.
+  if (state.user === null) state.history ??= pasted;
   showAll();
   if (state.user !== null || state.history !== null) open({}, { isMove: false });
 }
@@ -213,6 +242,7 @@ async function start() {
   showBanner();
   showAll();
   listenToControls({ change, redisplay });
+  new PasteDialog(openPasted);
   // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
   window.addEventListener("popstate", followLink);
   const isAsked = state.user !== null || state.history !== null;

@@ -6,21 +6,29 @@ import { showTopItems } from "../widgets/top_items.js";
 import { showAccount } from "./account.js";
 import { AttentionPlot } from "./attention_plot.js";
 import { offerHeads } from "./controls.js";
+import { HeadCharts } from "./head_charts.js";
 import { HistoryTable } from "./history_table.js";
 import { weightsInWords } from "./summary.js";
+import { Timeline } from "./timeline.js";
 import { weightedHistory } from "./weighted_history.js";
 
 export class View {
   #items;
   #plot = new AttentionPlot();
+  #timeline = new Timeline();
+  #heads;
   #table = new HistoryTable((event) => this.#plot.point(event));
   /** What the ranks are compared with, and what they will be. */
   #before = null;
   #ranked = null;
 
-  /** `items` knows titles and categories by id; answers add to it. */
-  constructor(items) {
+  /**
+   * `items` knows titles and categories by id; answers add to it. `chooseHead(head)` is called with
+   * the number of a head that is clicked.
+   */
+  constructor(items, chooseHead) {
     this.#items = items;
+    this.#heads = new HeadCharts(chooseHead);
   }
 
   /** Compare no ranks with what has been shown so far. */
@@ -45,7 +53,32 @@ export class View {
     this.#table.show(events, this.#items);
     byId("plot-summary").textContent = weightsInWords(events, answer, { head, items: this.#items });
     const shown = { events, items: this.#items, queryTime: at, span, scale: state.scale };
-    return this.#plot.show(shown);
+    return Promise.all([
+      this.#timeline.show(shown),
+      this.#plot.show(shown),
+      this.#showHeads(answer, { ...shown, head }),
+    ]);
+  }
+
+  /** Heads are known of exact answers alone: those of the instant before stay, marked as such. */
+  #showHeads({ attention }, shown) {
+    const card = byId("heads-card");
+    const isKnown = Boolean(attention?.heads) && attention.events.length > 0;
+    card.setAttribute("aria-busy", attention !== null && !isKnown);
+    byId("heads-figure").hidden = attention === null;
+    byId("heads-note").textContent =
+      attention === null ? "Without weights there are no heads to compare." : "";
+    if (!isKnown) return null;
+    const heads = attention.heads.map((weights) =>
+      attention.events.map((event, place) => ({
+        itemId: event.item_id,
+        action: event.action,
+        at: Date.parse(event.timestamp),
+        age: event.age_seconds * 1000,
+        weight: weights[place],
+      })),
+    );
+    return this.#heads.show({ ...shown, heads });
   }
 
   #rank(items, at) {
