@@ -34,6 +34,7 @@ let descriptions = new Map();
 /** Whether all versions are to be described, however many there are. */
 let wantsAll = false;
 let loading = new AbortController();
+let hasFailed = false;
 
 const linkTo = (version, compare = null) => LINK.write({ ...state, version, compare });
 const versions = new VersionsTable({ activate: (version) => change(activate, version), linkTo });
@@ -50,6 +51,7 @@ async function load() {
   loading.abort();
   loading = new AbortController();
   const { signal } = loading;
+  hasFailed = false;
   showBusy(true);
   try {
     told = await readServing(signal);
@@ -65,7 +67,9 @@ async function load() {
     showBusy(false);
   } catch (error) {
     // One that was aborted leaves the display to its successor.
-    if (!signal.aborted) showProblem(error);
+    if (signal.aborted) return;
+    hasFailed = true;
+    showProblem(error);
   }
 }
 
@@ -194,9 +198,9 @@ function listen() {
   });
   // Links to other versions, back, forward, and a fragment typed by hand.
   window.addEventListener("popstate", () => redisplay(LINK.read()));
-  // Whoever was turned away at first comes in with a key from the banner.
+  // Whoever was turned away comes in with a key from the banner.
   watchKey(() => {
-    if (told === null && keyHeld() !== null) load();
+    if (hasFailed && keyHeld() !== null) load();
   });
 }
 

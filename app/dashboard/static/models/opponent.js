@@ -7,8 +7,8 @@
 export function opponentOf(chosen, { models, runs }) {
   const others = models.filter((model) => model.version !== chosen && model.refused === null);
   const isThere = (version) => others.some((model) => model.version === version);
-  const beaten = runs.find((run) => run.candidate === chosen && isThere(run.champion));
-  if (beaten) return beaten.champion;
+  const measured = runs.find((run) => run.candidate === chosen && isThere(run.champion));
+  if (measured) return measured.champion;
   const current = others.find((model) => model.is_current);
   if (current) return current.version;
   const challenging = runs.find((run) => run.champion === chosen && isThere(run.candidate));

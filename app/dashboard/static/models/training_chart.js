@@ -85,7 +85,7 @@ function picture(epochs, metric, best) {
   return {
     traces,
     layout: {
-      margin: { l: 64, r: 14, t: 22, b: 46 },
+      margin: { l: 20, r: 14, t: 22, b: 46 },
       xaxis: {
         title: { text: "epoch" },
         range: [x[0] - 0.5, x.at(-1) + 0.5],
@@ -93,8 +93,8 @@ function picture(epochs, metric, best) {
         ...(x.length < 12 ? { tickvals: x } : { nticks: 8 }),
         anchor: isAlone ? "y" : "y2",
       },
-      yaxis: { title: { text: "loss" }, domain: isAlone ? [0, 1] : [0.56, 1] },
-      ...(isAlone ? {} : { yaxis2: { title: { text: plain(metric) }, domain: [0, 0.44] } }),
+      yaxis: { title: { text: "loss", standoff: 10 }, domain: isAlone ? [0, 1] : [0.56, 1] },
+      ...(isAlone ? {} : { yaxis2: { title: { text: plain(metric), standoff: 10 }, domain: [0, 0.44] } }),
       ...(best === null ? {} : bestMark(best, best > (x[0] + x.at(-1)) / 2)),
     },
   };

@@ -1,0 +1,312 @@
+"""The models view, only looked at: versions, one in detail, two beside each other."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from model.clock import to_datetime
+from tests.browser.conftest import OpenShop
+from tests.browser.dashboard import Dashboard
+from tests.browser.shop import CUSTOMER
+from tests.processes import eventually
+
+VIEW = "models.html"
+METRIC = "ndcg@10"
+
+
+@pytest.fixture
+def versions(shop_dashboard: Dashboard) -> list[dict[str, Any]]:
+    """What the API lists: the one that modulates itself, the current one, and the one before it."""
+    models: list[dict[str, Any]] = shop_dashboard.api("/v1/models")["models"]
+    assert [model["is_current"] for model in models] == [False, True, False]
+    return models
+
+
+def described(dashboard: Dashboard, version: str) -> dict[str, Any]:
+    return dict(dashboard.api(f"/v1/models/{version}"))
+
+
+def cells(dashboard: Dashboard, selector: str) -> list[str]:
+    return [text.strip() for text in dashboard.page.locator(f"{selector} td").all_inner_texts()]
+
+
+def test_every_version_stands_in_a_row_with_its_figures(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    shop_dashboard.open(view=VIEW)
+    rows = shop_dashboard.page.locator("table.versions tbody tr")
+    assert [row.get_attribute("data-version") for row in rows.all()] == [
+        model["version"] for model in versions
+    ]
+    for model in versions:
+        metrics = described(shop_dashboard, model["version"])["manifest"]["metrics"]
+        names = (
+            METRIC,
+            f"{METRIC}_withheld",
+            f"popular_all_time_{METRIC}",
+            f"popular_last_week_{METRIC}",
+            f"last_item_markov_{METRIC}",
+        )
+        shown = cells(shop_dashboard, f'tr[data-version="{model["version"]}"]')
+        assert shown[3:8] == [f"{metrics[name]:.4f}" for name in names]
+        assert shown[8] == f"{metrics['questions']:.0f}"
+        assert model["data_window"]["last_at"][:10] in shown[2]
+        assert ("current" in shown[0]) == model["is_current"]
+        assert ("Activate" in shown[9]) == (not model["is_current"])
+
+
+def test_the_one_that_serves_is_shown_in_detail_until_another_is_chosen(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    expect(page.locator("#detail-name")).to_have_text(versions[1]["version"])
+    page.locator(f'tr[data-version="{versions[2]["version"]}"] a').click()
+    expect(page.locator("#detail-name")).to_have_text(versions[2]["version"])
+    shop_dashboard.settle()
+    expect(page.locator("tr[aria-current=true] a")).to_have_text(versions[2]["version"])
+    page.go_back()
+    expect(page.locator("#detail-name")).to_have_text(versions[1]["version"])
+
+
+@pytest.mark.parametrize("metric", [METRIC, "mrr"])
+def test_the_bars_are_the_metrics_of_the_manifest_beside_the_references(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]], metric: str
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    page.locator("#metric").select_option(metric)
+    shop_dashboard.settle()
+    metrics = described(shop_dashboard, versions[1]["version"])["manifest"]["metrics"]
+    references = [value for name, value in metrics.items() if name.endswith(f"_{metric}")]
+    assert len(references) == (5 if metric == METRIC else 0)
+    (bars,) = shop_dashboard.traces("metrics-chart")
+    own = [metrics[metric], metrics[f"{metric}_withheld"]]
+    assert bars["x"] == [*own, *sorted(references, reverse=True)]
+    expect(page.locator("#metrics-summary")).to_contain_text(f"{metrics['questions']:.0f} test")
+
+
+def test_training_is_drawn_epoch_by_epoch_and_the_best_one_marked(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    detail = described(shop_dashboard, versions[1]["version"])
+    loss, validation = shop_dashboard.traces("training-chart")
+    assert loss["x"] == [epoch["epoch"] for epoch in detail["epochs"]]
+    assert loss["y"] == [epoch["loss"] for epoch in detail["epochs"]]
+    assert validation["y"] == [epoch["validation"][METRIC] for epoch in detail["epochs"]]
+    best = detail["manifest"]["provenance"]["best_epoch"]
+    marks = page.evaluate("document.getElementById('training-chart').layout.shapes.map(s => s.x0)")
+    assert marks == [best]
+    expect(page.locator("#training-summary")).to_contain_text(f"The weights of epoch {best}")
+
+
+def test_an_older_bundle_says_why_it_has_no_curves_and_no_figures(dashboard: Dashboard) -> None:
+    page = dashboard.open(view=VIEW).page
+    expect(page.locator("#training-summary")).to_contain_text("published without epochs")
+    expect(page.locator("#training-chart")).to_be_hidden()
+    expect(page.locator("#metrics-summary")).to_contain_text("holds no test metrics")
+    expect(page.locator("#facts")).to_contain_text("published without index_recall")
+    expect(page.locator("#comparison-says")).to_contain_text("no other version to compare with")
+    expect(page.locator("#trail-note")).to_have_text("Nothing was ever changed here.")
+    expect(page.locator("#runs-note")).to_contain_text("No retraining has run yet")
+
+
+def test_data_windows_lie_on_one_time_line(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    shop_dashboard.open(view=VIEW)
+    (bars,) = shop_dashboard.traces("windows-chart")
+    windows = [
+        described(shop_dashboard, model["version"])["manifest"]["data_window"] for model in versions
+    ]
+    # Instants are microseconds in the manifest, milliseconds in the picture.
+    assert bars["base"] == [window["first_at"] // 1000 for window in windows]
+    assert bars["x"] == [(window["last_at"] - window["first_at"]) / 1000 for window in windows]
+    last = to_datetime(windows[1]["last_at"])
+    expect(shop_dashboard.page.locator("#windows-summary")).to_contain_text(
+        f"{last:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def test_the_facts_are_those_of_the_bundle(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    detail = described(shop_dashboard, versions[1]["version"])
+    facts = page.locator("#facts")
+    counts = detail["manifest"]["counts"]
+    expect(facts).to_contain_text(f"{counts['events']:,} events of {counts['users']:,} users")
+    expect(facts).to_contain_text(f"{detail['index_recall'] * 100:.1f} % of the exact ten")
+    expect(facts).to_contain_text(f"within {detail['p95_seconds'] * 1000:.1f} ms")
+    expect(facts).to_contain_text("measured where it was trained")
+    assert (
+        json.loads(page.locator("#recipe").text_content() or "")
+        == (detail["manifest"]["provenance"]["recipe"])
+    )
+    files = page.locator("#files tr td:last-child").all_text_contents()
+    assert files == list(detail["manifest"]["files"].values())
+
+
+def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    run = shop_dashboard.api("/v1/training-runs")["runs"][0]
+    assert (run["candidate"], run["champion"]) == (versions[1]["version"], versions[2]["version"])
+    expect(page.locator("#compare")).to_have_value(run["champion"])
+    expect(page.locator("#comparison-says")).to_contain_text(
+        f"Asked the same {run['questions']} questions on the same window by the retraining run "
+        f"{run['run_id']}"
+    )
+    rows = page.locator("#comparison table").first.locator("tbody tr").all()
+    shown = [row.locator("td").all_inner_texts() for row in rows]
+    (given,) = [row for row in shown if row[:2] == [METRIC, "given"]]
+    candidate, champion = (run["metrics"][who][METRIC] for who in ("challenger", "champion"))
+    difference = f"{candidate - champion:+.4f}".replace("-", "−")
+    assert given[2:5] == [f"{candidate:.4f}", f"{champion:.4f}", difference]
+    for check in run["decision"]["checks"]:
+        expect(page.locator("#comparison .checks")).to_contain_text(check["sentence"])
+    expect(page.locator("#comparison")).to_contain_text("different test windows: not comparable")
+
+
+def test_two_that_no_run_asked_the_same_are_said_not_to_be_comparable(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    one, other = versions[0]["version"], versions[2]["version"]
+    page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
+    expect(page.locator("#comparison-says")).to_have_text(
+        "No retraining run asked these two the same questions: measured on different test "
+        "windows: not comparable."
+    )
+    mine, theirs = (
+        described(shop_dashboard, version)["manifest"]["metrics"][METRIC]
+        for version in (one, other)
+    )
+    row = page.locator("#comparison tr", has_text=METRIC).first
+    expect(row).to_contain_text(f"{mine:.4f}")
+    expect(row).to_contain_text(f"{theirs:.4f}")
+
+
+def test_two_with_the_same_test_are_said_to_share_it_as_far_as_anybody_knows(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    one, other = versions[0]["version"], versions[1]["version"]
+    page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
+    expect(page.locator("#comparison-says")).to_contain_text("so they were probably asked the same")
+
+
+def test_runs_tell_their_decision_when_opened_by_keyboard(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    runs = shop_dashboard.api("/v1/training-runs")["runs"]
+    items = page.locator("#runs > li")
+    expect(items).to_have_count(len(runs))
+    for item, run in zip(items.all(), runs, strict=True):
+        expect(item).to_contain_text(run["result"])
+        expect(item).to_contain_text(run["reason"])
+        expect(item.locator("table")).to_be_hidden()
+        item.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(item.locator("table")).to_contain_text(run["decision"]["checks"][-1]["sentence"])
+        expect(item).to_contain_text(run["candidate"])
+
+
+def test_the_trail_is_that_of_the_api(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    rows = page.locator("table.trail tbody tr").all()
+    changes = shop_dashboard.api("/v1/models/changes")["changes"]
+    assert len(changes) == 2
+    for row, change in zip(rows, changes, strict=True):
+        shown = row.locator("td").all_inner_texts()
+        assert shown[0] == change["at"][:19].replace("T", " ")
+        assert shown[1:] == [
+            change["actor"],
+            change["change"],
+            change["previous_version"] or "none",
+            change["version"],
+            change["reason"],
+        ]
+
+
+def test_clicks_are_drawn_with_their_interval(
+    open_shop: OpenShop, look_at: Callable[[str], Dashboard]
+) -> None:
+    server = open_shop()
+    shown = [
+        server.http.post("/v1/recommendations", json={"user_id": CUSTOMER, "n": 3}).json()
+        for _ in range(8)
+    ]
+    clicked = [
+        {
+            "user_id": CUSTOMER,
+            "item_id": answer["items"][0]["item_id"],
+            "action": "purchase",
+            "timestamp": answer["query_time"],
+            "event_id": f"click-{place}",
+            "recommendation_id": answer["recommendation_id"],
+        }
+        for place, answer in enumerate(shown[:2])
+    ]
+    assert server.http.post("/v1/events", json={"events": clicked}).json()["accepted"] == 2
+    dashboard = look_at(server.url)
+    (now,) = [
+        model["version"] for model in dashboard.api("/v1/models")["models"] if model["is_current"]
+    ]
+    # What was shown is written down a batch at a time.
+    eventually(lambda: described(dashboard, now)["clicks"]["shown"] == len(shown))
+    dashboard.open(view=VIEW)
+    (bars,) = dashboard.traces("clicks-chart")
+    told = [
+        described(dashboard, model["version"])["clicks"]
+        for model in dashboard.api("/v1/models")["models"]
+    ]
+    assert [clicks["shown"] for clicks in told] == [0, 8, 0]
+    assert bars["x"] == [0, told[1]["rate"], 0]
+    # Wilson's bounds are the shares that what was seen is 1.96 standard errors away from.
+    for bound in (
+        bars["x"][1] + bars["error_x"]["array"][1],
+        bars["x"][1] - bars["error_x"]["arrayminus"][1],
+    ):
+        assert abs(2 / 8 - bound) / (bound * (1 - bound) / 8) ** 0.5 == pytest.approx(
+            1.96, abs=1e-3
+        )
+    notes = dashboard.page.evaluate(
+        "document.getElementById('clicks-chart').layout.annotations.map(({y, text}) => [y, text])"
+    )
+    assert notes == [[0, "no answers recorded"], [2, "no answers recorded"]]
+
+
+def test_a_link_brings_back_both_versions_and_the_metric(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    page.locator("#version").select_option(versions[0]["version"])
+    page.locator("#compare").select_option(versions[2]["version"])
+    page.locator("#metric").select_option("hit_rate@10")
+    shop_dashboard.settle()
+    drawn, link = shop_dashboard.traces("metrics-chart"), page.url
+    page.goto("about:blank")
+    shop_dashboard.open(link[link.index("#") :], view=VIEW)
+    expect(page.locator("#version")).to_have_value(versions[0]["version"])
+    expect(page.locator("#compare")).to_have_value(versions[2]["version"])
+    expect(page.locator("#metric")).to_have_value("hit_rate@10")
+    assert shop_dashboard.traces("metrics-chart")[0]["x"] == drawn[0]["x"]
+
+
+def test_a_link_to_a_version_that_is_gone_says_so(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.open("#version=<b>gone</b>", view=VIEW).page
+    expect(page.locator("#versions-note")).to_have_text(
+        "<b>gone</b> is not published here; another one is shown."
+    )
+
+
+def test_every_picture_has_words_and_a_table(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.open(view=VIEW).page
+    for chart in ("metrics", "training", "windows", "clicks"):
+        picture = page.locator(f"#{chart}-chart")
+        expect(picture).to_have_attribute("role", "img")
+        expect(picture).to_have_accessible_name(re.compile(r"\w+ .+\."))
+        page.locator(f"#{chart}-table summary").click()
+        expect(page.locator(f"#{chart}-table tbody tr").first).to_be_visible()
