@@ -37,21 +37,22 @@ export function showModel(newest, refusals) {
   const refused = refusals > 0;
   const state = versions.length === 0 || refused ? "bad" : versions.length > 1 ? "watch" : "ok";
   showState(byId("state-model"), state);
-  const total = (result) =>
-    newest.reduce((sum, one) => sum + valueOf(one.counts.values(), "kairos_model_swaps_total", { result }), 0);
+  const swaps = (result) =>
+    total(newest, ({ counts }) => valueOf(counts.values(), "kairos_model_swaps_total", { result }));
   const loaded = newest.map((one) => valueOf(one.gauges, "kairos_model_loaded_timestamp_seconds"));
   const items = newest.map((one) => valueOf(one.gauges, "kairos_index_items"));
-  const waiting = newest.reduce((sum, one) => sum + valueOf(one.gauges, "kairos_inference_in_progress"), 0);
+  const waiting = total(newest, ({ gauges }) => valueOf(gauges, "kairos_inference_in_progress"));
   tell("model", [
     ["serves", versions.length === 0 ? "no model is open" : listed(versions)],
     ["items in the index", [...new Set(items)].map(count).join(" or ")],
     ["opened", instant(new Date(Math.min(...loaded) * SECOND).toISOString())],
-    ["swaps since start", `${count(total("activated"))} opened, ${count(total("refused"))} refused`],
+    ["swaps since start", `${count(swaps("activated"))} opened, ${count(swaps("refused"))} refused`],
     ["asked just now", `${counted(waiting, "request")} at the model or waiting for it`],
   ]);
   byId("model-note").textContent =
     `${counted(refusals, "version")} refused in the last 15 minutes. ` +
-    "Limit: bad above none (KairosSwapRefused); watch while processes serve different ones (KairosVersionsDiffer).";
+    "Limit: bad above none (KairosSwapRefused); watch while processes serve different ones " +
+    "(KairosVersionsDiffer).";
   return state;
 }
 
@@ -68,11 +69,14 @@ export function served(newest) {
 const listed = (versions) =>
   element("span", {}, ...versions.map((version) => element("span", { class: "block" }, code(version))));
 
-/** Of one sample: its value, 0 where it never came up. */
+const total = (newest, value) => newest.reduce((sum, one) => sum + value(one), 0);
+
+/** The value of the sample with a name and these labels; 0 where it never came up. */
 function valueOf(samples, name, labels = {}) {
+  const wanted = Object.entries(labels);
   for (const sample of samples) {
-    const isIt = sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
-    if (isIt) return sample.value;
+    if (sample.name !== name) continue;
+    if (wanted.every(([label, value]) => sample.labels[label] === value)) return sample.value;
   }
   return 0;
 }

@@ -4,7 +4,7 @@ import { call, Problem } from "../shell/api.js";
 import { showBanner, showVersion } from "../shell/banner.js";
 import { byId, element } from "../shell/dom.js";
 import { asText, inWords, MINUTE, SECOND } from "../shell/instants.js";
-import { watchKey } from "../shell/key.js";
+import { roleHeld, watchKey } from "../shell/key.js";
 import { Permalink, whole } from "../shell/permalink.js";
 import { announce, clearProblem, showBusy, showProblem } from "../shell/problem.js";
 import { served, showChange, showMissing, showModel, showReadiness, showRun } from "./facts.js";
@@ -76,10 +76,11 @@ async function askSlower(heardAt) {
   );
   if (told === slower.told && heardAt - slower.at < MINUTE) return;
   slower = { told, at: heardAt };
-  const one = { query: { limit: 1 } };
+  const newest = (path, show, id) =>
+    call(path, { query: { limit: 1 } }).then(show, missing(id));
   await Promise.all([
-    call("v1/training-runs", one).then(({ runs: [run] }) => showRun(run), missing("run")),
-    call("v1/models/changes", one).then(({ changes: [change] }) => showChange(change), missing("change")),
+    newest("v1/training-runs", ({ runs: [run] }) => showRun(run), "run"),
+    newest("v1/models/changes", ({ changes: [change] }) => showChange(change), "change"),
   ]);
 }
 
@@ -121,7 +122,9 @@ function start() {
     poller.interval = state.interval;
   });
   byId("pause").addEventListener("click", () => (poller.isPaused ? poller.resume() : poller.pause()));
-  watchKey(() => poller.resume());
+  watchKey(() => {
+    if (roleHeld() !== null) poller.resume();
+  });
   window.addEventListener("popstate", () => {
     state = LINK.read();
     showInterval();

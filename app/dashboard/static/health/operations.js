@@ -32,7 +32,8 @@ export function showOperations(rates) {
 function busiest(rates) {
   const asked = [];
   for (const method of rates.sumBy("method", REQUESTS, isWork).keys()) {
-    const routes = rates.sumBy("route", REQUESTS, (labels) => isWork(labels) && labels.method === method);
+    const isThis = (labels) => isWork(labels) && labels.method === method;
+    const routes = rates.sumBy("route", REQUESTS, isThis);
     for (const [route, rate] of routes) if (rate > 0) asked.push({ method, route, rate });
   }
   return asked.sort((one, other) => other.rate - one.rate);

@@ -1,4 +1,4 @@
-/** One panel: the newest figure large, the last fifteen minutes beside it, every line's figure below. */
+/** One panel: the newest figure large, the last fifteen minutes beside it, each line's figure below. */
 
 import { Chart } from "../shell/chart.js";
 import { element } from "../shell/dom.js";
@@ -36,11 +36,13 @@ export class Panel {
     this.#newest.id = `newest-${id}`;
     this.#plot = element("div", { id: `chart-${id}`, class: "plot", role: "img" });
     const figure = element("figure", {}, this.#plot, this.#empty);
+    const title = element("h2", { id: `heading-${id}` }, heading);
+    const newest = element("div", {}, element("p", {}, this.#newest, this.#which), this.#span);
     this.node = element(
       "section",
       { class: "card panel", "aria-labelledby": `heading-${id}` },
-      element("div", { class: "heading-row" }, element("h2", { id: `heading-${id}` }, heading), this.#state),
-      element("div", { class: "beside" }, element("div", {}, element("p", {}, this.#newest, this.#which), this.#span), figure),
+      element("div", { class: "heading-row" }, title, this.#state),
+      element("div", { class: "beside" }, newest, figure),
       this.#legend,
       element("p", { class: "note" }, note),
       this.#table,

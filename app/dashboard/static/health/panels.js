@@ -14,6 +14,7 @@ export const isWork = ({ route }) => !/^\/(health\/|metrics$|v1\/metrics$|dashbo
 const isRecommendation = ({ method, route }) =>
   method === "POST" && route === "/v1/recommendations";
 
+const aSecond = (rate) => `${rate}\u00a0/s`;
 const inPercent = (part) => `${part * 100}\u00a0%`;
 
 const REQUESTS = "http_requests_total";
@@ -88,7 +89,7 @@ export const PANELS = [
     })),
     say: perSecond,
     axis: "per second",
-    note: `For the model; the database below. ${limitInWords(LIMITS.shed, (rate) => `${rate}\u00a0/s`)}`,
+    note: `For the model; the database below. ${limitInWords(LIMITS.shed, aSecond)}`,
   },
   {
     id: "queue",

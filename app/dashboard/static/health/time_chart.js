@@ -37,7 +37,12 @@ export function lines({ lines: named, axis, scale = 1, isLogarithmic = false }, 
     traces,
     layout: {
       margin: MARGIN,
-      xaxis: { type: "date", range: [first, last].map(asDate), nticks: 4, tickformat: ticks(last - first) },
+      xaxis: {
+        type: "date",
+        range: [first, last].map(asDate),
+        nticks: 4,
+        tickformat: ticks(last - first),
+      },
       yaxis: isLogarithmic ? logarithmic() : linear(axis, traces),
     },
   };
