@@ -71,7 +71,7 @@ def _run(browser: Browser, url: str, user: str) -> dict[str, float]:
     (first_view,) = _measured(page, "kairos-first-view")
     (first_sweep,) = _measured(page, "kairos-sweep-drawn")
     page.get_by_label("exclude seen items").uncheck()
-    page.wait_for_function("performance.getEntriesByName('kairos-sweep-drawn').length === 2")
+    page.wait_for_selector(_SWEPT)
     next_sweep = _measured(page, "kairos-sweep-drawn")[1]
     events, instants = page.evaluate(_DRAWN)
     context.close()

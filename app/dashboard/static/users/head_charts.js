@@ -78,6 +78,8 @@ export class HeadCharts {
         tickformat: ".0%",
         range: [0, highest * 1.08],
         nticks: 3,
+        // One scale for all, so it is written once per row.
+        showticklabels: place % columns === 0,
         automargin: false,
       };
     });

@@ -67,6 +67,7 @@ const answers = new Latest({
   show: (answer, { query_time: at }) => {
     clearProblem();
     sweeps.want(state, history, answer.model_version);
+    player.enable(sweeps.sweep !== null);
     present(answer, at);
     occlusion.offer(answer.items, (answer.attention?.events.length ?? 0) > 0);
     if (state.explain_item_id !== null) occlusion.want(state);
@@ -82,8 +83,10 @@ function keep(update, options) {
 
 /** Take over what the reader changed, and ask again. */
 function change(update) {
-  player.stop();
+  player.enable(false);
+  stir();
   keep({ ...update, explain_item_id: null });
+  sweeps.forget();
   occlusion.forget();
   view.forgetRanks();
   showBusy(true);
@@ -110,6 +113,7 @@ function follow(at) {
   queryTime.show(at);
   showBusy(true);
   const place = sweeps.sweep?.placeOf(at) ?? null;
+  stir();
   if (place === null) {
     LINK.keep(state);
     answers.want(state);
@@ -127,12 +131,18 @@ function follow(at) {
 
 /** Ask for the exact answer, should the query time stay where it is. */
 function rest() {
-  clearTimeout(resting);
+  stir();
   resting = setTimeout(() => {
     resting = null;
     LINK.keep(state);
     answers.want(state);
   }, REST);
+}
+
+/** It does not stay. */
+function stir() {
+  clearTimeout(resting);
+  resting = null;
 }
 
 /** One step of the player; whether there is another. */
@@ -141,7 +151,6 @@ function advance(steps, { isFirst }) {
   const last = instants.length - 1;
   const after = instants.findIndex((at) => at > state.query_time);
   const next = after < 0 ? (isFirst ? 0 : last) : Math.min(after + steps - 1, last);
-  clearTimeout(resting);
   follow(instants[next]);
   return next < last;
 }
@@ -174,7 +183,7 @@ function forget() {
   loading.abort();
   loading = new AbortController();
   player.enable(false);
-  clearTimeout(resting);
+  stir();
   answers.drop();
   sweeps.forget();
   occlusion.forget();

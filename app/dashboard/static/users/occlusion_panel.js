@@ -126,7 +126,6 @@ export class OcclusionPanel {
 }
 
 function picture(measured) {
-  const zero = { type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0 };
   return {
     traces: [
       {
@@ -138,9 +137,8 @@ function picture(measured) {
       },
     ],
     layout: {
-      shapes: [{ ...zero, layer: "below", line: { color: color("--faint"), width: 1 } }],
       xaxis: { title: { text: "weight" }, tickformat: ".1~%", nticks: 6 },
-      yaxis: { title: { text: "score change" } },
+      yaxis: { title: { text: "score change" }, zeroline: true, zerolinecolor: color("--faint") },
     },
   };
 }

@@ -99,8 +99,8 @@ export class SweepPanel {
     byId("heat-most").textContent = `${percent(strongest)} or more`;
     byId("heat-summary").textContent = this.#inWords(sweep, left);
     this.#tabulate(sweep);
-    this.#busy(false);
     performance.measure("kairos-sweep-drawn", "kairos-sweep-asked");
+    this.#busy(false);
   }
 
   #explain(sentence) {

@@ -61,13 +61,14 @@ export class View {
   }
 
   /** Heads are known of exact answers alone: those of the instant before stay, marked as such. */
-  #showHeads({ attention }, shown) {
+  #showHeads({ attention, recommendation_id: isExact }, shown) {
     const card = byId("heads-card");
     const isKnown = Boolean(attention?.heads) && attention.events.length > 0;
-    card.setAttribute("aria-busy", attention !== null && !isKnown);
-    byId("heads-figure").hidden = attention === null;
+    const isAwaited = attention !== null && !isKnown && !isExact;
+    card.setAttribute("aria-busy", isAwaited);
+    byId("heads-figure").hidden = !isKnown && !isAwaited;
     byId("heads-note").textContent =
-      attention === null ? "Without weights there are no heads to compare." : "";
+      isKnown || isAwaited ? "" : "Without weights of single heads there are none to compare.";
     if (!isKnown) return null;
     const heads = attention.heads.map((weights) =>
       attention.events.map((event, place) => ({

@@ -1,0 +1,138 @@
+"""A history that is pasted rather than stored."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import world
+from tests.browser.dashboard import Dashboard
+
+HISTORY: list[dict[str, Any]] = [
+    {"item_id": "sku-03", "timestamp": "2025-02-03T10:00:00+01:00", "action": "view"},
+    {"item_id": "sku-00", "timestamp": 1736326800, "action": "purchase"},
+    {"item_id": "sku-05", "timestamp": "2025-02-20T08:00:00Z", "action": "purchase"},
+]
+
+
+def paste(dashboard: Dashboard, text: str) -> None:
+    """Open the dialog, paste and submit."""
+    dashboard.page.get_by_role("button", name="Paste a history").click()
+    dashboard.by_label("History as JSON").fill(text)
+    dashboard.page.get_by_role("button", name="Show it").click()
+
+
+def test_a_pasted_history_is_asked_about_inline(dashboard: Dashboard) -> None:
+    dashboard.open()
+    sent = []
+    dashboard.page.on("request", lambda request: sent.append(request.post_data))
+    paste(dashboard, json.dumps(HISTORY))
+    expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
+    dashboard.settle()
+    bodies = [json.loads(body) for body in sent if body]
+    assert bodies
+    assert all(body["history"] == HISTORY and "user_id" not in body for body in bodies)
+    at = dashboard.answers[-1]["query_time"]
+    assert at == "2025-02-20T08:00:01Z"
+    body = {"history": HISTORY, "query_time": at, "explain": "attention"}
+    events = dashboard.api("/v1/recommendations", body)["attention"]["events"]
+    assert dashboard.drawn_weights == pytest.approx([event["weight"] for event in events], abs=1e-6)
+    expect(dashboard.page.locator("#history-events tr")).to_have_count(3)
+    expect(dashboard.page.locator("#paste-note")).to_contain_text(
+        "The link to this page carries it."
+    )
+    expect(dashboard.page.locator("#what-if")).to_be_hidden()
+    lanes = dashboard.traces("timeline")
+    assert [sum(lane["customdata"]) for lane in lanes] == [2, 1]
+    assert len({lane["marker"]["color"] for lane in lanes}) == 2
+    assert dashboard.api("/v1/users/a%20pasted%20history")["events"] == []
+
+
+def test_a_link_brings_a_small_pasted_history_back(dashboard: Dashboard) -> None:
+    dashboard.open()
+    paste(dashboard, json.dumps(HISTORY))
+    expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
+    dashboard.settle()
+    weights, items, link = dashboard.drawn_weights, dashboard.top_items, dashboard.page.url
+    dashboard.page.goto("about:blank")
+    dashboard.open(link[link.index("#") :])
+    expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
+    assert (dashboard.drawn_weights, dashboard.top_items) == (weights, items)
+
+
+def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
+    dashboard.open()
+    body = {
+        "history": HISTORY,
+        "query_time": "2025-02-10T00:00:00Z",
+        "n": 5,
+        "exclude_seen": False,
+        "diversity": 0.5,
+    }
+    paste(dashboard, json.dumps(body))
+    expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
+    dashboard.settle()
+    expected = dashboard.api("/v1/recommendations", {**body, "diversity": 0})
+    assert dashboard.top_items == [item["item_id"] for item in expected["items"]]
+    assert len(dashboard.top_items) == 5
+    expect(dashboard.by_label("exclude seen items")).not_to_be_checked()
+    expect(dashboard.page.locator("#query-time-field")).to_have_value("2025-02-10T00:00:00")
+    expect(dashboard.page.locator("#paste-note")).to_contain_text("cannot ask about it: diversity.")
+
+
+def test_a_long_history_is_shown_but_not_linked_and_back_still_finds_it(
+    dashboard: Dashboard,
+) -> None:
+    long = [
+        {"item_id": world.ITEM_IDS[place % 14], "timestamp": 1736326800 + place * 86400}
+        for place in range(51)
+    ]
+    dashboard.open()
+    paste(dashboard, json.dumps(long))
+    expect(dashboard.page.locator("#paste-note")).to_contain_text("does not carry it")
+    dashboard.settle()
+    assert "history" not in dashboard.page.url
+    assert len(dashboard.drawn_weights) == 50
+    dashboard.page.locator(f"#user-list button[value={world.BASKETS}]").click()
+    expect(dashboard.page.locator("#user-name")).to_have_text(world.BASKETS)
+    dashboard.settle()
+    dashboard.page.go_back()
+    expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
+    dashboard.settle()
+    assert len(dashboard.drawn_weights) == 50
+
+
+REFUSED = [
+    ("[{", "a history is JSON, but"),
+    ("7", "begin with [ or {"),
+    ("[]", "a history has at least one event"),
+    ('{"user_id": "u"}', "events in the field history"),
+    ('{"history": [{"item_id": "a", "timestamp": 0}], "merge": true}', "merge is true"),
+    ('["a"]', 'event 1 is "a"'),
+    ('[{"item_id": "a", "timestamp": 0}, {"timestamp": 0}]', "that of event 2 is missing"),
+    ('[{"item_id": "a", "timestamp": "2025-01-01"}]', 'that of event 1 is "2025-01-01"'),
+    ('[{"item_id": "a", "timestamp": 0, "action": 3}]', "an action is a text or left out"),
+    ('[{"item_id": "a", "timestamp": 0, "at": 0}]', 'event 1 has "at"; leave it out'),
+]
+
+
+def test_what_is_no_history_is_refused_with_the_rule_and_the_remedy(dashboard: Dashboard) -> None:
+    dashboard.open()
+    dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
+    before = len(dashboard.requested)
+    dashboard.page.get_by_role("button", name="Paste a history").click()
+    for text, said in REFUSED:
+        dashboard.by_label("History as JSON").fill(text)
+        dashboard.page.get_by_role("button", name="Show it").click()
+        expect(dashboard.page.locator("#pasted-refused")).to_contain_text(said)
+    assert len(dashboard.requested) == before
+    dashboard.page.get_by_role("button", name="Cancel").click()
+    expect(dashboard.page.locator("#paste-dialog")).to_be_hidden()
+
+
+def test_what_the_service_refuses_is_said_in_its_words(dashboard: Dashboard) -> None:
+    dashboard.expected_complaint = "status of 422"
+    dashboard.open()
+    paste(dashboard, json.dumps([{"item_id": "a" * 257, "timestamp": 0}]))
+    expect(dashboard.page.get_by_role("alert").first).to_contain_text("at most 256 characters")

@@ -1,0 +1,236 @@
+"""One sweep behind the slider: what follows it at once, by hand, by itself and on the heat map."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.browser import world
+from tests.browser.dashboard import Dashboard
+
+REGULAR = f"#user={world.REGULAR}"
+AFTER_ALL = "2025-04-01T00:00:00Z"
+
+
+def open_swept(dashboard: Dashboard, fragment: str = REGULAR) -> None:
+    """Open the page, and wait for the sweep to be drawn."""
+    dashboard.open(fragment)
+    dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
+
+
+def asked(dashboard: Dashboard, path: str) -> int:
+    """How often the page has asked for a path."""
+    return sum(url.endswith(path) for url in dashboard.requested)
+
+
+def instants(dashboard: Dashboard) -> list[str]:
+    """Where the slider stops, as the heat map has them."""
+    texts: list[str] = dashboard.page.evaluate(
+        "document.getElementById('heat-map').data[0].x.map((at) => new Date(at).toISOString())"
+    )
+    return texts
+
+
+def sweep_of(dashboard: Dashboard, **asked_for: Any) -> dict[str, Any]:
+    """The API's own sweep over the instants that are drawn."""
+    body = {"user_id": world.REGULAR, "query_times": instants(dashboard), "n": 10} | asked_for
+    answer: dict[str, Any] = dashboard.api("/v1/attention", body)
+    return answer
+
+
+def drag_to(dashboard: Dashboard, place: int) -> dict[str, Any]:
+    """Drag the slider to one of its stops; what is drawn before anything can be asked."""
+    drawn: dict[str, Any] = dashboard.page.evaluate(
+        """async (place) => {
+            const slider = document.getElementById("query-time-slider");
+            slider.value = place;
+            slider.dispatchEvent(new Event("input", {bubbles: true}));
+            for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+            const rows = [...document.getElementById("top-items").rows];
+            return {
+                weights: document.getElementById("plot").data[0].y,
+                items: rows.map((row) => row.dataset.item),
+                line: document.getElementById("heat-map").layout.shapes[0].x0,
+            };
+        }""",
+        place,
+    )
+    return drawn
+
+
+def test_the_heat_map_is_the_matrix_of_the_api(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    (drawn,) = dashboard.traces("heat-map")
+    assert len(drawn["x"]) == 200
+    swept = sweep_of(dashboard)
+    for row in range(len(swept["events"])):
+        assert drawn["z"][row] == pytest.approx(
+            [instant["weights"][row] for instant in swept["instants"]], abs=1e-6
+        )
+
+
+def test_weights_and_items_follow_the_slider_without_another_request(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    swept = sweep_of(dashboard)
+    held: list[Route] = []
+    dashboard.page.route("**/v1/recommendations", held.append)
+    for place in (0, 60, 199):
+        expected = swept["instants"][place]
+        drawn = drag_to(dashboard, place)
+        weights = [weight for weight in expected["weights"] if weight is not None]
+        assert drawn["weights"] == pytest.approx(weights, abs=1e-6)
+        assert sum(drawn["weights"]) == pytest.approx(1, abs=1e-5)
+        assert drawn["items"] == [item["item_id"] for item in expected["items"]]
+    # Nothing was answered meanwhile: all of this was the sweep's.
+    assert len(dashboard.answers) == 1
+    dashboard.page.unroute("**/v1/recommendations")
+    drag_to(dashboard, 100)
+    dashboard.settle()
+    assert asked(dashboard, "/v1/attention") == 1
+
+
+def test_a_slider_at_rest_shows_the_exact_answer(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    dashboard.page.evaluate(
+        """() => {
+            const slider = document.getElementById("query-time-slider");
+            for (const place of [20, 21, 22]) {
+                slider.value = place;
+                slider.dispatchEvent(new Event("input", {bubbles: true}));
+            }
+        }"""
+    )
+    dashboard.settle()
+    last = dashboard.answers[-1]
+    assert last["query_time"] == sweep_of(dashboard)["instants"][22]["query_time"]
+    assert dashboard.drawn_weights == [event["weight"] for event in last["attention"]["events"]]
+    assert len(dashboard.answers) == 2
+
+
+def test_another_number_of_items_is_swept_anew(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    dashboard.page.locator("#n").select_option("5")
+    dashboard.settle()
+    dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
+    assert len(drag_to(dashboard, 10)["items"]) == 5
+    assert asked(dashboard, "/v1/attention") == 2
+    dashboard.settle()
+
+
+def test_the_heat_map_has_a_line_at_the_query_time_and_a_click_moves_it(
+    dashboard: Dashboard,
+) -> None:
+    open_swept(dashboard)
+    assert drag_to(dashboard, 40)["line"] == dashboard.page.evaluate(
+        "document.getElementById('heat-map').data[0].x[40]"
+    )
+    dashboard.settle()
+    plot = dashboard.page.locator("#heat-map .draglayer .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    dashboard.page.mouse.move(box["x"] + box["width"] * 0.74, box["y"] + box["height"] / 2)
+    dashboard.page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + box["height"] / 2)
+    expect(dashboard.page.locator("#heat-map + .tip")).to_be_visible()
+    dashboard.page.mouse.down()
+    dashboard.page.mouse.up()
+    dashboard.settle()
+    assert dashboard.answers[-1]["query_time"] in {
+        at.replace(".000Z", "Z") for at in instants(dashboard)[146:154]
+    }
+
+
+def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard) -> None:
+    open_swept(dashboard, f"{REGULAR}&query_time={AFTER_ALL}&exclude_seen=false&speed=fast")
+    before = dashboard.top_items
+    play = dashboard.page.get_by_role("button", name="Play")
+    drag_to(dashboard, 0)
+    play.focus()
+    play.press("Enter")
+    expect(dashboard.page.get_by_role("button", name="Pause")).to_be_focused()
+    expect(dashboard.page.locator("#top-items .moved").first).to_be_visible()
+    dashboard.page.keyboard.press("Space")
+    expect(play).to_be_focused()
+    dashboard.settle()
+    place = int(dashboard.page.locator("#query-time-slider").input_value())
+    assert place > 0
+    swept = sweep_of(dashboard, exclude_seen=False)["instants"][place]
+    assert dashboard.top_items == [item["item_id"] for item in swept["items"]] != before
+    assert asked(dashboard, "/v1/attention") == 1
+
+
+def test_play_ends_at_the_last_instant_and_begins_again_at_the_first(dashboard: Dashboard) -> None:
+    open_swept(dashboard, f"{REGULAR}&speed=fast")
+    drag_to(dashboard, 196)
+    slider = dashboard.page.locator("#query-time-slider")
+    dashboard.page.get_by_role("button", name="Play").click()
+    expect(slider).to_have_value("199")
+    play = dashboard.page.get_by_role("button", name="Play")
+    expect(play).to_be_visible()
+    dashboard.page.locator("#speed").select_option("slow")
+    play.click()
+    expect(slider).to_have_value(re.compile(r"^[0-9]$"))
+    dashboard.page.get_by_role("button", name="Pause").click()
+    dashboard.settle()
+    assert "speed" not in dashboard.page.url or "speed=slow" in dashboard.page.url
+
+
+def test_whoever_asks_for_less_motion_is_shown_few_steps(dashboard: Dashboard) -> None:
+    dashboard.page.emulate_media(reduced_motion="reduce")
+    open_swept(dashboard)
+    drag_to(dashboard, 0)
+    dashboard.page.get_by_role("button", name="Play").click()
+    expect(dashboard.page.locator("#query-time-slider")).to_have_value("10")
+    dashboard.page.get_by_role("button", name="Pause").click()
+    dashboard.settle()
+
+
+def test_ranks_say_how_they_moved_since_the_instant_before(dashboard: Dashboard) -> None:
+    open_swept(dashboard, f"{REGULAR}&exclude_seen=false")
+    expect(dashboard.page.locator("#top-items .moved")).to_have_count(0)
+    earlier, later = drag_to(dashboard, 0)["items"], drag_to(dashboard, 100)["items"]
+    dashboard.settle()
+    rows = dashboard.page.locator("#top-items tr")
+    for rank, item in enumerate(later):
+        if item not in earlier:
+            expected = "new since the instant before"
+        elif earlier.index(item) == rank:
+            expected = ""
+        else:
+            places = earlier.index(item) - rank
+            sign, word = ("▴", "up") if places > 0 else ("▾", "down")
+            expected = f"{sign}{abs(places)}, {word} since the instant before"
+        expect(rows.nth(rank).locator(".rank")).to_have_text(f"{rank + 1}{expected}")
+    assert earlier != later
+
+
+def test_a_withheld_query_time_leaves_nothing_to_sweep(dashboard: Dashboard) -> None:
+    open_swept(dashboard, f"{REGULAR}&query_time_withheld=true")
+    expect(dashboard.page.locator("#sweep-note")).to_contain_text("withheld from the model")
+    expect(dashboard.page.locator("#heat-map")).to_be_hidden()
+    expect(dashboard.page.get_by_role("button", name="Play")).to_be_disabled()
+    dashboard.move_slider(0.25)
+    assert len(dashboard.answers) == 2
+    assert asked(dashboard, "/v1/attention") == 0
+
+
+def test_rows_have_names_where_there_is_room_and_a_title_stays_text(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    label = dashboard.page.locator("#heat-map .yaxislayer-above text").first
+    expect(label).to_have_text(f"{world.HOSTILE_TITLE[:23]}…")
+    assert dashboard.page.locator("img").count() == 0
+    assert dashboard.page.evaluate("document.body.dataset.hacked") is None
+    dashboard.page.set_viewport_size({"width": 390, "height": 900})
+    expect(label).to_have_count(0)
+
+
+def test_the_sweep_can_be_read_as_a_table(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    dashboard.page.locator("#heat-table summary").click()
+    rows = dashboard.page.locator("#heat-table tbody tr")
+    expect(rows).to_have_count(10)
+    expect(rows.first.locator("td").first).to_have_text(world.HOSTILE_TITLE)
+    first = sweep_of(dashboard)["instants"][0]["weights"]
+    expect(rows.first.locator("td").nth(2)).to_have_text(f"{first[0] * 100:.1f} %")
+    expect(rows.last.locator("td").nth(2)).to_have_text("–")
