@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,20 @@ class ShelfView:
         return self._by_category.get(category, np.empty(0, dtype=np.int64))
 
 
+class Updates(NamedTuple):
+    """The updates of items since an instant: equal ones are the same updates.
+
+    Attributes:
+        since: epoch microseconds.
+        items: how many items were updated since.
+        stamps: the sum of the microseconds from `since` to each one's update.
+    """
+
+    since: int
+    items: int
+    stamps: int
+
+
 @final
 class Shelf:
     """The described items, and their views along the catalogues of the models in use.
@@ -129,6 +143,7 @@ class Shelf:
 
     Attributes:
         refreshing: held from reading the database until what was read is here.
+        read_last: the updates that are here already; None before the first.
     """
 
     def __init__(self) -> None:
@@ -138,6 +153,7 @@ class Shelf:
         self._latest_update = 0
         self._lock = threading.Lock()
         self.refreshing = asyncio.Lock()
+        self.read_last: Updates | None = None
 
     @property
     def latest_update(self) -> int:

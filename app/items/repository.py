@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent, StoredItem
+from app.shelf import Updates
 from model.clock import MICROSECONDS_PER_DAY
 
 _REPLACED = (
@@ -71,6 +72,14 @@ class ItemRepository:
         """One item that was not deleted."""
         stored = self._session.get(StoredItem, item_id)
         return None if stored is None or stored.deleted_at is not None else stored
+
+    def updates_since(self, updated_at: int) -> Updates:
+        """What `changed_since` would answer, told apart from other answers without reading it."""
+        later = StoredItem.updated_at >= updated_at
+        # Less what all have in common: whole instants would add up to more than 64 bits hold.
+        stamps = func.coalesce(func.sum(StoredItem.updated_at - updated_at), 0)
+        items, total = self._session.execute(select(func.count(), stamps).where(later)).one()
+        return Updates(updated_at, items, int(total))
 
     def changed_since(self, updated_at: int) -> Sequence[StoredItem]:
         """Items described or deleted at `updated_at` or later."""

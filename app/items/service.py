@@ -15,7 +15,7 @@ from app.errors import (
 from app.items.repository import ItemRepository
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.parts import Parts
-from app.shelf import ShelvedItem
+from app.shelf import ShelvedItem, Updates
 from app.wire import rfc_3339
 from model.clock import MICROSECONDS_PER_SECOND, now
 
@@ -96,15 +96,25 @@ class ItemService:
             # Commits become visible later than their stamp says, and clocks of processes differ.
             since = shelf.latest_update - _OVERLAP
             try:
-                changed = await self._parts.database.read(
-                    lambda session: [
-                        _shelved(stored) for stored in ItemRepository(session).changed_since(since)
-                    ]
+                updates, changed = await self._parts.database.read(
+                    lambda session: _changes(ItemRepository(session), since, shelf.read_last)
                 )
             except (DatabaseUnavailableError, OverloadedError):
                 return
             if changed:
                 await asyncio.to_thread(shelf.put, changed)
+            shelf.read_last = updates
+
+
+def _changes(
+    items: ItemRepository, since: int, known: Updates | None
+) -> tuple[Updates | None, list[ShelvedItem]]:
+    """The items that changed; none where they are those known, as nearly every time."""
+    # At first all of them, which need no telling apart.
+    updates = items.updates_since(since) if since > 0 else None
+    if updates is not None and updates == known:
+        return updates, []
+    return updates, [_shelved(stored) for stored in items.changed_since(since)]
 
 
 def _unknown(item_id: str) -> ItemNotFoundError:

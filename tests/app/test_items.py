@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
+from app.db.engine import open_engine
+from app.items.repository import ItemRepository
 from tests.app.client import Client
 
 
@@ -105,3 +108,21 @@ def test_a_thousand_items_are_stored_at_once_and_one_more_is_refused(
     items = [{"item_id": str(number)} for number in range(1001)]
     assert client_on_either.put("/v1/items", {"items": items}).status_code == 422
     put(client_on_either, *items[:1000])
+
+
+def test_a_description_that_changes_between_two_looks_is_told_from_one_that_does_not(
+    client_on_either: Client,
+) -> None:
+    put(client_on_either, {"item_id": "a"}, {"item_id": "b"})
+    engine = open_engine(client_on_either.app.state.parts.settings.database_url)
+    with Session(engine) as session:
+        items = ItemRepository(session)
+        before = items.updates_since(1)
+        assert before.items == 2
+        assert items.updates_since(1) == before
+    put(client_on_either, {"item_id": "b", "title": "Renamed"})
+    with Session(engine) as session:
+        after = ItemRepository(session).updates_since(1)
+    engine.dispose()
+    assert after.items == 2
+    assert after != before
