@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser import odd_models, world
 from tests.browser import shop as demo_shop
-from tests.browser import world
 from tests.browser.dashboard import Dashboard
 from tests.processes import Server, processes
 
@@ -122,6 +122,33 @@ def look_at(page: Page) -> Iterator[Callable[[str], Dashboard]]:
 def dashboard(look_at: Callable[[str], Dashboard], service: str) -> Dashboard:
     """That of the hostile world: no test may leave console errors or talk to another host."""
     return look_at(service)
+
+
+@pytest.fixture(scope="session")
+def odd_service(
+    chromium: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, odd_models.OddVersions]]:
+    """The URL of a service with versions that no demo has, and which they are; only looked at."""
+    directory = tmp_path_factory.mktemp("odd-models")
+    versions = odd_models.publish(directory / "bundles")
+    with processes(directory, directory / "bundles") as start:
+        url = start().url
+        odd_models.fill(url)
+        yield url, versions
+
+
+@pytest.fixture
+def odd_versions(odd_service: tuple[str, odd_models.OddVersions]) -> odd_models.OddVersions:
+    """The versions of `odd_dashboard`."""
+    return odd_service[1]
+
+
+@pytest.fixture
+def odd_dashboard(
+    look_at: Callable[[str], Dashboard], odd_service: tuple[str, odd_models.OddVersions]
+) -> Dashboard:
+    """That of versions that no demo has, watched likewise."""
+    return look_at(odd_service[0])
 
 
 @pytest.fixture
