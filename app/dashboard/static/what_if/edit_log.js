@@ -12,10 +12,7 @@ export class EditLog {
   constructor({ undo, reset }) {
     this.#list.addEventListener("click", (event) => {
       const button = event.target.closest("button");
-      if (!button) return;
-      const place = Number(button.dataset.place);
-      undo(place);
-      this.#focusNear(place);
+      if (button) undo(Number(button.dataset.place));
     });
     this.#reset.addEventListener("click", () => {
       reset();
@@ -25,6 +22,7 @@ export class EditLog {
 
   /** Show `{edits, rows, titles, begin, model}`; rows as `weightedRows` has them, model perhaps null. */
   show({ edits, rows, titles, begin, model }) {
+    const focused = this.#list.contains(document.activeElement) ? document.activeElement : null;
     this.#list.replaceChildren(
       ...edits.map((edit, place) => {
         const row = rowOf(rows, edit);
@@ -35,9 +33,11 @@ export class EditLog {
     );
     byId("no-edits").hidden = edits.length > 0;
     this.#reset.disabled = edits.length === 0;
+    // The answers come a moment after the edit, and must not take the focus away.
+    if (focused) this.#focusNear(Number(focused.dataset.place));
   }
 
-  /** Undoing takes away the button that had the focus; its neighbour gets it. */
+  /** Undoing takes away the button that had the focus; its neighbour gets it, or the heading. */
   #focusNear(place) {
     const buttons = this.#list.querySelectorAll("button");
     (buttons[Math.min(place, buttons.length - 1)] ?? byId("edits-heading")).focus();
