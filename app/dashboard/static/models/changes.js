@@ -32,7 +32,8 @@ export async function rollBack({ models, changes }) {
     heading: "Roll back?",
     says: [
       before === null
-        ? "The audit trail tells of no version that was current before this one, so the service is likely to refuse."
+        ? "The audit trail tells of no version that was current before this one, " +
+          "so the service is likely to refuse."
         : becomes(before, current),
       CHECKED_FIRST,
     ],

@@ -68,7 +68,11 @@ const inWords = (row) =>
 const told = (row) =>
   row.rate === null
     ? [row.version, NONE]
-    : [row.version, `${count(row.clicked)} of ${counted(row.shown, "answer")} clicked`, percent(row.rate), interval(row)];
+    : [
+        row.version,
+        `${count(row.clicked)} of ${counted(row.shown, "answer")} clicked`,
+        `${percent(row.rate)}, ${interval(row)}`,
+      ];
 
 function picture(rows) {
   const some = rows.map((row) => row.interval ?? [0, 0]);
@@ -95,7 +99,12 @@ function picture(rows) {
     ],
     layout: {
       margin: { l: 20, r: 20, t: 8, b: 46 },
-      xaxis: { title: { text: "clicked, share of answers" }, tickformat: ".1~%", range: [0, Math.min(1, highest * 1.1)], nticks: 5 },
+      xaxis: {
+        title: { text: "clicked, share of answers" },
+        tickformat: ".1~%",
+        range: [0, Math.min(1, highest * 1.1)],
+        nticks: 5,
+      },
       yaxis: rowAxis(rows.map((row) => `${shortName(row.version)}, ${count(row.shown)} shown`)),
       annotations: rows.flatMap((row, place) =>
         row.rate === null

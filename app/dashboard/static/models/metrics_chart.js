@@ -40,7 +40,8 @@ export class MetricsChart {
   }
 
   #tabulate(metrics) {
-    const references = [...new Set([...metrics.values()].flatMap((one) => one.references.map(([name]) => name)))];
+    const named = [...metrics.values()].flatMap(({ references }) => references.map(([name]) => name));
+    const references = [...new Set(named)];
     showAsTable(byId("metrics-table"), {
       caption: "Test metrics",
       columns: ["Metric", "Given", "Withheld", ...references.map(referenceName)],

@@ -70,7 +70,7 @@ function picture(rows, width) {
         title: { text: "when (UTC)" },
         nticks: Math.max(3, Math.round(width / PIXELS_PER_DATE)),
       },
-      yaxis: rowAxis(rows.map((row) => (row.isChosen ? `▸ ${shortName(row.version)}` : shortName(row.version)))),
+      yaxis: rowAxis(rows.map((row) => `${row.isChosen ? "▸ " : ""}${shortName(row.version)}`)),
     },
   };
 }
