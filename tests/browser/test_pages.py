@@ -53,6 +53,30 @@ def test_no_module_makes_elements_of_text(script: Path) -> None:
     assert not re.search(made, script.read_text())
 
 
+def test_what_got_into_a_page_does_not_run_and_sends_nothing(dashboard: Dashboard) -> None:
+    dashboard.expected_complaint = "Content Security Policy"
+    dashboard.open(view="items.html")
+    refused = dashboard.page.evaluate(
+        """async () => {
+            const refused = [];
+            document.addEventListener("securitypolicyviolation", (event) =>
+                refused.push(event.effectiveDirective));
+            const act = "document.body.dataset.hacked = 'yes'";
+            const script = document.createElement("script");
+            script.textContent = act;
+            const button = document.createElement("button");
+            button.setAttribute("onclick", act);
+            document.body.append(script, button);
+            button.click();
+            await fetch("https://elsewhere.invalid/").catch(() => {});
+            await new Promise((resolve) => setTimeout(resolve, 200));
+            return refused;
+        }"""
+    )
+    assert set(refused) == {"script-src-elem", "script-src-attr", "connect-src"}
+    assert dashboard.page.evaluate("document.body.dataset.hacked") is None
+
+
 def test_the_plotting_library_is_not_loaded_twice(service: str) -> None:
     library = f"{service}/dashboard/plotly.min.js"
     first = httpx.get(library)

@@ -143,10 +143,10 @@ def site(
         yield made
 
 
-def keep_key(database_url: str, key_id: str, key: str) -> None:
-    """Store a key that opens everything."""
+def keep_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -> None:
+    """Store a key; one that opens everything, unless a role is named."""
     stored = StoredKey(
-        key_id=key_id, name="tests", role="admin", digest=digest_of(key), created_at=now()
+        key_id=key_id, name="tests", role=role, digest=digest_of(key), created_at=now()
     )
     engine = open_engine(database_url)
     with Session(engine) as session, session.begin():

@@ -1,0 +1,88 @@
+"""The dashboard as its readers reach it: through the proxy, with a key."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from app.keyring import new_key
+from tests.browser.conftest import browser, chromium, look_at, page  # noqa: F401 - fixtures
+from tests.browser.dashboard import Dashboard
+from tests.deployment.proxy import Site, keep_key, needs_nginx
+from tests.processes import ROOT, eventually
+
+pytestmark = [needs_nginx, pytest.mark.timeout(300)]
+
+STATIC = ROOT / "app" / "dashboard" / "static"
+FILES = sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file())
+GUARD = (
+    "content-security-policy",
+    "content-type",
+    "cross-origin-opener-policy",
+    "permissions-policy",
+    "referrer-policy",
+    "x-content-type-options",
+)
+
+
+def test_every_file_comes_through_as_it_is_with_its_guard(behind: Site) -> None:
+    replica = behind.replicas[0].url
+    with (
+        httpx.Client(base_url=behind.proxy.url) as reader,
+        httpx.Client(base_url=replica) as inside,
+    ):
+        for name in [*FILES, "", "plotly.min.js"]:
+            ours = inside.get(f"/dashboard/{name}")
+            # Asked twice, and the second time it is the proxy's own copy.
+            for through in (reader.get(f"/dashboard/{name}"), reader.get(f"/dashboard/{name}")):
+                assert through.status_code == 200, name
+                assert through.content == ours.content, name
+                told = {header: through.headers.get(header) for header in GUARD}
+                assert told == {header: ours.headers[header] for header in GUARD}, name
+
+
+def test_what_pages_ask_first_passes(behind: Site) -> None:
+    caller = behind.proxy.http.get("/v1/caller").json()
+    assert (caller["role"], caller["has_key"]) == ("admin", True)
+    assert httpx.get(f"{behind.proxy.url}/v1/caller").status_code == 401
+    assert httpx.get(f"{behind.proxy.url}/v1/metrics").status_code == 401
+
+
+def test_metrics_name_the_replica_that_tells_them(behind: Site) -> None:
+    told = {behind.proxy.http.get("/v1/metrics").json()["instance"] for _ in range(30)}
+    assert len(told) == len(behind.replicas)
+
+
+def test_a_page_opens_in_a_browser_with_a_read_key_and_keeps_it(
+    behind: Site,
+    look_at: Callable[[str], Dashboard],  # noqa: F811
+) -> None:
+    key = read_key(behind)
+    dashboard = look_at(behind.proxy.url)
+    dashboard.expected_complaint = "401"
+    tab = dashboard.page
+    tab.goto(f"{behind.proxy.url}/dashboard/health.html#interval=1")
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_label("API key").fill(key)
+    dialog.get_by_role("button", name="Use key").click()
+    expect(tab.locator("#heard")).to_contain_text("2 processes heard", timeout=60_000)
+    dashboard.expected_complaint = None
+    dashboard.complaints.clear()
+    dashboard.open("#interval=2", view="health.html")
+    expect(tab.locator("#heard")).to_contain_text("heard, last at")
+    expect(dialog).to_have_count(0)
+
+
+def read_key(behind: Site) -> str:
+    """A key that may look, known to every replica."""
+    key_id, key = new_key()
+    keep_key(f"sqlite:///{behind.proxy.log.parent / 'kairos.db'}", key_id, key, role="read")
+    bearer = {"Authorization": f"Bearer {key}"}
+
+    def is_known() -> bool:
+        answers = (httpx.get(f"{each.url}/v1/caller", headers=bearer) for each in behind.replicas)
+        return all(answer.is_success for answer in answers)
+
+    eventually(is_known)
+    return key
