@@ -5,6 +5,9 @@ from typing import Any
 import httpx
 from playwright.sync_api import Locator, Page, Response
 
+PATIENCE_SECONDS = 60
+"""For one answer of the service: browsers beside it may keep the machine busy."""
+
 
 class Dashboard:
     """One page, with everything it complained of and asked for."""
@@ -42,7 +45,8 @@ class Dashboard:
     def api(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """What the service says, asked without a browser; `path` from "/v1/..."."""
         url = f"{self.service}{path}"
-        answer = httpx.get(url) if body is None else httpx.post(url, json=body)
+        asked = "GET" if body is None else "POST"
+        answer = httpx.request(asked, url, json=body, timeout=PATIENCE_SECONDS)
         return answer.raise_for_status().json()
 
     @property

@@ -65,7 +65,7 @@ def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
     dashboard.open()
     body = {
         "history": HISTORY,
-        "query_time": "2025-02-10T00:00:00Z",
+        "query_time": "2025-02-10T00:00:30Z",
         "n": 5,
         "exclude_seen": False,
         "diversity": 0.5,
@@ -77,7 +77,7 @@ def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
     assert dashboard.top_items == [item["item_id"] for item in expected["items"]]
     assert len(dashboard.top_items) == 5
     expect(dashboard.by_label("exclude seen items")).not_to_be_checked()
-    expect(dashboard.page.locator("#query-time-field")).to_have_value("2025-02-10T00:00:00")
+    expect(dashboard.page.locator("#query-time-field")).to_have_value("2025-02-10T00:00:30")
     expect(dashboard.page.locator("#paste-note")).to_contain_text("cannot ask about it: diversity.")
 
 
