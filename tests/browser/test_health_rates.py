@@ -16,6 +16,8 @@ STARTED = "2026-01-01T00:00:00Z"
 @pytest.fixture
 def service_page(dashboard: Dashboard) -> Dashboard:
     """A page of the service that does nothing by itself, but may import its modules."""
+    # A picture names no icon, so the browser looks for one where there is none.
+    dashboard.expected_complaint = "404"
     dashboard.page.goto(f"{dashboard.service}/dashboard/shell/icon.svg")
     return dashboard
 
