@@ -24,10 +24,13 @@ def place_of(days: float) -> float:
     return math.log10(days * 24 * 3_600_000)
 
 
-def points(dashboard: Dashboard, version: str, view: str, name: str) -> list[dict[str, Any]]:
-    """What the API tells of a curve."""
+def points(
+    dashboard: Dashboard, version: str, view: str, name: str, by: str = "action"
+) -> list[dict[str, Any]]:
+    """What the API tells of a curve: that of an action or category, or "" of all histories."""
     profile = dashboard.api(f"/v1/models/{version}")["attention_profile"]
-    return [point for point in profile if (point["view"], point["name"]) == (view, name)]
+    wanted = (view, name, by if name else "all")
+    return [point for point in profile if (point["view"], point["name"], point["by"]) == wanted]
 
 
 def curves(dashboard: Dashboard, view: str = "observed") -> dict[str, dict[str, Any]]:
@@ -62,7 +65,7 @@ def test_a_trained_models_curves_are_those_of_the_api(shop_dashboard: Dashboard,
     drawn = curves(shop_dashboard, view)
     assert len(drawn) > 3
     for name, trace in drawn.items():
-        told = points(shop_dashboard, version, view, "" if name == ALL else name)
+        told = points(shop_dashboard, version, view, "" if name == ALL else name, "category")
         assert_drawn(trace, told)
 
 
@@ -138,7 +141,7 @@ def test_choosing_categories_changes_what_is_drawn(
     for view in VIEWS:
         drawn = curves(odd_dashboard, view)
         assert ALL not in drawn
-        told = points(odd_dashboard, odd_versions.moved, view, "category h")
+        told = points(odd_dashboard, odd_versions.moved, view, "category h", "category")
         assert_drawn(drawn["category h"], told)
 
 
