@@ -191,10 +191,12 @@ function listen() {
   }
   // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
   window.addEventListener("popstate", () => {
+    const before = [version(), state.items];
     state = LINK.read();
     showControls();
     openItem();
-    askMap();
+    if (version() !== before[0] || state.items !== before[1]) askMap();
+    else questions.renew("drawing", drawMap, () => {});
   });
 }
 

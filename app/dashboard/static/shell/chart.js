@@ -15,6 +15,7 @@ export class Chart {
   #build = null;
   #tell = null;
   #drawing = Promise.resolve();
+  #waiting = null;
   #listeners = [];
   #isNew = true;
 
@@ -44,8 +45,17 @@ export class Chart {
 
   /** Draw the same again, for another width or colour scheme. */
   redraw() {
-    // One after the other: plotly.js minds being asked for a second picture within the first.
-    this.#drawing = this.#drawing.catch(() => {}).then(() => this.#redraw());
+    if (this.#build === null) return this.#drawing;
+    // One after the other: plotly.js minds being asked for a second picture within the first. What is
+    // asked for while one waits is in that one.
+    this.#waiting ??= this.#drawing
+      .catch(() => {})
+      .then(plotly)
+      .then(() => {
+        this.#waiting = null;
+        return this.#redraw();
+      });
+    this.#drawing = this.#waiting;
     return this.#drawing;
   }
 
@@ -68,7 +78,6 @@ export class Chart {
   }
 
   async #redraw() {
-    if (this.#build === null) return;
     const Plotly = await plotly();
     const { clientWidth, clientHeight } = this.#place;
     if (clientWidth === 0) return;
