@@ -76,7 +76,7 @@ def _open_shop(
     shutil.copytree(built / "bundles", own / "bundles")
     shutil.copy(built / "kairos.db", own)
     start = stack.enter_context(processes(own, own / "bundles"))
-    return start(**settings)
+    return start(wait=True, **settings)
 
 
 # Not for the whole session: while Playwright runs, an event loop runs in this thread, and commands
