@@ -73,6 +73,8 @@ def test_every_head_is_drawn_on_one_scale(dashboard: Dashboard) -> None:
 
 def test_a_head_is_chosen_by_a_click_on_it(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
+    # What stands above is complete, so nothing moves any more.
+    dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
     bar = dashboard.page.locator("#heads .x2y2 .point path").last
     bar.scroll_into_view_if_needed()
     path = bar.bounding_box()

@@ -74,7 +74,7 @@ def test_weights_and_items_follow_the_slider_without_another_request(dashboard: 
     open_swept(dashboard)
     swept = sweep_of(dashboard)
     held: list[Route] = []
-    dashboard.page.route("**/v1/recommendations", held.append)
+    dashboard.page.route("**/v1/recommendations", lambda route: held.append(route))
     for place in (0, 60, 199):
         expected = swept["instants"][place]
         drawn = drag_to(dashboard, place)
