@@ -380,7 +380,7 @@ def test_another_version_is_asked_the_same(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     models = shop_dashboard.api("/v1/models")["models"]
     other = next(model["version"] for model in models if not model["is_serving"])
-    shop_dashboard.page.get_by_label("Model", exact=True).select_option(other)
+    shop_dashboard.page.locator("#version").select_option(other)
     shop_dashboard.settle()
     asked = replace(stored(shop_dashboard), model_version=other)
     place, heaviest = heaviest_event(shop_dashboard, asked)
