@@ -74,7 +74,11 @@ def test_weights_and_items_follow_the_slider_without_another_request(dashboard: 
     open_swept(dashboard)
     swept = sweep_of(dashboard)
     held: list[Route] = []
-    dashboard.page.route("**/v1/recommendations", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    dashboard.page.route("**/v1/recommendations", hold)
     for place in (0, 60, 199):
         expected = swept["instants"][place]
         drawn = drag_to(dashboard, place)
