@@ -4,10 +4,9 @@ import { call, part, Problem } from "../shell/api.js";
 
 /** What is stored of an item. */
 export async function readItem(itemId, signal) {
-  const item = await call(address(itemId), { signal });
-  // Of an id such as "lamp/similar", this is the address of what is like "lamp".
-  if (item.item_id !== itemId) throw unreachable(itemId, 'ends with "/similar" or "/popularity"');
-  return item;
+  // With an id such as "lamp/similar", this would be the address of what is like "lamp".
+  if (/\/(similar|popularity)$/.test(itemId)) throw unreachable(itemId, "ends as other addresses do");
+  return call(address(itemId), { signal });
 }
 
 /** The items that a version places nearest to one, the most alike first. */
