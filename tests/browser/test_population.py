@@ -152,8 +152,8 @@ def test_at_most_eight_curves_are_drawn_at_once_and_look_different(
     boxes = odd_dashboard.page.locator("#legend input[type=checkbox]")
     expect(boxes).to_have_count(1 + len(CATEGORIES))
     odd_dashboard.page.locator("#legend").get_by_label("category k").check()
-    while odd_dashboard.page.locator("#legend input:checked").count() < MOST:
-        odd_dashboard.page.locator("#legend input:not(:checked)[type=checkbox]").first.check()
+    for letter in "ij":
+        odd_dashboard.page.locator("#legend").get_by_label(f"category {letter}").check()
     odd_dashboard.settle()
     expect(odd_dashboard.page.locator("#legend input:disabled")).to_have_count(
         1 + len(CATEGORIES) - MOST
@@ -162,6 +162,19 @@ def test_at_most_eight_curves_are_drawn_at_once_and_look_different(
     drawn = curves(odd_dashboard).values()
     styles = {(trace["line"]["color"], trace["marker"]["symbol"][0]) for trace in drawn}
     assert len(styles) == len(drawn) == MOST
+
+
+def test_choosing_a_curve_leaves_the_keyboard_where_it_is(odd_dashboard: Dashboard) -> None:
+    odd_dashboard.open("#by=category", view=VIEW)
+    odd_dashboard.by_label("Find among the curves").fill("category h")
+    box = odd_dashboard.page.locator("#legend").get_by_label("category h")
+    box.focus()
+    box.press("Space")
+    odd_dashboard.settle()
+    expect(box).to_be_checked()
+    expect(box).to_be_focused()
+    expect(odd_dashboard.page.locator("#legend li:visible")).to_have_count(1)
+    assert "category h" in curves(odd_dashboard)
 
 
 def test_curves_are_found_by_part_of_their_name(odd_dashboard: Dashboard) -> None:

@@ -22,6 +22,7 @@ export class SeriesLegend {
   #search;
   #note = element("p", { class: "note" });
   #chosen = new Set();
+  #listed = null;
 
   /**
    * `place` is filled. `choose(keys)` is called with the keys that are chosen, in the order they are
@@ -44,29 +45,40 @@ export class SeriesLegend {
    */
   show(curves, chosen) {
     this.#chosen = new Set(chosen);
-    this.#list.replaceChildren(...curves.map((curve) => this.#row(curve)));
-    this.#search.hidden = curves.length < SEARCHED_FROM;
-    this.#search.querySelector("input").value = "";
+    const listed = JSON.stringify(curves);
+    // Boxes that stay the same stay in place: the reader may be at one of them, or be searching.
+    if (listed !== this.#listed) this.#fill(curves);
+    this.#listed = listed;
+    for (const box of this.#boxes) box.checked = this.#chosen.has(box.value);
     this.#limit();
   }
 
+  get #boxes() {
+    return [...this.#list.querySelectorAll("input")];
+  }
+
+  #fill(curves) {
+    this.#list.replaceChildren(...curves.map((curve) => this.#row(curve)));
+    this.#search.hidden = curves.length < SEARCHED_FROM;
+    this.#search.querySelector("input").value = "";
+  }
+
   #row({ key, label, note, style }) {
-    const box = element("input", { type: "checkbox", value: key, checked: this.#chosen.has(key) });
+    const box = element("input", { type: "checkbox", value: key });
     const name = element("span", { class: "title" }, label);
     const about = note ? element("span", { class: "note" }, note) : null;
     return element("li", {}, element("label", {}, box, sampleOf(style), name, " ", about));
   }
 
   #changed() {
-    const boxes = [...this.#list.querySelectorAll("input")];
-    this.#chosen = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
+    this.#chosen = new Set(this.#boxes.filter((box) => box.checked).map((box) => box.value));
     this.#limit();
     this.#choose([...this.#chosen]);
   }
 
   #limit() {
     const isFull = this.#chosen.size >= this.#most;
-    for (const box of this.#list.querySelectorAll("input")) box.disabled = isFull && !box.checked;
+    for (const box of this.#boxes) box.disabled = isFull && !box.checked;
     this.#note.textContent = isFull ? `At most ${this.#most} at once; uncheck one to choose another.` : "";
   }
 
