@@ -44,7 +44,7 @@ def mean_between(psi: dict[str, Any], start: float, end: float, *, is_first: boo
         frequency = 2 * math.pi / rhythm["period_days"]
         turned = math.sin(frequency * end) - math.sin(frequency * start)
         mean += rhythm["power"] * turned / (frequency * (end - start))
-    return mean
+    return float(mean)
 
 
 def test_psi_is_drawn_as_the_api_tells_it(shop_dashboard: Dashboard) -> None:
