@@ -123,8 +123,10 @@ export class ItemSearch {
 
   #show(items, title) {
     if (document.activeElement !== this.#input) return;
+    const marked = this.#items[this.#active]?.item_id;
     this.#items = [...items, { item_id: title, title: null, categories: [], typed: true }];
-    this.#active = -1;
+    // A list that comes late leaves the mark on the item it is on.
+    this.#active = this.#items.findIndex((item) => item.item_id === marked);
     this.#list.replaceChildren(...this.#items.map((item, place) => this.#option(item, place)));
     this.#list.hidden = false;
     this.#input.setAttribute("aria-expanded", "true");
