@@ -1,0 +1,40 @@
+"""Every page of the dashboard, judged by axe-core: light and dark, narrow and wide."""
+
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser import shop
+from tests.browser.dashboard import Dashboard
+
+VIEWS = {
+    "index.html": f"#user={shop.CUSTOMER}",
+    "what_if.html": f"#user={shop.CUSTOMER}",
+    "population.html": "",
+    "kernels.html": "",
+    "items.html": "#item=sku-0001&items=200",
+    "models.html": "",
+    "health.html": "",
+}
+"""Each page, with something chosen where there is something to choose."""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_has_no_serious_fault(
+    shop_dashboard: Dashboard, view: str, scheme: Literal["light", "dark"], width: int
+) -> None:
+    page = shop_dashboard.page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    shop_dashboard.open(VIEWS[view], view=view)
+    found = Axe().run(page).response["violations"]
+    assert [_told(fault) for fault in found if fault["impact"] in {"serious", "critical"}] == []
+
+
+def _told(fault: dict[str, Any]) -> str:
+    """A fault with the elements that have it, for whoever is to mend it."""
+    where = "; ".join(f"{node['target']} {node['html'][:120]}" for node in fault["nodes"][:10])
+    return f"{fault['impact']} {fault['id']}: {fault['help']} ({where})"
