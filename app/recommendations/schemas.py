@@ -56,6 +56,9 @@ class RecommendationRequest(InstantRequest):
     relevance on the item vectors); ranks then follow that choice, not the scores."""
     strict: bool = False
     """Whether to answer fewer than `n` items rather than fill up with popular ones."""
+    shown: bool = True
+    """Whether the items go to a user, and so count as shown by their version. False for a look at
+    what a model would say: nothing of it is kept, and no shadow is asked."""
     explain: Literal["none", "attention", "heads", "occlusion"] = "none"
     """`attention`: how much each event counted, averaged over heads. `heads`: each head, too.
     `occlusion`: also what the score owes to each of the 20 most attended events."""

@@ -46,18 +46,10 @@ class RecommendationService:
         metrics.recommendations.labels(answer.fallback or "none").inc()
         metrics.history_length.observe(answer.history_used)
         recommendation_id = str(uuid4())
-        self._parts.shown.put(
-            ShownAnswer(
-                recommendation_id=recommendation_id,
-                user_id=asked.user_id,
-                model_version=bundle.version,
-                at=asked_at,
-                fallback=answer.fallback,
-                item_ids=tuple(item.item_id for item in answer.items),
-            )
-        )
-        if asked.model_version is None:
-            ShadowService(self._parts).compare(asked, found.query, answer)
+        if asked.shown:
+            self._keep(recommendation_id, bundle, asked, answer, asked_at)
+            if asked.model_version is None:
+                ShadowService(self._parts).compare(asked, found.query, answer)
         return account(
             answer,
             asked,
@@ -66,6 +58,26 @@ class RecommendationService:
             view=self._parts.shelf.view(bundle.version, bundle.catalog),
             query_time=found.query.query_time,
             warnings=answer.warnings + found.warnings,
+        )
+
+    def _keep(
+        self,
+        recommendation_id: str,
+        bundle: Bundle,
+        asked: RecommendationRequest,
+        answer: Answer,
+        at: int,
+    ) -> None:
+        """Note what is shown, so that the events it leads to can be told by version."""
+        self._parts.shown.put(
+            ShownAnswer(
+                recommendation_id=recommendation_id,
+                user_id=asked.user_id,
+                model_version=bundle.version,
+                at=at,
+                fallback=answer.fallback,
+                item_ids=tuple(item.item_id for item in answer.items),
+            )
         )
 
     def _answer(self, bundle: Bundle, query: Query, asked: RecommendationRequest) -> Answer:

@@ -81,6 +81,13 @@ def test_a_request_that_pins_a_version_is_not_compared(client: Client, shadow: s
     eventually(lambda: outcomes(client, "compared") == 1)
 
 
+def test_a_look_that_nobody_is_shown_is_not_compared(client: Client, shadow: str) -> None:
+    client.post("/v1/recommendations", {**REQUEST, "shown": False})
+    recommend(client)
+    eventually(lambda: outcomes(client, "compared") == 1)
+    assert client.metric("kairos_shadow_answers_total", result="compared") == 1
+
+
 def test_a_shadow_that_fails_is_counted_and_harms_nobody(
     client: Client, shadow: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

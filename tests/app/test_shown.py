@@ -87,6 +87,13 @@ def test_an_answer_is_kept_as_it_was_given(client: Client, engine: Engine) -> No
     assert all(f'"{item_id}"' in str(row["item_ids"]).replace("'", '"') for item_id in shown)
 
 
+def test_a_look_that_nobody_is_shown_is_not_kept(client: Client, engine: Engine) -> None:
+    client.post("/v1/recommendations", {"user_id": "u", "n": 3, "shown": False})
+    shown = client.post("/v1/recommendations", {"user_id": "u", "n": 3}).json()
+    eventually(lambda: is_kept(engine, shown))
+    assert len(records(engine)) == 1
+
+
 def test_an_answer_to_nobody_in_particular_is_kept_without_a_user(
     client: Client, engine: Engine
 ) -> None:

@@ -32,10 +32,11 @@ export function sweepOver({ state, instants }, signal) {
 export const sweepKey = (state) =>
   JSON.stringify([state.user, state.history, state.n, state.exclude_seen]);
 
+/** Nobody is shown these answers, so they must not count as shown. */
 function question(state) {
   const { query_time: at, n, exclude_seen, query_time_withheld } = state;
   const query_time = new Date(at).toISOString();
-  return { ...whose(state), query_time, n, exclude_seen, query_time_withheld };
+  return { ...whose(state), query_time, n, exclude_seen, query_time_withheld, shown: false };
 }
 
 const whose = ({ user, history }) => (history === null ? { user_id: user } : { history });
