@@ -250,7 +250,7 @@ def test_the_table_holds_every_point(odd_dashboard: Dashboard) -> None:
     odd_dashboard.page.locator("#observed-table summary").click()
     rows = odd_dashboard.page.locator("#observed-table tbody tr")
     expect(rows).to_have_count(4)
-    expect(rows.last).to_have_text("view300 d1.90 %30.0 %60.0 %4")
+    expect(rows.last).to_have_text("view300 d1.9 %30.0 %60.0 %4")
 
 
 def test_a_link_brings_back_what_was_shown(

@@ -2,7 +2,7 @@
 
 import { element } from "../shell/dom.js";
 import { inWords } from "../shell/instants.js";
-import { count, counted, percent } from "../shell/numbers.js";
+import { count, percent } from "../shell/numbers.js";
 import { ALL, FEW, standardError } from "./curves.js";
 
 /** The name of a curve as a person reads it. */
@@ -17,7 +17,7 @@ export function tipOf({ label, version, isOther }, point) {
     `${inWords(point.interval)} after the last event`,
     `mean ${percent(point.mean)}${error === null ? "" : `, standard error ${percent(error)}`}`,
     point.sd === null ? null : `standard deviation ${percent(point.sd)}`,
-    `over ${counted(point.count, "histor").replace(/histors?$/, point.count === 1 ? "history" : "histories")}`,
+    `over ${count(point.count)} ${point.count === 1 ? "history" : "histories"}`,
     point.count < FEW ? "few: read with care" : null,
   ].filter((line) => line !== null);
 }
