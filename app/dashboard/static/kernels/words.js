@@ -6,11 +6,11 @@ import { figure, percent } from "../shell/numbers.js";
 import { formulaOf, movesOf, sharesOf } from "./rhythms.js";
 
 const NAMES = [
-  ["hour", 1 / 24],
-  ["day", 1],
-  ["week", 7],
-  ["month", 365.25 / 12],
-  ["year", 365.25],
+  ["an hour", 1 / 24],
+  ["a day", 1],
+  ["a week", 7],
+  ["a month", 365.25 / 12],
+  ["a year", 365.25],
 ];
 const NEARLY = 0.05;
 const MOST_NAMED = 3;
@@ -85,7 +85,7 @@ export function spectrumCaption(kernel) {
 function nameOf(period) {
   const days = Math.abs(period);
   const near = NAMES.find(([, unit]) => Math.abs(days / unit - 1) < NEARLY);
-  return near === undefined ? spanOf(days) : `a ${near[0]} (${spanOf(days)})`;
+  return near === undefined ? spanOf(days) : `${near[0]} (${spanOf(days)})`;
 }
 
 /** Why what was before training is not drawn; "" where it is. */
