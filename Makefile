@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-all promises check fmt bench migrate openapi clean
+.PHONY: help setup demo serve test browser test-all promises check fmt bench migrate openapi clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 
 test: .venv/.installed  ## Run the tests that take seconds
 	$(BIN)/pytest -n 2 --dist loadfile
+
+browser: .venv/.installed  ## Walk every view of the dashboard in a real Chromium
+	$(BIN)/pytest -n 2 --dist loadfile -m browser
 
 test-all: .venv/.installed  ## Run every test this machine can, slow ones too
 	$(BIN)/pytest -n 2 --dist loadfile -m "not gpu and not realdata"
