@@ -1,0 +1,71 @@
+"""What tests ask of the items view: its items, points and lists."""
+
+from typing import Any
+from urllib.parse import quote
+
+from playwright.sync_api import Locator, Page
+
+from tests.browser.dashboard import Dashboard
+
+VIEW = "items.html"
+POPULAR = "sku-0001"
+"""An article of the demo with events in most weeks."""
+MARKED = 2
+"""Traces of the map that come last: rings around the similar items, and around the chosen one."""
+
+
+def open_item(dashboard: Dashboard, item_id: str, **state: str) -> None:
+    """Open an item by a link, beside a small map unless it says otherwise."""
+    said = {"item": item_id, "items": "100", **state}
+    fields = "&".join(f"{name}={quote(value)}" for name, value in said.items())
+    dashboard.open(f"#{fields}", view=VIEW)
+
+
+def served(dashboard: Dashboard) -> dict[str, Any]:
+    """The version that answers."""
+    (model,) = [one for one in dashboard.api("/v1/models")["models"] if one["is_serving"]]
+    return dict(model)
+
+
+def map_of(dashboard: Dashboard, items: int = 2000) -> list[dict[str, Any]]:
+    """The map's items, as the API has them."""
+    version = served(dashboard)["version"]
+    return list(dashboard.api(f"/v1/models/{version}/map?items={items}")["items"])
+
+
+def drawn_points(dashboard: Dashboard) -> dict[str, set[tuple[float, float]]]:
+    """The points of the map by the name of their group."""
+    return {
+        trace["name"]: set(zip(trace["x"], trace["y"], strict=True))
+        for trace in dashboard.traces("map")[:-MARKED]
+    }
+
+
+def places(items: list[dict[str, Any]]) -> set[tuple[float, float]]:
+    return {(item["x"], item["y"]) for item in items}
+
+
+def pixel(dashboard: Dashboard, item: dict[str, Any]) -> tuple[float, float]:
+    """Where an item of the map is on the screen."""
+    dashboard.page.locator("#map").scroll_into_view_if_needed()
+    x, y = dashboard.page.evaluate(
+        """({x, y}) => {
+            const {_fullLayout: {xaxis, yaxis}} = document.getElementById("map");
+            const frame = document.getElementById("map").getBoundingClientRect();
+            return [
+                frame.left + xaxis._offset + xaxis.l2p(x),
+                frame.top + yaxis._offset + yaxis.l2p(y),
+            ];
+        }""",
+        item,
+    )
+    return x, y
+
+
+def options(page: Page) -> Locator:
+    """What the search offers."""
+    return page.get_by_role("listbox", name="Items").get_by_role("option")
+
+
+def similar_rows(dashboard: Dashboard) -> list[Locator]:
+    return dashboard.page.locator("#similar-items tr").all()

@@ -1,0 +1,163 @@
+"""The map of the items: points lie where the API says, told apart by category."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.dashboard import Dashboard
+from tests.browser.items_view import (
+    MARKED,
+    POPULAR,
+    VIEW,
+    drawn_points,
+    map_of,
+    open_item,
+    pixel,
+    places,
+    served,
+)
+
+
+def width_in_view(dashboard: Dashboard) -> float:
+    low, high = dashboard.page.evaluate("document.getElementById('map').layout.xaxis.range")
+    return float(high - low)
+
+
+def test_the_map_places_items_where_the_api_does(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open(view=VIEW)
+    items = map_of(shop_dashboard)
+    drawn = drawn_points(shop_dashboard)
+    assert set().union(*drawn.values()) == places(items)
+    assert sum(len(points) for points in drawn.values()) == len(items) == 2000
+    shop_dashboard.page.get_by_label("Items shown").select_option("500")
+    shop_dashboard.settle()
+    drawn = drawn_points(shop_dashboard)
+    assert set().union(*drawn.values()) == places(map_of(shop_dashboard, 500))
+
+
+def test_colour_and_symbol_say_the_first_category(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open("#items=500", view=VIEW)
+    items = map_of(shop_dashboard, 500)
+    drawn = drawn_points(shop_dashboard)
+    assert drawn["no category"] == places([item for item in items if not item["categories"]])
+    named = set(drawn) - {"no category", "other categories"}
+    assert len(named) == 16, named
+    for name in named:
+        expected = [
+            item
+            for item in items
+            if next((one for one in item["categories"] if one in named), None) == name
+        ]
+        assert drawn[name] == places(expected)
+    looks = [
+        (trace["marker"]["color"], trace["marker"]["symbol"])
+        for trace in shop_dashboard.traces("map")[:-MARKED]
+    ]
+    assert len(set(looks)) == len(looks)
+
+
+def test_choosing_categories_hides_the_others(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open("#items=500", view=VIEW)
+    items = map_of(shop_dashboard, 500)
+    legend = shop_dashboard.page.locator("#categories")
+    legend.get_by_role("button", name="none").click()
+    legend.get_by_label("Home decoration").check()
+    shop_dashboard.settle()
+    # All of its items, those too whose first category is another.
+    expected = places([item for item in items if "Home decoration" in item["categories"]])
+    assert drawn_points(shop_dashboard) == {"Home decoration": expected}
+    legend.get_by_role("button", name="all").click()
+    shop_dashboard.settle()
+    assert set().union(*drawn_points(shop_dashboard).values()) == places(items)
+
+
+def test_larger_points_have_more_events(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open("#items=500", view=VIEW)
+    events = {(item["x"], item["y"]): item["events"] for item in map_of(shop_dashboard, 500)}
+    for trace in shop_dashboard.traces("map")[:-MARKED]:
+        points = zip(trace["x"], trace["y"], strict=True)
+        by_events = sorted(
+            zip((events[point] for point in points), trace["marker"]["size"], strict=True)
+        )
+        sizes = [size for _, size in by_events]
+        assert sizes == sorted(sizes)
+
+
+def test_a_click_on_a_point_opens_its_item(dashboard: Dashboard) -> None:
+    dashboard.expected_complaint = "status of 404"
+    dashboard.open(view=VIEW)
+    dashboard.traces("map")
+    item = map_of(dashboard)[4]
+    x, y = pixel(dashboard, item)
+    dashboard.page.mouse.move(x - 1, y)
+    dashboard.page.mouse.move(x, y)
+    expect(dashboard.page.locator("#map + .tip")).to_contain_text(item["title"])
+    expect(dashboard.page.locator("#map + .tip")).to_contain_text(f"{item['events']} events")
+    dashboard.page.mouse.click(x, y)
+    dashboard.settle()
+    expect(dashboard.page.locator("#item-heading")).to_have_text(item["title"])
+
+
+def test_the_chosen_item_and_those_like_it_are_marked(shop_dashboard: Dashboard) -> None:
+    open_item(shop_dashboard, POPULAR, items="2000")
+    items = map_of(shop_dashboard)
+    answer = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
+    near = {item["item_id"] for item in answer["items"]}
+    similar, chosen = shop_dashboard.traces("map")[-MARKED:]
+    assert set(zip(similar["x"], similar["y"], strict=True)) == places(
+        [item for item in items if item["item_id"] in near]
+    )
+    assert set(zip(chosen["x"], chosen["y"], strict=True)) == places(
+        [item for item in items if item["item_id"] == POPULAR]
+    )
+    expect(shop_dashboard.page.locator("#map-marked")).to_contain_text(
+        f"{len(similar['x'])} of the 10 items listed as similar"
+    )
+
+
+def test_the_map_is_zoomed_and_moved_by_buttons_and_by_the_pointer(dashboard: Dashboard) -> None:
+    page = dashboard.open(view=VIEW).page
+    dashboard.traces("map")
+    whole = width_in_view(dashboard)
+    page.get_by_role("button", name="Zoom in").press("Enter")
+    page.wait_for_function(
+        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w", arg=[whole]
+    )
+    assert width_in_view(dashboard) == pytest.approx(whole / 1.5)
+    low = page.evaluate("map.layout.xaxis.range[0]")
+    page.get_by_role("button", name="Move right").click()
+    page.wait_for_function("([low]) => map.layout.xaxis.range[0] > low", arg=[low])
+    page.get_by_role("button", name="Reset the map").click()
+    page.wait_for_function(
+        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] >= w * 0.999", arg=[whole]
+    )
+    page.locator("#map").hover()
+    page.mouse.wheel(0, -300)
+    page.wait_for_function(
+        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w * 0.95", arg=[whole]
+    )
+    zoomed = width_in_view(dashboard)
+    # What is drawn anew stays where it was.
+    page.locator("#categories").get_by_label("no category").uncheck()
+    dashboard.settle()
+    assert width_in_view(dashboard) == pytest.approx(zoomed, rel=1e-3)
+
+
+def test_the_caption_says_how_little_a_map_tells(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.open("#items=100", view=VIEW).page
+    version = served(shop_dashboard)["version"]
+    first, second = shop_dashboard.api(f"/v1/models/{version}/map?items=1")["explained"]
+    summary = page.locator("#map-summary")
+    expect(summary).to_contain_text(
+        f"the first axis explains {first * 100:.1f} % of the variance, the second "
+        f"{second * 100:.1f} %"
+    )
+    expect(summary).to_contain_text("near in two of 16 directions only")
+
+
+def test_the_map_is_a_table_too(dashboard: Dashboard) -> None:
+    page = dashboard.open(view=VIEW).page
+    page.locator("#map-table summary").click()
+    rows = page.locator("#map-table tbody tr")
+    items = map_of(dashboard)
+    expect(rows).to_have_count(len(items))
+    expect(rows.nth(3)).to_contain_text(items[3]["title"])
