@@ -1,14 +1,8 @@
 """The health view: what is drawn is what the service's own metrics say."""
 
-import math
-import re
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,136 +10,30 @@ from playwright.sync_api import Page, expect
 
 from app.keyring import new_key
 from tests.browser.dashboard import Dashboard
-from tests.browser.shop import CUSTOMER
+from tests.browser.health_view import (
+    VIEW,
+    Heard,
+    Look,
+    OpenShop,
+    counted,
+    instant,
+    near,
+    newest,
+    pause_once,
+    quantile,
+    rate,
+    seconds_between,
+    send_traffic,
+    wait_for,
+)
 from tests.browser.world import HOSTILE_TITLE
 from tests.deployment.proxy import keep_key
 from tests.processes import Server, eventually, processes
-
-Look = Callable[[str], Dashboard]
-OpenShop = Callable[..., Server]
-VIEW = "health.html"
-WINDOW_SECONDS = 60
-
-
-class Heard:
-    """Every answer of GET /v1/metrics that a page heard."""
-
-    def __init__(self, page: Page) -> None:
-        self.answers: list[dict[str, Any]] = []
-        page.on("response", self._note)
-
-    def _note(self, response: Any) -> None:
-        if response.url.endswith("/v1/metrics") and response.ok:
-            self.answers.append(response.json())
-
-    @property
-    def span(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The answers between which the page takes its newest rates."""
-        last = self.answers[-1]
-        recent = [one for one in self.answers if seconds_between(one, last) <= WINDOW_SECONDS]
-        return recent[0], last
-
-
-def seconds_between(first: dict[str, Any], last: dict[str, Any]) -> float:
-    return (instant(last["at"]) - instant(first["at"])).total_seconds()
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def counted(answer: dict[str, Any], name: str, **labels: str) -> float:
-    """The sum of a metric's samples whose labels match these patterns."""
-    return sum(
-        float(sample["value"])
-        for metric in answer["metrics"]
-        for sample in metric["samples"]
-        if sample["name"] == name
-        and all(re.fullmatch(wanted, sample["labels"][label]) for label, wanted in labels.items())
-    )
-
-
-def rate(span: tuple[dict[str, Any], dict[str, Any]], name: str, **labels: str) -> float:
-    first, last = span
-    grown = counted(last, name, **labels) - counted(first, name, **labels)
-    return grown / seconds_between(first, last)
-
-
-def quantile(
-    span: tuple[dict[str, Any], dict[str, Any]], place: float, name: str, **labels: str
-) -> float:
-    """By Prometheus's rule, written once more."""
-    bounds = {
-        sample["labels"]["le"]
-        for metric in span[1]["metrics"]
-        for sample in metric["samples"]
-        if sample["name"] == f"{name}_bucket"
-    }
-    buckets = sorted(
-        (float(le), rate(span, f"{name}_bucket", le=re.escape(le), **labels)) for le in bounds
-    )
-    rank = place * buckets[-1][1]
-    for (low, below), (high, up_to) in pairwise([(0.0, 0.0), *buckets]):
-        if up_to >= rank:
-            return (
-                low if math.isinf(high) else low + (high - low) * (rank - below) / (up_to - below)
-            )
-    raise AssertionError("the last bucket holds everything")
-
-
-def newest(dashboard: Dashboard, chart: str) -> list[float | None]:
-    """The last point of each line of a chart."""
-    dashboard.page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
-    return [trace["y"][-1] for trace in dashboard.traces(f"chart-{chart}")]
-
-
-def near(value: float) -> Any:
-    return pytest.approx(value, rel=2e-3)
-
-
-def pause_once(heard: Heard, dashboard: Dashboard, has: Callable[[dict[str, Any]], bool]) -> None:
-    """Pause when an answer says so, and what it says is shown."""
-    page = dashboard.page
-    wait_for(page, lambda: len(heard.answers) > 1 and has(heard.answers[-1]))
-    page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(1_000)
-    last = instant(heard.answers[-1]["at"])
-    wait_for(page, lambda: abs((shown_instant(page) - last).total_seconds()) < 2)
-
-
-def shown_instant(page: Page) -> datetime:
-    said = str(page.locator("#heard").text_content())
-    match = re.search(r"last at ([\d: -]+) UTC", said)
-    return datetime.fromisoformat(f"{match[1]}Z") if match else datetime.min.replace(tzinfo=UTC)
-
-
-def wait_for(page: Page, claim: Callable[[], bool], *, within_seconds: int = 45) -> None:
-    """Wait while the browser goes on: its events are heard only while it is asked something."""
-    for _ in range(within_seconds * 10):
-        if claim():
-            return
-        page.wait_for_timeout(100)
-    pytest.fail(f"it never came true in {within_seconds} seconds")
 
 
 @pytest.fixture
 def shop_url(open_shop: OpenShop) -> str:
     return open_shop().url
-
-
-def send_traffic(url: str) -> None:
-    """Twenty answers of the model, five without, events of an hour ago, and three misses."""
-    with httpx.Client(base_url=url, timeout=30) as caller:
-        for turn in range(25):
-            user = CUSTOMER if turn % 5 else f"stranger-{turn}"
-            caller.post("/v1/recommendations", json={"user_id": user}).raise_for_status()
-        for _ in range(3):
-            assert caller.get("/v1/items/no-such-item").status_code == 404
-        at = datetime.now(UTC).timestamp() - 5_000
-        event = {"user_id": "u", "item_id": "i", "action": "view", "timestamp": int(at)}
-        events = [event | {"event_id": f"e{number}"} for number in range(8)]
-        for _ in range(2):
-            caller.post("/v1/events", json={"events": events}).raise_for_status()
 
 
 def test_rates_times_and_shares_are_those_of_the_metrics(look_at: Look, shop_url: str) -> None:
