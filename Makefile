@@ -19,7 +19,7 @@ test: .venv/.installed  ## Run the tests that take seconds
 	$(BIN)/pytest -n 2 --dist loadfile
 
 browser: .venv/.installed  ## Walk every view of the dashboard in a real Chromium
-	$(BIN)/pytest -n 2 --dist loadfile -m browser
+	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow"
 
 test-all: .venv/.installed  ## Run every test this machine can, slow ones too
 	$(BIN)/pytest -n 2 --dist loadfile -m "not gpu and not realdata"

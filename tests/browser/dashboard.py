@@ -42,6 +42,20 @@ class Dashboard:
         )
         return traces
 
+    def hover_over(self, mark: Locator, tip: str) -> None:
+        """Put the pointer on a mark of a chart until its tip shows: what is above may grow."""
+        for _ in range(40):
+            mark.scroll_into_view_if_needed()
+            box = mark.bounding_box()
+            if box is not None:
+                middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+                self.page.mouse.move(middle[0] + 1, middle[1])
+                self.page.mouse.move(*middle)
+                self.page.wait_for_timeout(150)
+            if self.page.locator(tip).is_visible():
+                return
+        raise AssertionError(f"{tip} did not show")
+
     def api(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """What the service says, asked without a browser; `path` from "/v1/..."."""
         url = f"{self.service}{path}"

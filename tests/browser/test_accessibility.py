@@ -20,8 +20,15 @@ VIEWS = {
 """Each page, with something chosen where there is something to choose."""
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+LOOKS = [
+    ("light", 1280),
+    ("dark", 390),
+    pytest.param("light", 390, marks=pytest.mark.slow),
+    pytest.param("dark", 1280, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_page_has_no_serious_fault(
     shop_dashboard: Dashboard, view: str, scheme: Literal["light", "dark"], width: int

@@ -50,12 +50,11 @@ def test_categories_of_events_are_told(shop_dashboard: Dashboard) -> None:
     assert [
         event["categories"] for event in shop_dashboard.answers[-1]["attention"]["events"]
     ] == categories
-    place = next(place for place, some in enumerate(categories) if some)
-    bar = shop_dashboard.page.locator("#plot .bars .point path").nth(place).bounding_box()
-    assert bar is not None
-    middle = (bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
-    shop_dashboard.page.mouse.move(middle[0] + 1, middle[1])
-    shop_dashboard.page.mouse.move(*middle)
+    # On top of the last pile, well above the ticks on the axis.
+    place = max(place for place, some in enumerate(categories) if some)
+    shop_dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
+    bar = shop_dashboard.page.locator("#plot .bars .point path").nth(place)
+    shop_dashboard.hover_over(bar, "#plot + .tip")
     tip = shop_dashboard.page.locator("#plot + .tip")
     expect(tip).to_contain_text(", ".join(categories[place]))
 
@@ -75,14 +74,9 @@ def test_a_head_is_chosen_by_a_click_on_it(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     # What stands above is complete, so nothing moves any more.
     dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
-    bar = dashboard.page.locator("#heads .x2y2 .point path").last
-    bar.scroll_into_view_if_needed()
-    path = bar.bounding_box()
-    assert path is not None
-    middle = (path["x"] + path["width"] / 2, path["y"] + path["height"] / 2)
-    dashboard.page.mouse.move(middle[0] + 1, middle[1])
-    dashboard.page.mouse.move(*middle)
-    expect(dashboard.page.locator("#heads + .tip")).to_be_visible()
+    weights = answer_of(dashboard, "heads")["attention"]["heads"][1]
+    highest = dashboard.page.locator("#heads .x2y2 .point path").nth(weights.index(max(weights)))
+    dashboard.hover_over(highest, "#heads + .tip")
     dashboard.page.mouse.down()
     dashboard.page.mouse.up()
     expect(dashboard.by_label("Heads")).to_have_value("2")

@@ -137,8 +137,10 @@ def test_the_heat_map_has_a_line_at_the_query_time_and_a_click_moves_it(
     dashboard.page.mouse.move(box["x"] + box["width"] * 0.74, box["y"] + box["height"] / 2)
     dashboard.page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + box["height"] / 2)
     expect(dashboard.page.locator("#heat-map + .tip")).to_be_visible()
+    before = dashboard.page.url
     dashboard.page.mouse.down()
     dashboard.page.mouse.up()
+    dashboard.page.wait_for_url(lambda url: url != before)
     dashboard.settle()
     assert dashboard.answers[-1]["query_time"] in {
         at.replace(".000Z", "Z") for at in instants(dashboard)[146:154]

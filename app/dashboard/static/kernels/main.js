@@ -15,6 +15,8 @@ const MEASURED_PIXELS = 800;
 const MOST_LOOKED_AT = 10;
 
 let state = LINK.read();
+/** Counts questions: only the newest is answered. */
+let asked = 0;
 /** The descriptions of the version and the one it is compared with; null for none. */
 let described = [null, null];
 let firstUser = null;
@@ -34,15 +36,16 @@ async function load(update, { isMove = false } = {}) {
   LINK.keep(state, { isMove });
   showBusy(true);
   showStale();
-  const asked = state;
+  asked += 1;
+  const own = asked;
   try {
     const answers = await versions.describe(versions.show(state));
-    if (asked !== state) return;
+    if (own !== asked) return;
     described = answers;
     clearProblem();
     show();
   } catch (error) {
-    if (asked === state) showProblem(error);
+    if (own === asked) showProblem(error);
   }
 }
 

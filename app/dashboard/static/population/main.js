@@ -18,6 +18,8 @@ const CHOSEN_AT_FIRST = 5;
 const VIEWS = ["observed", "predicted"];
 
 let state = LINK.read();
+/** Counts questions: only the newest is answered. */
+let asked = 0;
 /** The descriptions of the version and the one it is compared with; null for none. */
 let described = [null, null];
 
@@ -35,16 +37,17 @@ async function load(update, { isMove = false } = {}) {
   LINK.keep(state, { isMove });
   showBusy(true);
   showStale();
-  const asked = state;
+  asked += 1;
+  const own = asked;
   try {
     const chosen = versions.show(state);
     const answers = await versions.describe(chosen);
-    if (asked !== state) return;
+    if (own !== asked) return;
     described = answers;
     clearProblem();
     show();
   } catch (error) {
-    if (asked === state) showProblem(error);
+    if (own === asked) showProblem(error);
   }
 }
 
