@@ -7,9 +7,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
+from app.dashboard.pages import Pages
+
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
-_PAGES = StaticFiles(directory=Path(__file__).parent / "static", html=True)
+_PAGES = Pages(Path(__file__).parent / "static")
 _PLOTLY = StaticFiles(directory=str(files("plotly")) + "/package_data")
 
 # Item titles are untrusted: even one that escaped the page's own care must not run, nor send
@@ -47,17 +49,16 @@ async def to_the_pages() -> RedirectResponse:
 @router.get("/plotly.min.js")
 async def plotly(request: Request) -> Response:
     """The plotting library, from the installed package: no network is needed."""
-    return await _guarded(_PLOTLY, "plotly.min.js", request)
+    # 304 to a browser that has it already: it is 5 MB.
+    return _guarded(await _PLOTLY.get_response("plotly.min.js", request.scope))
 
 
 @router.get("/{path:path}")
 async def page(path: str, request: Request) -> Response:
     """A file of the dashboard, with headers that let it load and run nothing but our own files."""
-    return await _guarded(_PAGES, path or ".", request)
+    return _guarded(_PAGES.answer(path or "index.html", request))
 
 
-async def _guarded(folder: StaticFiles, path: str, request: Request) -> Response:
-    # The folder answers 304 to a browser that has the file already: plotly.js is 5 MB.
-    response = await folder.get_response(path, request.scope)
+def _guarded(response: Response) -> Response:
     response.headers.update(_GUARD)
     return response
