@@ -2,20 +2,8 @@
 
 import { byId, element } from "../shell/dom.js";
 import { count } from "../shell/numbers.js";
+import { LETTERS } from "../widgets/series_styles.js";
 import { isShown } from "./categories.js";
-
-/** The symbols of plotly.js as letters. */
-const LETTERS = {
-  circle: "●",
-  square: "■",
-  diamond: "◆",
-  "triangle-up": "▲",
-  "triangle-down": "▼",
-  cross: "✚",
-  x: "✖",
-  "square-open": "□",
-  "circle-open": "○",
-};
 
 export class CategoryLegend {
   #place = byId("categories");

@@ -15,8 +15,6 @@ const MEASURED_PIXELS = 800;
 const MOST_LOOKED_AT = 10;
 
 let state = LINK.read();
-/** Counts questions: only the newest is answered. */
-let asked = 0;
 /** The descriptions of the version and the one it is compared with; null for none. */
 let described = [null, null];
 let firstUser = null;
@@ -36,16 +34,14 @@ async function load(update, { isMove = false } = {}) {
   LINK.keep(state, { isMove });
   showBusy(true);
   showStale();
-  asked += 1;
-  const own = asked;
   try {
     const answers = await versions.describe(versions.show(state));
-    if (own !== asked) return;
+    if (answers === null) return;
     described = answers;
     clearProblem();
     show();
   } catch (error) {
-    if (own === asked) showProblem(error);
+    showProblem(error);
   }
 }
 

@@ -18,8 +18,6 @@ const CHOSEN_AT_FIRST = 5;
 const VIEWS = ["observed", "predicted"];
 
 let state = LINK.read();
-/** Counts questions: only the newest is answered. */
-let asked = 0;
 /** The descriptions of the version and the one it is compared with; null for none. */
 let described = [null, null];
 
@@ -37,17 +35,15 @@ async function load(update, { isMove = false } = {}) {
   LINK.keep(state, { isMove });
   showBusy(true);
   showStale();
-  asked += 1;
-  const own = asked;
   try {
     const chosen = versions.show(state);
     const answers = await versions.describe(chosen);
-    if (own !== asked) return;
+    if (answers === null) return;
     described = answers;
     clearProblem();
     show();
   } catch (error) {
-    if (own === asked) showProblem(error);
+    showProblem(error);
   }
 }
 

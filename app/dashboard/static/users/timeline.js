@@ -5,19 +5,9 @@ import { byId, element, itemName } from "../shell/dom.js";
 import { asText } from "../shell/instants.js";
 import { count, counted } from "../shell/numbers.js";
 import { color } from "../shell/palette.js";
-import { colorOf, seriesStyles } from "../widgets/series_styles.js";
+import { colorOf, LETTERS, seriesStyles } from "../widgets/series_styles.js";
 import { queryTimeLine, timeAxis } from "./time_axis.js";
 
-/** The symbols of plotly.js as letters. */
-const LETTERS = {
-  circle: "●",
-  square: "■",
-  diamond: "◆",
-  "triangle-up": "▲",
-  "triangle-down": "▼",
-  cross: "✚",
-  x: "✖",
-};
 const LANE_PIXELS = 22;
 const MARGIN = { l: 56, r: 14, t: 4, b: 4 };
 const DOT = { gap: 8, least: 7, growth: 1.7, most: 17 };

@@ -5,6 +5,19 @@ import { color, seriesToken } from "../shell/palette.js";
 // Seven shapes and eight colours share no divisor: the first 56 names all look different.
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"];
 
+/** The symbols of plotly.js as letters, for legends. */
+export const LETTERS = {
+  circle: "●",
+  square: "■",
+  diamond: "◆",
+  "triangle-up": "▲",
+  "triangle-down": "▼",
+  cross: "✚",
+  x: "✖",
+  "square-open": "□",
+  "circle-open": "○",
+};
+
 /**
  * A style per name, the same wherever the same list of names is drawn: `{token, symbol}`, the custom
  * property of its colour and the name of its shape, as plotly.js knows it.

@@ -11,6 +11,7 @@ export class VersionPair {
   #models = [];
   /** Descriptions under way or there already, by version. */
   #described = new Map();
+  #asked = 0;
 
   /** For the page's selects `#version` and `#compare`; `choose({version, compare})` on a change. */
   constructor(choose) {
@@ -42,9 +43,21 @@ export class VersionPair {
     return this.#chosen;
   }
 
-  /** The descriptions of what is chosen; null for none. Throws what `describeModel` does. */
-  describe({ version, compare }) {
-    return Promise.all([version, compare].map((one) => (one === null ? null : this.#describe(one))));
+  /**
+   * The descriptions of what is chosen, null for none; null altogether where another choice was
+   * made meanwhile. Throws what `describeModel` does.
+   */
+  async describe({ version, compare }) {
+    this.#asked += 1;
+    const own = this.#asked;
+    const both = [version, compare].map((one) => (one === null ? null : this.#describe(one)));
+    try {
+      const answers = await Promise.all(both);
+      return own === this.#asked ? answers : null;
+    } catch (error) {
+      if (own === this.#asked) throw error;
+      return null;
+    }
   }
 
   get #chosen() {
