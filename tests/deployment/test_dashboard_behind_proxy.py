@@ -12,7 +12,8 @@ from tests.browser.dashboard import Dashboard
 from tests.deployment.proxy import Site, keep_key, needs_nginx
 from tests.processes import ROOT, eventually
 
-pytestmark = [needs_nginx, pytest.mark.timeout(300)]
+# A browser in this process keeps an event loop running, which other tests must not meet.
+pytestmark = [needs_nginx, pytest.mark.browser, pytest.mark.timeout(300)]
 
 STATIC = ROOT / "app" / "dashboard" / "static"
 FILES = sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file())
