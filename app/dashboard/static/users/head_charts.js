@@ -13,7 +13,7 @@ import { timeAxis } from "./time_axis.js";
 const LEAST_WIDTH = 190;
 const ROW_PIXELS = 120;
 const MARGIN = { l: 46, r: 10, t: 22, b: 30 };
-const GAP = { x: 0.05, y: 0.3 };
+const GAP = { x: 0.05, y: 0.55 };
 
 export class HeadCharts {
   #place = byId("heads");
