@@ -16,7 +16,7 @@ from model.bundle.bundle import Bundle
 from model.bundle.store import BundleStore
 from model.clock import from_datetime, now
 from model.errors import KairosError
-from model.history import Event, Query
+from model.history import Query
 from training.config import RunConfig, shipped_recipes
 from training.dataset import Dataset
 from training.erasures import Erasures
@@ -165,7 +165,7 @@ def recommend_command(
         rows: list[tuple[str, int, str, str | None, float, str]] = []
         with counting("recommend", len(dataset.user_ids)) as count:
             for user, user_id in enumerate(dataset.user_ids):
-                query = Query.as_of(_history(dataset, user), instant, user_id=user_id)
+                query = Query.as_of(dataset.history(user), instant, user_id=user_id)
                 answer = opened.answer(query, constraints)
                 rows += [
                     (user_id, rank, item.item_id, item.title, item.score, item.reason)
@@ -199,20 +199,6 @@ def device_named(name: str) -> torch.device:
 
 def _erasures(address: str | None) -> Erasures | None:
     return None if address is None else read_erasures(address)
-
-
-def _history(dataset: Dataset, user: int) -> list[Event]:
-    span = slice(dataset.offsets[user], dataset.offsets[user + 1])
-    return [
-        Event(
-            dataset.catalog.item_id(int(row)),
-            int(at),
-            dataset.actions[action - 1] if action else None,
-        )
-        for row, at, action in zip(
-            dataset.rows[span], dataset.times[span], dataset.action_rows[span], strict=True
-        )
-    ]
 
 
 def _instant(text: str) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
+from model.history import Event
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,28 @@ class Dataset:
             rows=self.rows[keep],
             times=self.times[keep],
             action_rows=self.action_rows[keep],
+        )
+
+    def history(self, user: int, end: int | None = None) -> tuple[Event, ...]:
+        """The events of a user, oldest first, as a query carries them.
+
+        Those of unknown items are left out: the catalogue no longer tells their ids.
+
+        Args:
+            user: which user, counted as in `user_ids`.
+            end: the place in the flat arrays to stop before; the user's end by default.
+        """
+        span = slice(self.offsets[user], self.offsets[user + 1] if end is None else end)
+        return tuple(
+            Event(
+                self.catalog.item_id(int(row)),
+                int(at),
+                self.actions[action - 1] if action else None,
+            )
+            for row, at, action in zip(
+                self.rows[span], self.times[span], self.action_rows[span], strict=True
+            )
+            if row
         )
 
     def limited_to(self, is_training: NDArray[np.bool_]) -> "Dataset":

@@ -10,7 +10,7 @@ import torch
 
 from model.bundle.answer import Constraints
 from model.bundle.bundle import Bundle
-from model.history import Event, Query
+from model.history import Query
 from training.dataset import Dataset
 from training.split import Questions
 
@@ -70,19 +70,8 @@ def recall_of(bundle: Bundle, query: Query, exact: np.ndarray) -> list[float]:
 
 
 def _query(dataset: Dataset, questions: Questions, number: int) -> Query:
-    user, end = int(questions.users[number]), int(questions.ends[number])
-    span = slice(int(dataset.offsets[user]), end)
-    history = [
-        Event(
-            dataset.catalog.item_id(int(row)),
-            int(at),
-            dataset.actions[action - 1] if action else None,
-        )
-        for row, at, action in zip(
-            dataset.rows[span], dataset.times[span], dataset.action_rows[span], strict=True
-        )
-    ]
-    return Query(tuple(history), int(questions.query_times[number]))
+    history = dataset.history(int(questions.users[number]), int(questions.ends[number]))
+    return Query(history, int(questions.query_times[number]))
 
 
 @contextmanager

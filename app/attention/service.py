@@ -100,14 +100,7 @@ def _account(
         groups=sweep.groups,
         unknown_item_ids=sweep.unknown_item_ids,
         events=tuple(
-            SweptEvent(
-                item_id=event.item_id,
-                title=view.title(row := bundle.catalog.row(event.item_id)),
-                timestamp=rfc_3339(event.at),
-                action=event.action,
-                categories=view.categories(row),
-            )
-            for event in sweep.events
+            _told(event, bundle.catalog.row(event.item_id), view) for event in sweep.events
         ),
         instants=tuple(
             AttentionAtInstant(
@@ -122,6 +115,16 @@ def _account(
             for instant in sweep.instants
         ),
         warnings=sweep.warnings + warnings,
+    )
+
+
+def _told(event: Event, row: int, view: ShelfView) -> SweptEvent:
+    return SweptEvent(
+        item_id=event.item_id,
+        title=view.title(row),
+        timestamp=rfc_3339(event.at),
+        action=event.action,
+        categories=view.categories(row),
     )
 
 

@@ -46,12 +46,16 @@ class BundleStore:
             return None
 
     def versions(self) -> list[str]:
-        """All published versions, newest first."""
+        """All published versions, newest first; those trained within a second by their arrival."""
         if not self.root.is_dir():
             return []
-        return sorted(
-            (path.name for path in self.root.iterdir() if self._is_version(path)), reverse=True
-        )
+        # A version begins with the second it was trained in; its digest says nothing of time.
+        arrived = {
+            path.name: (path.name.partition("-")[0], at)
+            for path in self.root.iterdir()
+            if (at := self._arrival(path)) is not None
+        }
+        return sorted(arrived, key=arrived.__getitem__, reverse=True)
 
     def manifest(self, version: str) -> Manifest:
         """The verified manifest of a version.
@@ -116,7 +120,7 @@ class BundleStore:
             BundleError: if it cannot be opened there.
         """
         Bundle.open(directory)
-        if self._is_version(self.root / directory.name):
+        if directory.name in self.versions():
             if activate:
                 self.activate(directory.name)
             return directory.name
@@ -253,8 +257,15 @@ class BundleStore:
             )
         return self.root / version
 
-    def _is_version(self, path: Path) -> bool:
-        return not path.name.startswith(".") and (path / MANIFEST).is_file()
+    def _arrival(self, path: Path) -> int | None:
+        """When a version was put here, in nanoseconds; None for what is not one, or no longer."""
+        manifest = path / MANIFEST
+        if path.name.startswith(".") or not manifest.is_file():
+            return None
+        try:
+            return manifest.stat().st_mtime_ns
+        except FileNotFoundError:  # it was removed this moment
+            return None
 
 
 def _flush(path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from model.catalog import Catalog
 from model.errors import TrainingError
+from model.history import Event
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets
 from training.dataset import Dataset
@@ -144,6 +145,24 @@ def test_known_histories_lose_the_unknown_events_alone(dataset: Dataset, seed: i
         left = [item_id for item_id in stretch(limited, user_id) if item_id is not None]
         assert stretch(known, user_id) == left
     assert known.times.tolist() == limited.times[limited.rows > 0].tolist()
+
+
+def test_a_history_is_told_in_outside_ids_up_to_an_event() -> None:
+    dataset = Dataset.of(
+        event_log([("u", "b", NOW + 5), ("v", "c", NOW), ("u", "a", NOW + 2)], action="view")
+    )
+    assert dataset.history(0) == (Event("a", NOW + 2, "view"), Event("b", NOW + 5, "view"))
+    assert dataset.history(0, end=1) == (Event("a", NOW + 2, "view"),)
+    assert dataset.history(1) == (Event("c", NOW, "view"),)
+
+
+def test_a_history_leaves_out_what_the_catalogue_does_not_know() -> None:
+    whole = Dataset.of(event_log([("u", item, NOW + at) for at, item in enumerate("abcb")]))
+    limited = whole.limited_to(np.array([False, True, False, True]))
+    assert limited.history(0) == (
+        Event("b", NOW + 1, "event"),
+        Event("b", NOW + 3, "event"),
+    )
 
 
 def test_events_can_be_read_in_terms_of_another_catalogue() -> None:

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,16 @@ def test_versions_are_listed_newest_first(store: BundleStore) -> None:
         (store.root / stamp).mkdir()
         (store.root / stamp / "manifest.json").write_text("{}")
     assert store.versions() == [newer, now, older]
+
+
+def test_versions_of_one_second_are_listed_by_their_arrival(store: BundleStore) -> None:
+    versions = [f"20200101T000000Z-{digest * 12}" for digest in "bca"]
+    for nanoseconds, version in enumerate(versions):
+        manifest = store.root / version / "manifest.json"
+        manifest.parent.mkdir(parents=True)
+        manifest.write_text("{}")
+        os.utime(manifest, ns=(nanoseconds, nanoseconds))
+    assert store.versions() == versions[::-1]
 
 
 def test_going_back_to_an_older_version_is_one_activation(store: BundleStore) -> None:
