@@ -259,11 +259,10 @@ class BundleStore:
 
     def _arrival(self, path: Path) -> int | None:
         """When a version was put here, in nanoseconds; None for what is not one, or no longer."""
-        manifest = path / MANIFEST
-        if path.name.startswith(".") or not manifest.is_file():
+        if path.name.startswith(".") or not (path / MANIFEST).is_file():
             return None
         try:
-            return manifest.stat().st_mtime_ns
+            return path.stat().st_mtime_ns
         except FileNotFoundError:  # it was removed this moment
             return None
 

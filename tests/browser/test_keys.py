@@ -210,3 +210,23 @@ def test_a_refusal_that_arrives_late_finds_the_key_that_came_meanwhile(keyed: Ke
     keyed.dashboard.settle()
     expect(keyed.dialog).to_have_count(0)
     expect(keyed.page.locator("table.trail tbody tr")).to_have_count(2)
+
+
+def test_whoever_said_no_is_not_asked_again_by_a_refusal_that_arrives_late(
+    keyed: KeyedShop,
+) -> None:
+    held: list[Callable[[], None]] = []
+    path = "**/v1/models/changes**"
+    keyed.page.route(path, lambda route: held.append(route.continue_))
+    with keyed.page.expect_request(path):
+        keyed.go()
+    keyed.dialog.get_by_role("button", name="Cancel").click()
+    with keyed.page.expect_response(path) as refusal:
+        held[0]()
+    assert refusal.value.status == 401
+    keyed.page.wait_for_timeout(500)
+    expect(keyed.page.get_by_role("alert").first).to_contain_text("needs a valid API key")
+    expect(keyed.dialog).to_have_count(0)
+    keyed.page.unroute(path)
+    keyed.page.get_by_role("button", name="Refresh").click()
+    expect(keyed.dialog).to_have_count(1)

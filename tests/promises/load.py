@@ -6,6 +6,7 @@ kept with what happened to it instead.
 """
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter, deque
@@ -93,9 +94,9 @@ class Load:
         return [a for a in self.answers if a.status in statuses and name in {None, a.name}]
 
     def quantile(self, share: float, status: int = 200) -> float:
-        """Seconds within which a share of the answers of a status came."""
+        """Seconds within which a share of the answers of a status came; NaN if none did."""
         ordered = sorted(answer.seconds for answer in self.answers if answer.status == status)
-        return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else math.nan
 
     def rate(self, status: int = 200) -> float:
         """Answers of a status a second."""

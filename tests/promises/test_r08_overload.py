@@ -62,6 +62,7 @@ def test_three_times_too_much_is_shed_and_the_rest_is_answered_soon(
     assert after.of(200)
     assert crashes == 0
     if strength.is_full:
+        assert during.of(503)
         assert median(p99_ratios) <= 3
         assert median(throughputs) >= 0.8
         assert after.rate() >= 0.9 * before.rate()

@@ -62,10 +62,9 @@ def test_versions_are_listed_newest_first(store: BundleStore) -> None:
 def test_versions_of_one_second_are_listed_by_their_arrival(store: BundleStore) -> None:
     versions = [f"20200101T000000Z-{digest * 12}" for digest in "bca"]
     for nanoseconds, version in enumerate(versions):
-        manifest = store.root / version / "manifest.json"
-        manifest.parent.mkdir(parents=True)
-        manifest.write_text("{}")
-        os.utime(manifest, ns=(nanoseconds, nanoseconds))
+        (store.root / version).mkdir(parents=True)
+        (store.root / version / "manifest.json").write_text("{}")
+        os.utime(store.root / version, ns=(nanoseconds, nanoseconds))
     assert store.versions() == versions[::-1]
 
 

@@ -41,17 +41,18 @@ export async function call(path, { query = {}, body, method, signal } = {}) {
 }
 
 /** Whether it is worth sending again: the reader is asked unless a key came while the request ran. */
-async function anotherKeyIsHeld({ key, refused, problem }) {
+async function anotherKeyIsHeld({ sentAt, key, refused, problem }) {
   if (keyHeld() !== null && keyHeld() !== key) return true;
   // Expired, or revoked.
   if (key !== null && problem.status === 401) forgetKey();
-  return askForKey(refused, problem.message);
+  return askForKey(refused, problem.message, sentAt);
 }
 
 /** Part of a path, whatever an id holds. */
 export const part = (id) => id.split("/").map(encodeURIComponent).join("/");
 
 async function send(url, request) {
+  const sentAt = performance.now();
   const key = keyHeld();
   const headers = { Accept: "application/json", ...authorization() };
   if (request.body !== undefined) headers["Content-Type"] = "application/json";
@@ -63,7 +64,7 @@ async function send(url, request) {
     throw new Problem("the service cannot be reached; check that it runs, then try again");
   }
   const content = response.status === 204 ? {} : await response.json().catch(() => null);
-  return { key, content, ...judged(response, content, request) };
+  return { sentAt, key, content, ...judged(response, content, request) };
 }
 
 /** `problem` is null for an answer that can be used; `refused` is the role that may be let in. */

@@ -10,6 +10,7 @@ const SLOT = "kairos-read-key";
 /** `{value, role, name}`, or null where the service lets this page in without. */
 let held = remembered();
 let asking = null;
+let declinedAt = -1;
 const watchers = [];
 
 /** The headers that carry the key; none without one. */
@@ -33,9 +34,11 @@ export function forgetKey() {
 
 /**
  * Ask the reader for a key with a role, saying why; answers whether one is held then. However many
- * requests are refused at once, the reader is asked once.
+ * requests are refused, the reader is asked once: whoever has said no is not asked for a request
+ * that was under way by then (`sentAt`, of the page's clock).
  */
-export function askForKey(role, why) {
+export function askForKey(role, why, sentAt = performance.now()) {
+  if (asking === null && sentAt <= declinedAt) return Promise.resolve(false);
   asking ??= ask(role, why).finally(() => {
     asking = null;
   });
@@ -65,7 +68,9 @@ function ask(role, why) {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
-      resolve(dialog.returnValue === "held");
+      const isHeld = dialog.returnValue === "held";
+      if (!isHeld) declinedAt = performance.now();
+      resolve(isHeld);
     });
   });
 }
