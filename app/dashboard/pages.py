@@ -2,6 +2,7 @@
 
 import hashlib
 import mimetypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -9,6 +10,11 @@ from typing import final
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+
+
+# Has V8 compile a whole script beside the main thread, which a large one would hold up for long.
+# It must be the first thing in the file; other engines take it for the comment that it is.
+_COMPILE_AT_ONCE = b"//# allFunctionsCalledOnLoad\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +31,13 @@ class Pages:
     Reading a file costs a thread three times over, which is most of what a small one costs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, libraries: Mapping[str, Path]) -> None:
+        """`libraries` are large scripts that lie elsewhere, by the names they are served under."""
         found = (file for file in folder.rglob("*") if file.is_file())
         # Only names that were listed are ever turned into paths.
-        self._files = {file.relative_to(folder).as_posix(): file for file in found}
+        own = {file.relative_to(folder).as_posix(): file for file in found}
+        self._files = {**own, **libraries}
+        self._libraries = frozenset(libraries)
         self._kept: dict[str, _Kept] = {}
 
     def answer(self, path: str, request: Request) -> Response:
@@ -52,6 +61,8 @@ class Pages:
         kept = self._kept.get(path)
         if kept is None or kept.modified_at != modified_at:
             content = file.read_bytes()
+            if path in self._libraries:
+                content = _COMPILE_AT_ONCE + content
             digest = hashlib.sha256(content).hexdigest()[:32]
             kept = self._kept[path] = _Kept(modified_at, f'"{digest}"', content)
         return kept

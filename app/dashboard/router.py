@@ -5,14 +5,14 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
-from starlette.staticfiles import StaticFiles
 
 from app.dashboard.pages import Pages
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
-_PAGES = Pages(Path(__file__).parent / "static")
-_PLOTLY = StaticFiles(directory=str(files("plotly")) + "/package_data")
+# The plotting library comes from the installed package: no network is needed.
+_PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
+_PAGES = Pages(Path(__file__).parent / "static", {_PLOTLY.name: _PLOTLY})
 
 # Item titles are untrusted: even one that escaped the page's own care must not run, nor send
 # anything anywhere else. What is not named here is refused.
@@ -44,13 +44,6 @@ _GUARD = {
 async def to_the_pages() -> RedirectResponse:
     """Relative, so that it holds behind a proxy under any path."""
     return RedirectResponse("dashboard/")
-
-
-@router.get("/plotly.min.js")
-async def plotly(request: Request) -> Response:
-    """The plotting library, from the installed package: no network is needed."""
-    # 304 to a browser that has it already: it is 5 MB.
-    return _guarded(await _PLOTLY.get_response("plotly.min.js", request.scope))
 
 
 @router.get("/{path:path}")

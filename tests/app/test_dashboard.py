@@ -1,5 +1,7 @@
 """The dashboard's files; what its pages do is for tests/browser."""
 
+from importlib.resources import files
+
 import pytest
 
 from tests.app.client import Client
@@ -44,6 +46,14 @@ def test_a_file_the_browser_has_keeps_its_guard(client: Client) -> None:
     again = client.get("/dashboard/items.html", headers={"If-None-Match": etag})
     assert again.status_code == 304
     assert "default-src 'none'" in again.headers["content-security-policy"]
+
+
+def test_the_plotting_library_is_served_as_it_was_installed(client: Client) -> None:
+    served = client.get("/dashboard/plotly.min.js")
+    installed = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    assert served.headers["content-type"].startswith("text/javascript")
+    # The hint counts at the very start of a file alone.
+    assert served.content == b"//# allFunctionsCalledOnLoad\n" + installed
 
 
 @pytest.mark.parametrize("path", ["missing.js", "..%2frouter.py", "%2e%2e/router.py"])

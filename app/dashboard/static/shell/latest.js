@@ -1,9 +1,9 @@
 /**
  * Follows a control that moves faster than the service answers.
  *
- * Requests wait for a short pause, one is under way at a time, and of those that queue up meanwhile
- * only the newest is sent. So the display keeps following while a slider is dragged, never goes
- * back in time, and the service is not flooded.
+ * The first request is sent at once; those that follow wait for a short pause, one is under way at
+ * a time, and of those that queue up meanwhile only the newest is sent. So the display keeps
+ * following while a slider is dragged, never goes back in time, and the service is not flooded.
  */
 export class Latest {
   #ask;
@@ -13,6 +13,7 @@ export class Latest {
   #wanted = null;
   #timer = null;
   #underWay = null;
+  #sentAt = -Infinity;
 
   /** `ask(request, signal)` is answered to `show(answer, request)`, its failure to `fail(error)`. */
   constructor({ ask, show, fail, pause = 60 }) {
@@ -30,7 +31,9 @@ export class Latest {
   /** Ask for this next, in place of whatever waits. */
   want(request) {
     this.#wanted = request;
-    if (!this.#underWay) this.#timer ??= setTimeout(() => this.#send(), this.#pause);
+    if (this.#underWay) return;
+    const rest = this.#sentAt + this.#pause - performance.now();
+    this.#timer ??= setTimeout(() => this.#send(), Math.max(0, rest));
   }
 
   /** Forget what waits, and drop the answer of what is under way. */
@@ -43,6 +46,7 @@ export class Latest {
 
   async #send() {
     this.#timer = null;
+    this.#sentAt = performance.now();
     const request = this.#wanted;
     this.#wanted = null;
     const controller = new AbortController();
