@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-
 # Has V8 compile a whole script beside the main thread, which a large one would hold up for long.
 # It must be the first thing in the file; other engines take it for the comment that it is.
 _COMPILE_AT_ONCE = b"//# allFunctionsCalledOnLoad\n"

@@ -4,10 +4,10 @@
 
 Opens the page of a running service in tabs of a real browser and reads what the page measures: from
 navigation to the first answer on display, its numbers and then its pictures, and from asking for a
-sweep to its heat map being drawn; then sweeps once more in the open page. First with an empty cache each time,
-then again and again with one profile, as somebody who comes back. Nothing is attached to the tab
-while it loads: under an inspector V8 reads plotly.js's five megabytes several times over. Writes
-the medians to benchmarks/speed/results/dashboard.json. Browser and service share the machine.
+sweep to its heat map being drawn; then sweeps once more in the open page. First with an empty cache
+each time, then again and again with one profile, as somebody who comes back. Nothing is attached to
+the tab while it loads: under an inspector V8 reads plotly.js's five megabytes several times over.
+Writes medians to benchmarks/speed/results/dashboard.json. Browser and service share the machine.
 """
 
 import argparse
