@@ -1,6 +1,10 @@
-/** Loads plotly.js when the first picture is due: the numbers need not wait for it. */
+/** Runs plotly.js when the first picture is due: the numbers need not wait for it. */
+
+/** Milliseconds after which it runs though none is: browsers complain of what was preloaded for nothing. */
+const LATEST = 1000;
 
 let loading = null;
+setTimeout(() => plotly().catch(() => {}), LATEST);
 
 /** The library, once it is there. */
 export function plotly() {
