@@ -156,7 +156,13 @@ def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard)
     play.press("Enter")
     expect(dashboard.page.get_by_role("button", name="Pause")).to_be_focused()
     # Looked for in every frame: the next step may take it away again.
-    dashboard.page.wait_for_function("document.querySelector('#top-items .moved') !== null")
+    dashboard.page.evaluate(
+        """() => new Promise((resolve) => {
+            const look = () =>
+                document.querySelector("#top-items .moved") ? resolve() : requestAnimationFrame(look);
+            look();
+        })"""
+    )
     dashboard.page.keyboard.press("Space")
     expect(play).to_be_focused()
     dashboard.settle()
