@@ -23,7 +23,7 @@ def demo_command(
         typer.Option(help="Their items' titles and categories.", show_default="demo/items.parquet"),
     ] = DEMO / "items.parquet",
     recipe: Annotated[str, typer.Option(help="What to train: as in kairos train.")] = "demo",
-    port: Annotated[int, typer.Option(help="Where to serve.")] = 8000,
+    port: Annotated[int, typer.Option(help="Where to serve.", envvar="KAIROS_PORT")] = 8000,
     serve: Annotated[bool, typer.Option(help="Serve once everything is there.")] = True,
 ) -> None:
     """Load the demo events, train, publish, and serve with the dashboard.
