@@ -158,8 +158,10 @@ def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard)
     # Looked for in every frame: the next step may take it away again.
     dashboard.page.evaluate(
         """() => new Promise((resolve) => {
-            const look = () =>
-                document.querySelector("#top-items .moved") ? resolve() : requestAnimationFrame(look);
+            const look = () => {
+                if (document.querySelector("#top-items .moved")) resolve();
+                else requestAnimationFrame(look);
+            };
             look();
         })"""
     )

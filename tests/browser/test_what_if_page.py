@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser import shop, world
@@ -54,6 +55,16 @@ def test_a_link_brings_back_every_edit(shop_dashboard: Dashboard) -> None:
     expect(shop_dashboard.page.locator("#n")).to_have_value("5")
     expect(shop_dashboard.page.get_by_label("exclude seen items")).not_to_be_checked()
     assert shop_dashboard.page.url == link
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1600])
+def test_the_buttons_of_an_event_are_in_sight_on_any_screen(
+    shop_dashboard: Dashboard, width: int
+) -> None:
+    shop_dashboard.page.set_viewport_size({"width": width, "height": 900})
+    open_customer(shop_dashboard)
+    table = shop_dashboard.page.locator("table.history")
+    assert table.evaluate("(it) => it.offsetWidth - it.parentElement.clientWidth") <= 0
 
 
 def test_back_takes_one_edit_back_and_forward_makes_it_again(shop_dashboard: Dashboard) -> None:
