@@ -35,7 +35,6 @@ UNDESCRIBED = {
     "/docs/oauth2-redirect",
     "/redoc",
     "/dashboard",
-    "/dashboard/plotly.min.js",
     "/dashboard/{path:path}",
 }
 """Pages anybody may read; what they show, they ask of guarded operations."""
