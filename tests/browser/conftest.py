@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser import odd_models, world
 from tests.browser import shop as demo_shop
@@ -16,6 +16,9 @@ from tests.processes import Server, processes
 
 PATIENCE_SECONDS = 300
 """For one test: the first to want the shop waits while its models are trained."""
+
+# Two browsers and what they ask share the processors: what is expected may take its time.
+expect.set_options(timeout=20_000)
 
 OpenShop = Callable[..., Server]
 

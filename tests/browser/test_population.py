@@ -236,6 +236,8 @@ def test_names_stay_text_whatever_they_hold(odd_dashboard: Dashboard) -> None:
         box = point.bounding_box()
         assert box is not None
         odd_dashboard.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        # plotly.js looks at the pointer every now and then, not at each of its moves.
+        odd_dashboard.page.wait_for_timeout(150)
         if odd_dashboard.page.locator("#observed-plot + .tip", has_text=HOSTILE).is_visible():
             break
     tip = odd_dashboard.page.locator("#observed-plot + .tip")
