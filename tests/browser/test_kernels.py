@@ -162,6 +162,8 @@ def test_lines_lead_from_the_periods_before_training_to_those_after(
     assert moved[1::3] == pytest.approx(logs(after))
     odd_dashboard.page.locator("#spectrum-first-table summary").click()
     ratios = odd_dashboard.page.locator("#spectrum-first-table tbody td:nth-child(3)")
+    # The table is made once it is opened.
+    expect(ratios).to_have_count(len(after))
     assert [float(text) for text in ratios.all_inner_texts()] == pytest.approx(
         [end / start for start, end in zip(before, after, strict=True)], abs=1e-4
     )
