@@ -31,11 +31,7 @@ def test_every_event_is_on_the_timeline_once(dashboard: Dashboard) -> None:
 
 def test_a_dot_names_its_events(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
-    dot = dashboard.page.locator("#timeline .point").first.bounding_box()
-    assert dot is not None
-    middle = (dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2)
-    dashboard.page.mouse.move(middle[0] + 1, middle[1])
-    dashboard.page.mouse.move(*middle)
+    dashboard.hover_over(dashboard.page.locator("#timeline .point").first, "#timeline + .tip")
     tip = dashboard.page.locator("#timeline + .tip")
     expect(tip).to_contain_text(world.HOSTILE_TITLE)
     expect(tip).to_contain_text("2025-01-06 09:00:00")

@@ -130,7 +130,8 @@ def test_time_can_be_laid_out_by_the_log_of_what_elapsed(dashboard: Dashboard) -
 def test_a_title_is_text_whatever_it_holds(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     expect(dashboard.page.locator("#history-events")).to_contain_text(world.HOSTILE_TITLE)
-    _hover_over_bar(dashboard, 0)
+    bar = dashboard.page.locator("#plot .bars .point path").first
+    dashboard.hover_over(bar, "#plot + .tip")
     expect(dashboard.page.locator("#plot + .tip")).to_contain_text(world.HOSTILE_TITLE)
     assert dashboard.page.locator("img").count() == 0
     assert dashboard.page.evaluate("document.body.dataset.hacked") is None
@@ -204,10 +205,3 @@ def test_the_slider_works_by_keyboard_and_says_the_instant(dashboard: Dashboard)
     assert slider.get_attribute("aria-valuetext") != said
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, ", str(said))
     dashboard.settle()
-
-
-def _hover_over_bar(dashboard: Dashboard, place: int) -> None:
-    bar = dashboard.page.locator("#plot .bars .point path").nth(place).bounding_box()
-    assert bar is not None
-    dashboard.page.mouse.move(bar["x"] + bar["width"] / 2 + 1, bar["y"] + bar["height"] / 2)
-    dashboard.page.mouse.move(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
