@@ -99,6 +99,10 @@ class Clicks:
     """Answers to which an event refers by `recommendation_id`, for an item that they showed."""
     rate: float | None
     """`clicked` by `shown`; null where nothing was shown."""
+    rate_low: float | None
+    """Lower bound of the 95 % Wilson score interval of `rate`; null where nothing was shown."""
+    rate_high: float | None
+    """Upper bound of that interval; null where nothing was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from model.bundle.provenance import INDEX_RECALL, P95_SECONDS
 
 MOST_POINTS = 2000
 """Points of an attention profile that are told; the rest is in the bundle."""
+Z_95 = 1.959964
+"""Standard normal quantile of a two-sided 95 % interval."""
 
 
 @final
@@ -99,8 +101,26 @@ class DetailService:
         except (DatabaseUnavailableError, OverloadedError) as error:
             missing.append(description.Missing("clicks", str(error)))
             return None
-        rate = counted.clicked / counted.shown if counted.shown else None
-        return description.Clicks(counted.shown, counted.clicked, rate)
+        shown, clicked = counted
+        if shown == 0:
+            return description.Clicks(shown, clicked, rate=None, rate_low=None, rate_high=None)
+        low, high = wilson_interval(clicked, shown)
+        return description.Clicks(shown, clicked, clicked / shown, rate_low=low, rate_high=high)
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """95 % Wilson score interval of a binomial proportion.
+
+    Args:
+        successes: 0 to `trials`.
+        trials: at least 1.
+    """
+    share = successes / trials
+    scale = 1 + Z_95**2 / trials
+    center = (share + Z_95**2 / (2 * trials)) / scale
+    variance = share * (1 - share) / trials + Z_95**2 / (4 * trials**2)
+    half_width = Z_95 / scale * math.sqrt(variance)
+    return max(0.0, center - half_width), min(1.0, center + half_width)
 
 
 def _whole_number(digits: str) -> int | float:

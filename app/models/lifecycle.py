@@ -1,10 +1,11 @@
 """Activating, rolling back and routing: what is served, changed by request."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import final
 
 from app.errors import StoreUnavailableError
-from app.models.changes import Change
+from app.models.changes import Change, version_before
 from app.models.ledger import Ledger
 from app.models.repository import ModelChangeRepository
 from app.models.schemas import (
@@ -84,16 +85,27 @@ class LifecycleService:
             raise StoreUnavailableError.because(error) from error
 
     async def changes(self, limit: int) -> ChangeList:
-        """The most recent changes of what is served, newest first.
+        """The most recent changes of what is served, newest first, and where a rollback leads.
 
         Raises:
             DatabaseUnavailableError: if they cannot be read.
             OverloadedError: if too many requests wait already.
         """
         changes = await self._parts.database.read(
-            lambda session: ModelChangeRepository(session).newest(limit)
+            lambda session: ModelChangeRepository(session).all()
         )
-        return ChangeList(tuple(_recorded(change) for change in changes))
+        newest = changes[: -limit - 1 : -1]
+        return ChangeList(
+            tuple(_recorded(change) for change in newest),
+            rollback_version=await asyncio.to_thread(self._rollback_version, changes),
+        )
+
+    def _rollback_version(self, changes: Sequence[Change]) -> str | None:
+        try:
+            return version_before(changes, self._parts.store.current())
+        except OSError:
+            # The record stays readable while the store is not.
+            return None
 
 
 def _told(traffic: Traffic) -> ModelTraffic:

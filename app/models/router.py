@@ -93,7 +93,10 @@ async def list_changes(
     parts: Annotated[Parts, Depends(parts_of)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to answer.")] = 100,
 ) -> JsonAnswer:
-    """The record of activations, rollbacks and traffic, newest first."""
+    """The record of activations, rollbacks and traffic, newest first.
+
+    `rollback_version` is the version that a rollback would activate now.
+    """
     return JsonAnswer(await LifecycleService(parts).changes(limit))
 
 

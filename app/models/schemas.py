@@ -113,6 +113,9 @@ class ChangeList:
 
     changes: tuple[RecordedChange, ...]
     """Newest first."""
+    rollback_version: str | None
+    """The version that a rollback would activate now, by the whole record; null where there is
+    none, or the store cannot be read. Whether it can still be served is checked by the rollback."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,10 @@ class Clicks(Answer):
     """Answers to which an event refers by `recommendation_id`, for an item that they showed."""
     rate: float | None = None
     """`clicked` by `shown`; None where nothing was shown."""
+    rate_low: float | None = None
+    """Lower bound of the 95 % Wilson score interval of `rate`."""
+    rate_high: float | None = None
+    """Upper bound of that interval."""
 
 
 class Missing(Answer):
@@ -199,6 +203,8 @@ class ChangeList(Answer):
 
     changes: tuple[RecordedChange, ...]
     """Newest first."""
+    rollback_version: str | None = None
+    """The version that a rollback would activate now; None where there is none."""
 
 
 class MappedItem(Answer):

@@ -58,6 +58,13 @@ def changes(client: Client) -> list[dict[str, Any]]:
     return found
 
 
+def rollback_version(client: Client, limit: int = 100) -> str | None:
+    answer = client.get(f"/v1/models/changes?limit={limit}").json()
+    assert len(answer["changes"]) <= limit
+    version: str | None = answer["rollback_version"]
+    return version
+
+
 def refused(response: httpx.Response, status: int, code: str) -> str:
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
     return str(response.json()["detail"])
@@ -100,6 +107,28 @@ def test_every_change_is_written_down_newest_first(
     assert [c["at"] for c in told] == sorted((c["at"] for c in told), reverse=True)
     limited = client_on_either.get("/v1/models/changes?limit=1").json()["changes"]
     assert limited == told[:1]
+
+
+def test_changes_name_the_version_that_a_rollback_activates(
+    client_on_either: Client, versions: list[str]
+) -> None:
+    assert rollback_version(client_on_either) is None
+    for version in (versions[1], versions[2], versions[1]):
+        activate(client_on_either, version)
+    while (expected := rollback_version(client_on_either, limit=1)) is not None:
+        assert roll_back(client_on_either).json()["version"] == expected
+    refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
+
+
+def test_changes_are_listed_while_the_store_is_unreadable(
+    client: Client, versions: list[str], bundle_store: Path
+) -> None:
+    activate(client, versions[1])
+    assert rollback_version(client) == versions[0]
+    (bundle_store / CURRENT).unlink()
+    (bundle_store / CURRENT).mkdir()
+    assert len(changes(client)) == 1
+    assert rollback_version(client) is None
 
 
 def test_rollbacks_go_further_back_each_time(client_on_either: Client, versions: list[str]) -> None:

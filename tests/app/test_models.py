@@ -6,13 +6,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from app.models.detail import MOST_POINTS
+from app.models.detail import MOST_POINTS, wilson_interval
 from app.recommendations.records import RecordService
 from model.bundle.attention_profile import SCHEMA
 from model.bundle.store import BundleStore
 from model.encoders.gru4rec import GRU4RecConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client
+
+NO_CLICKS = {"shown": 0, "clicked": 0, "rate": None, "rate_low": None, "rate_high": None}
+"""What a version without recorded answers has."""
 
 
 def test_models_say_which_is_current_and_which_is_served(
@@ -117,7 +120,7 @@ def test_a_model_that_does_not_open_is_described_by_its_manifest_alone(
     assert told["manifest"]["metrics"] == {"ndcg@10": 0.25}
     assert "altered" in why(told, "kernels")
     assert "altered" in why(told, "attention_profile")
-    assert told["clicks"] == {"shown": 0, "clicked": 0, "rate": None}
+    assert told["clicks"] == NO_CLICKS
 
 
 def test_an_attention_profile_is_told_point_by_point_up_to_a_cap(
@@ -177,9 +180,31 @@ def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(
         for number, (answer, item_id) in enumerate(clicks)
     ]
     assert client.post("/v1/events", {"events": events}).json()["accepted"] == 4
-    assert detail(client, version)["clicks"] == {"shown": 4, "clicked": 2, "rate": 0.5}
+    assert detail(client, version)["clicks"] == {
+        "shown": 4,
+        "clicked": 2,
+        "rate": 0.5,
+        "rate_low": pytest.approx(0.1500, abs=1e-4),
+        "rate_high": pytest.approx(0.8500, abs=1e-4),
+    }
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    assert detail(client, other)["clicks"] == {"shown": 0, "clicked": 0, "rate": None}
+    assert detail(client, other)["clicks"] == NO_CLICKS
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        # Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_intervals_match_published_values(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_without_a_database_a_model_is_described_but_for_its_clicks(

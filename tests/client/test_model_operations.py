@@ -24,7 +24,9 @@ def test_a_model_is_activated_and_rolled_back_and_both_are_told(
     assert (done.version, done.previous_version) == (other, current)
     assert kairos.recommend("nobody").model_version == other
     assert kairos.roll_back(reason="it was not").version == current
-    rolled_back, activated = kairos.list_changes(limit=2).changes
+    listed = kairos.list_changes(limit=2)
+    rolled_back, activated = listed.changes
+    assert listed.rollback_version != current
     assert (activated.change, activated.version, activated.reason) == (
         "activate",
         other,
