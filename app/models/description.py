@@ -18,6 +18,8 @@ class Rhythm:
     """The period."""
     power: float
     """The mean of its squared coefficients."""
+    share: float
+    """`power` as a share of the power of all periods, 0 to 1; 0 where none has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class KernelCurve:
     does not tell."""
     initial_spectrum: tuple[Rhythm, ...] | None
     """`spectrum` likewise."""
+    constant: float | None
+    """The constant of `psi(x) = constant + sum of power * cos(2 pi x / period_days)` over
+    `spectrum`; null where that sum does not reproduce `psi`."""
+    initial_constant: float | None
+    """`constant` of `initial_psi` and `initial_spectrum`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,8 @@ class ProfilePoint:
     """Mean weight on the last event."""
     sd: float | None
     """Its standard deviation."""
+    standard_error: float | None
+    """The standard error of `mean`; null for fewer than two histories."""
     count: int
     """Over so many histories."""
 
@@ -147,6 +156,8 @@ class ModelDetail:
     """The kernel of every time encoding."""
     attention_profile: Annotated[tuple[ProfilePoint, ...], Field(max_length=2000)] | None
     """How attention on the last event fades, over a population; at most 2,000 points."""
+    attention_is_normalised: bool | None
+    """Whether the attention weights of a history sum to 1; null where the bundle does not open."""
     epochs: Annotated[tuple[Epoch, ...], Field(max_length=10_000)] | None
     """How its training went; of the last 10,000 epochs."""
     index_recall: float | None

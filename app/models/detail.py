@@ -3,7 +3,7 @@
 import asyncio
 import json
 import math
-from typing import final
+from typing import Any, final
 
 from app.errors import (
     DatabaseUnavailableError,
@@ -45,7 +45,7 @@ class DetailService:
         models = ModelService(self._parts)
         manifest, is_current = await asyncio.to_thread(models.described, version)
         missing: list[description.Missing] = []
-        kernels, profile = await self._of_time(version, manifest, missing)
+        kernels, profile, is_normalised = await self._of_time(version, manifest, missing)
         epochs = provenance.epochs(manifest, missing)
         index_recall = provenance.read(INDEX_RECALL, manifest, missing)
         p95_seconds = provenance.read(P95_SECONDS, manifest, missing)
@@ -57,6 +57,7 @@ class DetailService:
             manifest=json.loads(manifest.model_dump_json(), parse_int=_whole_number),
             kernels=kernels,
             attention_profile=profile,
+            attention_is_normalised=is_normalised,
             epochs=epochs,
             index_recall=index_recall,
             p95_seconds=p95_seconds,
@@ -67,7 +68,9 @@ class DetailService:
     async def _of_time(
         self, version: str, manifest: Manifest, missing: list[description.Missing]
     ) -> tuple[
-        tuple[description.KernelCurve, ...] | None, tuple[description.ProfilePoint, ...] | None
+        tuple[description.KernelCurve, ...] | None,
+        tuple[description.ProfilePoint, ...] | None,
+        bool | None,
     ]:
         try:
             bundle = await self._parts.serving.pinned(version)
@@ -76,7 +79,7 @@ class DetailService:
                 description.Missing("kernels", str(error)),
                 description.Missing("attention_profile", str(error)),
             )
-            return None, None
+            return None, None, None
         curves = await self._parts.infer(
             lambda: kernel_curves(bundle.recommender, manifest.data_window.days)
         )
@@ -89,7 +92,7 @@ class DetailService:
         if profile is None:
             why = "the bundle was published without one"
             missing.append(description.Missing("attention_profile", why))
-        return kernels or None, profile
+        return kernels or None, profile, bundle.recommender.encoder.is_normalised
 
     async def _clicks(
         self, version: str, missing: list[description.Missing]
@@ -133,10 +136,15 @@ def _points(bundle: Bundle) -> tuple[description.ProfilePoint, ...] | None:
     if bundle.attention_profile is None:
         return None
     rows = bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
-    return tuple(
-        description.ProfilePoint(**{**row, "mean": _finite(row["mean"]), "sd": _finite(row["sd"])})
-        for row in rows
-    )
+    return tuple(_to_point(**row) for row in rows)
+
+
+def _to_point(
+    *, mean: float | None, sd: float | None, count: int, **row: Any
+) -> description.ProfilePoint:
+    mean, sd = _finite(mean), _finite(sd)
+    error = None if sd is None or count < 2 else sd / math.sqrt(count)
+    return description.ProfilePoint(mean=mean, sd=sd, standard_error=error, count=count, **row)
 
 
 def _finite(value: float | None) -> float | None:

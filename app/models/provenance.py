@@ -1,11 +1,12 @@
 """What the provenance of a bundle tells of its training, as answers have it."""
 
 import math
+from dataclasses import replace
 from typing import TypeVar
 
 from app.models import description
 from model.bundle import provenance
-from model.bundle.kernels import KernelCurve, Rhythm
+from model.bundle.kernels import KernelCurve, Rhythm, constant_term
 from model.bundle.manifest import Manifest
 from model.bundle.provenance import Part
 from model.errors import ProvenanceError
@@ -15,6 +16,9 @@ MOST_EPOCHS = 10_000
 
 _SAME_INTERVAL = 1e-3
 """Intervals were written with six digits."""
+
+_SIX_DIGITS = 5e-6
+"""Relative error of the numbers of initial kernels."""
 
 Told = TypeVar("Told")
 
@@ -63,7 +67,7 @@ def kernels(
         elif initial is None and before is not None:
             why = f"the provenance has none of {curve.place!r}"
             missing.append(description.Missing("initial_kernels", why))
-        told.append(_told(curve, initial))
+        told.append(_to_response(curve, initial))
     return tuple(told)
 
 
@@ -75,7 +79,9 @@ def _is_comparable(initial: KernelCurve, curve: KernelCurve) -> bool:
     )
 
 
-def _told(curve: KernelCurve, initial: KernelCurve | None) -> description.KernelCurve:
+def _to_response(curve: KernelCurve, initial: KernelCurve | None) -> description.KernelCurve:
+    if initial is not None:
+        initial = replace(initial, interval_days=curve.interval_days)
     return description.KernelCurve(
         place=curve.place,
         kind=curve.kind,
@@ -85,10 +91,18 @@ def _told(curve: KernelCurve, initial: KernelCurve | None) -> description.Kernel
         spectrum=_rhythms(curve.spectrum),
         initial_psi=None if initial is None else initial.psi,
         initial_spectrum=None if initial is None else _rhythms(initial.spectrum),
+        constant=constant_term(curve),
+        initial_constant=None
+        if initial is None
+        else constant_term(initial, relative_error=_SIX_DIGITS),
     )
 
 
 def _rhythms(spectrum: tuple[Rhythm, ...] | None) -> tuple[description.Rhythm, ...] | None:
     if spectrum is None:
         return None
-    return tuple(description.Rhythm(rhythm.period_days, rhythm.power) for rhythm in spectrum)
+    power = sum(rhythm.power for rhythm in spectrum)
+    return tuple(
+        description.Rhythm(rhythm.period_days, rhythm.power, rhythm.power / power if power else 0.0)
+        for rhythm in spectrum
+    )

@@ -48,6 +48,8 @@ class Rhythm(Answer):
     period_days: float
     power: float
     """The mean of its squared coefficients."""
+    share: float | None = None
+    """`power` as a share of the power of all periods, 0 to 1."""
 
 
 class KernelCurve(Answer):
@@ -69,6 +71,11 @@ class KernelCurve(Answer):
     """`psi` before the model learned anything; None where the bundle does not tell."""
     initial_spectrum: tuple[Rhythm, ...] | None = None
     """`spectrum` likewise."""
+    constant: float | None = None
+    """The constant of `psi(x) = constant + sum of power * cos(2 pi x / period_days)`; None where
+    that sum does not reproduce `psi`."""
+    initial_constant: float | None = None
+    """`constant` of `initial_psi` and `initial_spectrum`."""
 
 
 class Epoch(Answer):
@@ -105,6 +112,8 @@ class ProfilePoint(Answer):
     """Mean weight on the last event."""
     sd: float | None = None
     """Its standard deviation."""
+    standard_error: float | None = None
+    """The standard error of `mean`; None for fewer than two histories."""
 
 
 class Clicks(Answer):
@@ -150,6 +159,8 @@ class ModelDetail(Answer):
     """The kernel of every time encoding."""
     attention_profile: tuple[ProfilePoint, ...] | None = None
     """How attention on the last event fades, over a population."""
+    attention_is_normalised: bool | None = None
+    """Whether the attention weights of a history sum to 1; None where the bundle does not open."""
     epochs: tuple[Epoch, ...] | None = None
     """How its training went."""
     index_recall: float | None = None

@@ -11,6 +11,8 @@ from model.recommender import Recommender
 
 _POINTS = 128
 _SHORTEST_DAYS = 1 / 86_400
+_SUM_TOLERANCE = 1e-4
+"""Relative to the largest |psi|: kernels are computed in single precision."""
 _LONGEST_PERIOD_DAYS = 365.25 * 1_000
 """Slower frequencies are constants and straight lines, written as sines that never bend."""
 
@@ -83,6 +85,32 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
             )
         )
     return tuple(curves)
+
+
+def constant_term(curve: KernelCurve, *, relative_error: float = 0.0) -> float | None:
+    """The constant c in psi(x) = c + sum of power * cos(2 pi x / period).
+
+    Args:
+        relative_error: of the numbers in `curve`, such as 5e-6 for six written digits.
+
+    Returns:
+        None where the kernel is not stationary, or where the sum does not reproduce `psi` at every
+        interval of the curve.
+    """
+    if not curve.is_stationary or curve.spectrum is None:
+        return None
+    psi = torch.tensor(curve.psi, dtype=torch.float64)
+    power = torch.tensor([rhythm.power for rhythm in curve.spectrum], dtype=torch.float64)
+    period = torch.tensor([rhythm.period_days for rhythm in curve.spectrum], dtype=torch.float64)
+    intervals = torch.tensor(curve.interval_days, dtype=torch.float64)
+    phase = 2 * math.pi * intervals[:, None] / period  # [intervals, rhythms]
+    rest = psi - phase.cos() @ power
+    # cos moves by at most 2, however far an inexact period shifts its phase.
+    shift = (phase.abs() * relative_error).clamp(max=2) @ power
+    allowed = (_SUM_TOLERANCE + relative_error) * psi.abs().max() + shift
+    if not bool(((rest - rest[0]).abs() <= allowed).all()):
+        return None
+    return float(rest[0])
 
 
 def _rhythms(spectrum: Spectrum) -> tuple[Rhythm, ...]:

@@ -29,7 +29,7 @@ ITEM = re.compile(r"sku-\d+")
 ADDRESS = "http://127.0.0.1:8000"
 MAY_BE_MISSING = (
     *("attention_profile", "epochs", "index_recall", "p95_seconds"),
-    *("initial_psi", "initial_spectrum"),
+    *("initial_psi", "initial_spectrum", "initial_constant"),
 )
 """What the demo's model has, and the one of these tests does not."""
 

@@ -68,6 +68,10 @@ def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
     assert kernel["initial_psi"] != pytest.approx(kernel["psi"], rel=1e-4)
     assert len(kernel["initial_spectrum"]) == len(kernel["spectrum"])
     assert kernel["initial_spectrum"] != kernel["spectrum"]
+    for prefix in ("", "initial_"):
+        power = sum(rhythm["power"] for rhythm in kernel[f"{prefix}spectrum"])
+        constant = kernel[f"{prefix}psi"][0] - power
+        assert kernel[f"{prefix}constant"] == pytest.approx(constant, abs=1e-4)
     assert told["index_recall"] == 1.0
     assert told["p95_seconds"] == pytest.approx(outcome.trial.p95_seconds, rel=1e-5)
     assert not {missing["part"] for missing in told["missing"]} & {*PARTS}
@@ -81,6 +85,7 @@ def test_a_bundle_of_an_older_release_says_what_it_does_not_tell(
         assert "published without" in why(told, part)
     (kernel,) = told["kernels"]
     assert (kernel["initial_psi"], kernel["initial_spectrum"]) == (None, None)
+    assert kernel["initial_constant"] is None
     (reason,) = reasons(told, "initial_kernels")
     assert "published without" in reason
 

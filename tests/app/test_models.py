@@ -1,5 +1,6 @@
 """GET /v1/models, and one of them in detail."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,13 @@ def test_a_model_is_described_by_what_it_makes_of_time(client: Client, bundle_st
     assert len(kernel["interval_days"]) == len(kernel["psi"]) == 128
     assert kernel["interval_days"][-1] == pytest.approx(100)
     assert kernel["spectrum"][0]["power"] == max(each["power"] for each in kernel["spectrum"])
+    power = sum(each["power"] for each in kernel["spectrum"])
+    assert [each["share"] for each in kernel["spectrum"]] == pytest.approx(
+        [each["power"] / power for each in kernel["spectrum"]]
+    )
+    # At the shortest interval every cosine is 1.
+    assert kernel["constant"] == pytest.approx(kernel["psi"][0] - power, abs=1e-5)
+    assert told["attention_is_normalised"] is True
     assert "without one" in why(told, "attention_profile")
 
 
@@ -120,6 +128,7 @@ def test_a_model_that_does_not_open_is_described_by_its_manifest_alone(
     assert told["manifest"]["metrics"] == {"ndcg@10": 0.25}
     assert "altered" in why(told, "kernels")
     assert "altered" in why(told, "attention_profile")
+    assert told["attention_is_normalised"] is None
     assert told["clicks"] == NO_CLICKS
 
 
@@ -149,8 +158,18 @@ def test_an_attention_profile_is_told_point_by_point_up_to_a_cap(
         "interval_days": 0.0,
         "mean": 0.5,
         "sd": None,
+        "standard_error": None,
         "count": 7,
     }
+    assert points[7]["standard_error"] == pytest.approx(7 / math.sqrt(7))
+
+
+def test_a_mean_over_one_history_has_no_standard_error(client: Client, bundle_store: Path) -> None:
+    point = ("predicted", "all", "", 1.0, 0.5, 0.1, 1)
+    profile = pl.DataFrame([point], schema=list(SCHEMA), orient="row").cast(SCHEMA)  # type: ignore[arg-type]
+    version = tiny_bundle.publish(bundle_store, seed=2, activate=False, profile=profile)
+    (told,) = detail(client, version)["attention_profile"]
+    assert (told["sd"], told["standard_error"]) == (0.1, None)
 
 
 def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(

@@ -1,13 +1,14 @@
 """The kernels of a bundle's time encodings, as curves and spectra."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from model.bundle.bundle import Bundle
-from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.kernels import KernelCurve, Rhythm, constant_term, kernel_curves
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
@@ -93,3 +94,51 @@ def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
 )
 def test_a_model_that_reads_no_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
     assert curves_of(published(tmp_path, encoder)) == ()
+
+
+def sum_of_rhythms(curve: KernelCurve, constant: float) -> list[float]:
+    """psi by the formula of `constant_term`."""
+    return [
+        constant
+        + sum(
+            rhythm.power * math.cos(2 * math.pi * days / rhythm.period_days)
+            for rhythm in curve.spectrum or ()
+        )
+        for days in curve.interval_days
+    ]
+
+
+def test_a_constant_and_the_rhythms_reproduce_the_curve(tmp_path: Path) -> None:
+    (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
+    constant = constant_term(curve)
+    assert constant is not None
+    assert sum_of_rhythms(curve, constant) == pytest.approx(curve.psi, abs=1e-4)
+
+
+def test_rounded_numbers_have_a_constant_within_their_error(tmp_path: Path) -> None:
+    (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
+    short = replace(
+        curve,
+        psi=tuple(float(f"{value:.5e}") for value in curve.psi),
+        spectrum=tuple(
+            Rhythm(float(f"{rhythm.period_days:.5e}"), float(f"{rhythm.power:.5e}"))
+            for rhythm in curve.spectrum or ()
+        ),
+    )
+    assert constant_term(short, relative_error=5e-6) == pytest.approx(
+        constant_term(curve), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("changed", ["psi", "is_stationary", "spectrum", "period"])
+def test_a_curve_that_is_no_such_sum_has_no_constant(tmp_path: Path, changed: str) -> None:
+    (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
+    others = {
+        "psi": replace(
+            curve, psi=tuple(psi + 0.01 * (place % 2) for place, psi in enumerate(curve.psi))
+        ),
+        "is_stationary": replace(curve, is_stationary=False),
+        "spectrum": replace(curve, spectrum=None),
+        "period": replace(curve, spectrum=(Rhythm(0.0, 1.0),)),
+    }
+    assert constant_term(others[changed]) is None
