@@ -1,0 +1,4 @@
+"""The HTTP service.
+
+It answers from published bundles and stored events; it never trains.
+"""

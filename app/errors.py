@@ -1,6 +1,6 @@
 """Everything the service refuses, as errors that know their HTTP status.
 
-Handlers in `app.problems` turn them into RFC 9457 documents; services only raise them.
+Handlers in `app.http.problems` turn them into RFC 9457 documents; services only raise them.
 """
 
 from typing import ClassVar

@@ -11,8 +11,8 @@ from app.db.engine import WRITES, open_engine
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
 from app.events.key import natural_key
+from app.http.validation_errors import shown
 from app.items.repository import ItemRepository
-from app.rules import shown
 from app.users.repository import ErasureRepository
 from model.clock import now
 from model.errors import EventSourceError
@@ -39,7 +39,7 @@ class ImportedEvents(NamedTuple):
 def import_events(
     database_url: str, events: pl.DataFrame, *, on_chunk: OnChunk | None = None
 ) -> ImportedEvents:
-    """Store the events of a table read by `training.sources.read_events`.
+    """Store the events of a table read by `training.data.sources.read_events`.
 
     An event's key is the one it would have had in a request without `event_id`, so importing what
     was sent already adds nothing, and neither does importing a table again. Of events that equal
@@ -84,7 +84,7 @@ def _add(session: Session, rows: list[dict[str, Any]]) -> int:
 
 
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:
-    """Create or replace the items of a table read by `training.sources.read_items`.
+    """Create or replace the items of a table read by `training.data.sources.read_items`.
 
     Raises:
         EventSourceError: naming the row and column of what the service does not store.

@@ -9,52 +9,52 @@ import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from app.answers import describe_answers
 from app.attention.router import router as attention
+from app.auth.access import AccessControl
+from app.auth.key_cache import KeyCache
+from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
 from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
-from app.gate import Gate
-from app.guarded import describe_keys
 from app.health.router import reading as health_reading
 from app.health.router import router as health
+from app.http.middleware import (
+    BodyDrainMiddleware,
+    BodyLimitMiddleware,
+    ErrorMiddleware,
+    HeadMiddleware,
+    KeepAliveCloser,
+    LoadSheddingMiddleware,
+    MetricsMiddleware,
+    RequestIdMiddleware,
+)
+from app.http.problems import describe_problems, install_handlers
+from app.http.responses import describe_answers
+from app.http.routes import describe_keys
 from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import ItemService
-from app.keyring import KeyRing
 from app.keys.router import router as caller
 from app.keys.service import KeyService
-from app.leaving import Leaving
-from app.metrics import Metrics
-from app.middleware import (
-    Admission,
-    BodyCap,
-    CrashBarrier,
-    Drained,
-    Farewell,
-    HeadAsGet,
-    Measured,
-    RequestIds,
-)
 from app.models.router import changing as models_changing
 from app.models.router import router as models
-from app.parts import Parts
-from app.problems import describe_problems, install_handlers
+from app.observability.metrics import Metrics
 from app.rankings.router import router as rankings
-from app.recommendations.records import RecordService
+from app.recommendations.impression_writer import ImpressionWriter
 from app.recommendations.router import router as recommendations
-from app.serving import Serving
+from app.serving.impressions import ImpressionBuffer
+from app.serving.item_overlay import ItemOverlay
+from app.serving.model_manager import ModelManager
+from app.serving.shutdown import ShutdownState
 from app.settings import Settings
-from app.shelf import Shelf
-from app.shown import Shown
+from app.thread_pool import BoundedPool
 from app.training_runs.router import router as training_runs
 from app.training_runs.service import TrainingRunService
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
-from app.work import BoundedPool
 from migrations.run import NewerSchemaError, upgrade
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 
 _MIGRATION_RETRY_SECONDS = 2.0
 
@@ -99,8 +99,8 @@ _log = structlog.get_logger()
 def create_app(settings: Settings) -> FastAPI:
     """An application that runs by these settings; what it holds hangs on `app.state.parts`."""
     metrics = Metrics()
-    store, shelf, keys = BundleStore(settings.bundle_store), Shelf(), KeyRing()
-    parts = Parts(
+    store, shelf, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    context = AppContext(
         settings=settings,
         metrics=metrics,
         database=Database(
@@ -110,23 +110,23 @@ def create_app(settings: Settings) -> FastAPI:
             timeout_seconds=settings.database_timeout_seconds,
         ),
         keys=keys,
-        gate=Gate(
+        gate=AccessControl(
             keys,
             requests_per_second=settings.requests_per_second,
             open_to_loopback=settings.open_to_loopback,
         ),
         store=store,
         shelf=shelf,
-        serving=Serving(store, metrics, shelf, pinned_versions=settings.pinned_versions),
+        serving=ModelManager(store, metrics, shelf, pinned_versions=settings.pinned_versions),
         inference=BoundedPool(
             "inference",
             threads=settings.inference_threads,
             queue=settings.inference_queue,
             patience_seconds=settings.inference_patience_seconds,
         ),
-        shown=Shown(metrics, longest=settings.recommendation_buffer),
+        shown=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
         background=set(),
-        leaving=Leaving(),
+        leaving=ShutdownState(),
     )
     app = FastAPI(
         title="Kairos",
@@ -140,17 +140,17 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
         middleware=[
-            Middleware(RequestIds),
-            Middleware(Farewell, leaving=parts.leaving),
-            Middleware(Drained, max_bytes=settings.max_body_bytes),
-            Middleware(Admission, rooms=_rooms(parts), metrics=metrics),
-            Middleware(Measured, metrics=metrics),
-            Middleware(HeadAsGet),
-            Middleware(CrashBarrier),
-            Middleware(BodyCap, max_bytes=settings.max_body_bytes),
+            Middleware(RequestIdMiddleware),
+            Middleware(KeepAliveCloser, leaving=context.leaving),
+            Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
+            Middleware(LoadSheddingMiddleware, rooms=_rooms(context), metrics=metrics),
+            Middleware(MetricsMiddleware, metrics=metrics),
+            Middleware(HeadMiddleware),
+            Middleware(ErrorMiddleware),
+            Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
         ],
     )
-    app.state.parts = parts
+    app.state.context = context
     install_handlers(app)
     for router in _ROUTERS:
         app.include_router(router)
@@ -160,9 +160,9 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _rooms(parts: Parts) -> dict[tuple[str, str], Callable[[], None]]:
+def _rooms(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
     """What must have room before a request is read: those that come in numbers, and cost most."""
-    model, database = parts.inference.require_room, parts.database.require_room
+    model, database = context.inference.require_room, context.database.require_room
     return {
         ("POST", "/v1/recommendations"): model,
         ("POST", "/v1/rankings"): model,
@@ -173,34 +173,34 @@ def _rooms(parts: Parts) -> dict[tuple[str, str], Callable[[], None]]:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    parts: Parts = app.state.parts
-    settings = parts.settings
+    context: AppContext = app.state.context
+    settings = context.settings
     async with AsyncExitStack() as stack:
-        stack.callback(parts.database.close)
-        stack.callback(parts.inference.close)
+        stack.callback(context.database.close)
+        stack.callback(context.inference.close)
         # A database that is down does not keep the service down: requests with an inline history
         # need none.
         if settings.migrate_on_start and not await _migrate(settings.database_url):
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
-        await KeyService(parts).refresh()
-        await ItemService(parts).refresh_shelf()
-        await parts.serving.refresh()
+        await KeyService(context).refresh()
+        await ItemService(context).refresh_shelf()
+        await context.serving.refresh()
         await stack.enter_async_context(
-            _background(parts.serving.follow(settings.poll_interval_seconds))
+            _background(context.serving.follow(settings.poll_interval_seconds))
         )
-        await stack.enter_async_context(_background(_keep_reading(parts)))
-        await stack.enter_async_context(_background(TrainingRunService(parts).keep_counting()))
-        records = RecordService(parts)
+        await stack.enter_async_context(_background(_keep_reading(context)))
+        await stack.enter_async_context(_background(TrainingRunService(context).keep_counting()))
+        records = ImpressionWriter(context)
         await stack.enter_async_context(_background(records.keep_forgetting()))
         await stack.enter_async_context(_background(records.keep_flushing()))
         yield
 
 
-async def _keep_reading(parts: Parts) -> None:
+async def _keep_reading(context: AppContext) -> None:
     """Follow the keys and the items that other processes write."""
     while True:
-        await asyncio.sleep(parts.settings.poll_interval_seconds)
-        for refresh in (KeyService(parts).refresh, ItemService(parts).refresh_shelf):
+        await asyncio.sleep(context.settings.poll_interval_seconds)
+        for refresh in (KeyService(context).refresh, ItemService(context).refresh_shelf):
             try:
                 await refresh()
             except Exception:

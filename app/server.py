@@ -11,7 +11,7 @@ from types import FrameType
 
 import uvicorn
 
-from app.leaving import Leaving
+from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -33,8 +33,8 @@ def run(settings: Settings) -> None:
 
     import torch  # noqa: PLC0415 - after the variables above
 
-    from app.logs import configure_logs  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
+    from app.observability.logs import configure_logs  # noqa: PLC0415
 
     torch.set_num_threads(1)
     # While a bundle is opened on one thread, an answer on another takes the interpreter's lock back
@@ -53,7 +53,7 @@ def run(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    server = LeavingServer(config, app.state.parts.leaving, drain_seconds=settings.drain_seconds)
+    server = DrainingServer(config, app.state.context.leaving, drain_seconds=settings.drain_seconds)
     # What has been imported by now stays: a collection need not look through it every time.
     gc.collect()
     gc.freeze()
@@ -66,10 +66,12 @@ def run(settings: Settings) -> None:
         sys.exit(1)
 
 
-class LeavingServer(uvicorn.Server):
+class DrainingServer(uvicorn.Server):
     """A server that says it is going to stop before it does, so that nobody is cut off."""
 
-    def __init__(self, config: uvicorn.Config, leaving: Leaving, *, drain_seconds: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, leaving: ShutdownState, *, drain_seconds: float
+    ) -> None:
         super().__init__(config)
         self._leaving = leaving
         self._drain_seconds = drain_seconds

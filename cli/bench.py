@@ -8,14 +8,14 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
+from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.results import read_measured
+from benchmarks.papers.harness.schedule import run_cells
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.table import render_suite
 from cli.console import FAILURE, console, reporting_errors
 from model.errors import KairosError
-from training.papers.cell import Cell, Record, Sign
-from training.papers.plan import Wishes, plan
-from training.papers.results import read_measured
-from training.papers.schedule import run_cells
-from training.papers.suite import Suite
-from training.papers.table import render_suite
 
 bench_app = typer.Typer(help="Measure: the tables of the papers.", no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def papers_command(
         suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
-        wishes = Wishes(
+        wishes = Selection(
             data=data,
             results=folder / "results",
             rows=() if rows is None else tuple(rows.split(",")),
@@ -85,7 +85,7 @@ def papers_command(
         raise typer.Exit(FAILURE)
 
 
-def _run(suites: list[Suite], wishes: Wishes, jobs: int) -> bool:
+def _run(suites: list[Suite], wishes: Selection, jobs: int) -> bool:
     """Whether every cell has its record now."""
     plans = [plan(suite, wishes) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
@@ -102,7 +102,7 @@ def _run(suites: list[Suite], wishes: Wishes, jobs: int) -> bool:
 def _render(folder: Path) -> None:
     try:
         # Plots need matplotlib, which no other command does.
-        from training.papers.render import render  # noqa: PLC0415
+        from benchmarks.papers.harness.render import render  # noqa: PLC0415
     except ImportError as error:
         raise KairosError(
             f"rendering needs matplotlib, but: {error}; install kairos[bench]"
@@ -141,7 +141,7 @@ class Board:
         if not console.is_terminal:
             _say(f"{cell.name}: started")
 
-    def sign(self, cell: Cell, sign: Sign) -> None:
+    def sign(self, cell: Cell, sign: ProgressEvent) -> None:
         """Move a line on."""
         monitor = cell.config.fit.monitor
         told = f"epoch {sign.epoch}/{sign.of} loss {sign.loss:.4f}"

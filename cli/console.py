@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.table import Table
 
 from model.errors import KairosError
-from training.fit import EpochReport
-from training.report import Report
+from training.evaluation.report import Report
+from training.fitting.fit import EpochReport
 
 FAILURE = 1
 """Exit code where Kairos refused to go on; usage errors exit with 2."""

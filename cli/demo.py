@@ -33,7 +33,7 @@ def demo_command(
     from cli.models import make_current  # noqa: PLC0415
     from cli.offline import run_training  # noqa: PLC0415 - torch loads slowly
     from cli.published import newest_bundle  # noqa: PLC0415
-    from model.bundle.store import BundleStore  # noqa: PLC0415
+    from model.store.store import BundleStore  # noqa: PLC0415
     from training.config import RunConfig  # noqa: PLC0415
 
     with reporting_errors():
@@ -67,7 +67,7 @@ def demo_command(
 def _fill(database_url: str, events: Path, items: Path) -> None:
     from app.imports import count_events, import_events, import_items  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
-    from training.sources import read_events, read_items  # noqa: PLC0415
+    from training.data.sources import read_events, read_items  # noqa: PLC0415
 
     upgrade(database_url)
     table = read_events(events)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from cli.checkup.check import broken
 from cli.console import FAILURE, settings_told
+from cli.doctor_checks.check import broken
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 
@@ -21,7 +21,7 @@ def doctor_command(
     Every finding is ok, a warning or a failure, with its remedy. Exits with 1 if anything fails.
     """
     from app.settings import Settings  # noqa: PLC0415 - everything that is looked at loads slowly
-    from cli.checkup.examination import examine  # noqa: PLC0415
+    from cli.doctor_checks.examination import examine  # noqa: PLC0415
 
     try:
         settings = Settings()

@@ -65,8 +65,8 @@ def list_command(
     database: Database = None,
 ) -> None:
     """List every key ever made, oldest first. The keys themselves are kept nowhere."""
+    from app.http.types import rfc_3339  # noqa: PLC0415
     from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's parts load slowly
-    from app.wire import rfc_3339  # noqa: PLC0415
 
     def told(instant: int | None) -> str | None:
         return None if instant is None else rfc_3339(instant)
@@ -117,7 +117,7 @@ def _expiry(text: str) -> int:
     Raises:
         KairosError: if it is neither.
     """
-    from app.wire import parse_instant  # noqa: PLC0415
+    from app.http.types import parse_instant  # noqa: PLC0415
 
     period = _PERIOD.fullmatch(text)
     if period is not None:

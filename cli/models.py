@@ -15,10 +15,10 @@ from cli.console import console, print_table, reporting_errors
 from cli.online import Database, database_url_of
 from model.bundle.kernels import kernel_curves
 from model.bundle.manifest import Manifest
-from model.bundle.store import BundleStore
-from model.bundle.traffic import Traffic
 from model.clock import to_datetime
 from model.errors import BundleError, KairosError
+from model.store.store import BundleStore
+from model.store.traffic import Traffic
 
 if TYPE_CHECKING:
     from app.models.changes import Move

@@ -11,19 +11,19 @@ import typer
 from cli.console import TrainingProgress, console, counting, print_report, reporting_errors
 from cli.models import Store
 from cli.published import newest_bundle
-from model.bundle.answer import Constraints
-from model.bundle.bundle import Bundle
-from model.bundle.store import BundleStore
 from model.clock import from_datetime, now
 from model.errors import KairosError
 from model.history import Query
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
 from training.config import RunConfig, shipped_recipes
-from training.dataset import Dataset
-from training.erasures import Erasures
-from training.report import measure
+from training.data.database_source import read_erasures
+from training.data.dataset import Dataset
+from training.data.erasures import Erasures
+from training.data.sources import read_events, read_items
+from training.evaluation.report import measure
 from training.run import Outcome, lay_out, train
-from training.source_database import read_erasures
-from training.sources import read_events, read_items
 
 Events = Annotated[
     str,
@@ -121,7 +121,7 @@ def evaluate_command(
     with reporting_errors():
         torch.set_num_threads(threads)
         config = RunConfig.read(recipe)
-        opened = Bundle.open(newest_bundle(bundle))
+        opened = Predictor.open(newest_bundle(bundle))
         if opened.manifest.provenance.get("refitted_after_measuring"):
             console.print(
                 "[yellow]this bundle was refitted on all events, the test's among them; "

@@ -43,7 +43,7 @@ def import_events_command(file: File, database: Database = None) -> None:
     """Store a file of events in the service's database. Importing it again adds nothing."""
     from app.imports import import_events  # noqa: PLC0415 - the service's parts load slowly
     from migrations.run import upgrade  # noqa: PLC0415
-    from training.sources import read_events  # noqa: PLC0415
+    from training.data.sources import read_events  # noqa: PLC0415
 
     with reporting_errors():
         url = database or database_url_of()
@@ -59,7 +59,7 @@ def import_items_command(file: File, database: Database = None) -> None:
     """Store a file of items, with titles and categories, in the service's database."""
     from app.imports import import_items  # noqa: PLC0415 - the service's parts load slowly
     from migrations.run import upgrade  # noqa: PLC0415
-    from training.sources import read_items  # noqa: PLC0415
+    from training.data.sources import read_items  # noqa: PLC0415
 
     with reporting_errors():
         url = database or database_url_of()

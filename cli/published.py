@@ -9,8 +9,8 @@ from cli.console import reporting_errors
 from cli.models import Reason, Store, make_current
 from cli.online import Database
 from model.bundle.manifest import MANIFEST
-from model.bundle.store import BundleStore
 from model.errors import BundleError
+from model.store.store import BundleStore
 
 
 def publish_command(

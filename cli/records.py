@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from app.wire import Id
+from app.http.types import Id
 from cli.console import console, counting, reporting_errors
 from cli.online import Database, database_url_of
 from model.clock import from_datetime
@@ -32,7 +32,7 @@ def export_events_command(
     """
     from app.imports import count_events  # noqa: PLC0415 - the service's parts load slowly
     from migrations.run import require_upgraded  # noqa: PLC0415
-    from training.event_file import write_events  # noqa: PLC0415
+    from training.data.event_file import write_events  # noqa: PLC0415
 
     with reporting_errors():
         url = database or database_url_of()

@@ -15,16 +15,16 @@ from cli.models import Store
 from cli.offline import Items, Recipe, Threads, device_named
 from cli.online import database_url_of
 from cli.retrain_progress import Bars, LogLines
-from model.bundle.store import BundleStore
 from model.clock import from_datetime, now
 from model.errors import KairosError
+from model.store.store import BundleStore
 from training.config import RunConfig
+from training.data.sources import is_database
 from training.retraining.job import retrain
 from training.retraining.journal import Journal, NoJournal
 from training.retraining.lock import AlreadyRunningError, already_running, file_lock, this_process
-from training.retraining.order import Order
 from training.retraining.report import PAGE, RunReport
-from training.sources import is_database
+from training.retraining.settings import RetrainingJob
 
 LOCKED = 3
 """Exit code of a run that another one kept from beginning."""
@@ -86,7 +86,7 @@ def retrain_command(
         source = events or database_url_of()
         known = database or (source if is_database(source) else None)
         cut = now() if until is None else _instant("--until", until)
-        order = Order(
+        order = RetrainingJob(
             config=RunConfig.read(recipe),
             recipe=Path(recipe).stem,
             events=source,
@@ -107,7 +107,9 @@ def retrain_command(
         typer.echo(runs / report.directory / PAGE)
 
 
-def _retrain(order: Order, store: BundleStore, runs: Path, device: torch.device) -> RunReport:
+def _retrain(
+    order: RetrainingJob, store: BundleStore, runs: Path, device: torch.device
+) -> RunReport:
     from app.db.database import Database  # noqa: PLC0415 - the service's parts load slowly
     from app.training_runs.journal import DatabaseJournal  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415

@@ -9,7 +9,7 @@ from rich.markup import escape
 from structlog.typing import FilteringBoundLogger
 
 from cli.console import TrainingProgress, console
-from training.fit import EpochReport
+from training.fitting.fit import EpochReport
 from training.retraining.journal import Phase
 from training.retraining.report import RunReport
 

@@ -1,0 +1,4 @@
+"""The recommender: encodings, encoders, bundles, inference.
+
+No web, no SQL, no training loop.
+"""

@@ -109,7 +109,7 @@ def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame
 
 
 def event_log(happened: list[tuple[str, str, int]], action: str = "event") -> pl.DataFrame:
-    """Users, items and epoch microseconds as `training.sources.read_events` would give them."""
+    """Users, items and epoch microseconds as `training.data.sources.read_events` reads them."""
     users, items, times = zip(*happened, strict=True) if happened else ((), (), ())
     return pl.DataFrame(
         {"user_id": users, "item_id": items, "timestamp": times},

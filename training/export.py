@@ -12,19 +12,19 @@ import torch
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, Rhythm
 from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
 from model.bundle.writing import write_bundle
+from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
-from training.attention_profile import profile_attention
 from training.config import RunConfig
-from training.dataset import Dataset
-from training.fit import EpochReport, FitState
-from training.report import Report
-from training.split import Questions
-from training.trial import Trial, try_out
+from training.data.dataset import Dataset
+from training.data.split import Questions
+from training.evaluation.attention_profile import profile_attention
+from training.evaluation.latency import LatencyCheck, measure_latency
+from training.evaluation.report import Report
+from training.fitting.fit import EpochReport, FitState
 
 _DIGITS = 6
 """Significant digits of a curve before training: it is drawn, not calculated with."""
@@ -72,7 +72,7 @@ def export(
     asked: Asked,
     output: Path,
     seconds: float,
-) -> tuple[Path, Trial]:
+) -> tuple[Path, LatencyCheck]:
     """Write the bundle of a recommender into a directory that bears its version, and try it out.
 
     Args:
@@ -124,7 +124,7 @@ def export(
         attention_profile=profile,
     )
     untried = unnamed.rename(unfinished / version)
-    trial = try_out(Bundle.open(untried), asked.dataset, asked.questions)
+    trial = measure_latency(Predictor.open(untried), asked.dataset, asked.questions)
     version = _add(
         untried,
         INDEX_RECALL.write(round(trial.index_recall, _DIGITS))

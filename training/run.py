@@ -16,17 +16,17 @@ from model.catalog import Catalog
 from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
-from training.batches import TrainingWindows
-from training.building import build_recommender, count_events
-from training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.config import RunConfig
-from training.dataset import Dataset
-from training.evaluate import evaluate
+from training.data.batches import TrainingWindows
+from training.data.dataset import Dataset
+from training.data.split import Questions, Split
+from training.evaluation.evaluate import evaluate
+from training.evaluation.latency import LatencyCheck
+from training.evaluation.report import Report, measure
 from training.export import Asked, Trained, export, fingerprint, window_of
-from training.fit import EpochReport, FitState, fit, make_optimizer
-from training.report import Report, measure
-from training.split import Questions, Split
-from training.trial import Trial
+from training.fitting.building import build_recommender, count_events
+from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
 
 
 class Progress(Protocol):
@@ -58,7 +58,7 @@ class Outcome:
 
     bundle: Path
     report: Report
-    trial: Trial
+    trial: LatencyCheck
     epochs: tuple[EpochReport, ...]
     best_epoch: int
     parameters: int

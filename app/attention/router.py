@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.answers import JsonAnswer
 from app.attention.schemas import AttentionAnswer, AttentionRequest
 from app.attention.service import AttentionService
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ModelNotFoundError,
@@ -14,9 +14,9 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.guarded import ReadRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import ReadRoute
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
 
@@ -34,9 +34,11 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
         has_body=True,
     ),
 )
-async def sweep(asked: AttentionRequest, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def sweep(
+    asked: AttentionRequest, context: Annotated[AppContext, Depends(get_context)]
+) -> JsonAnswer:
     """How does what the model attends to, and what it recommends, move while the clock runs?
 
     At each instant the answer is that of `POST /v1/recommendations`, in one request.
     """
-    return JsonAnswer(await AttentionService(parts).sweep(asked))
+    return JsonAnswer(await AttentionService(context).sweep(asked))

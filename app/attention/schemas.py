@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.histories.schemas import HistoryRequest
+from app.http.types import ANSWER, Instant, Rfc3339
 from app.recommendations.schemas import RecommendedItem
-from app.wire import ANSWER, Instant, Rfc3339
 
 MAX_INSTANTS = 500
 

@@ -9,23 +9,23 @@ from app.attention.schemas import (
     AttentionRequest,
     SweptEvent,
 )
+from app.context import AppContext
 from app.histories.service import HistoryService
-from app.parts import Parts
-from app.recommendations.account import told_items
-from app.shelf import Mask, ShelfView
-from app.wire import rfc_3339
-from model.bundle.answer import Constraints, Sweep, SweptInstant
-from model.bundle.bundle import Bundle
-from model.bundle.sweep import AllowedAt
+from app.http.types import rfc_3339
+from app.recommendations.presenter import to_recommended_items
+from app.serving.item_overlay import ItemOverlayView, Mask
 from model.history import Event, Query
+from model.inference.answers import Constraints, Sweep, SweptInstant
+from model.inference.predictor import Predictor
+from model.inference.sweep import AllowedAt
 
 
 @final
 class AttentionService:
     """Says how attention, and with it the answer, moves while the clock runs."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def sweep(self, asked: AttentionRequest) -> AttentionAnswer:
         """The weights, and the best items, at each instant of a request.
@@ -38,28 +38,28 @@ class AttentionService:
             DatabaseUnavailableError: if the history is stored, and cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        histories = HistoryService(self._parts)
+        histories = HistoryService(self._context)
         bundle = await histories.bundle(asked)
         found = await histories.read(asked, max(asked.query_times))
-        return await self._parts.infer(
+        return await self._context.infer(
             lambda: self._answer(bundle, found.query, asked, found.warnings)
         )
 
     def _answer(
-        self, bundle: Bundle, query: Query, asked: AttentionRequest, warnings: tuple[str, ...]
+        self, bundle: Predictor, query: Query, asked: AttentionRequest, warnings: tuple[str, ...]
     ) -> AttentionAnswer:
-        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        view = self._context.shelf.view(bundle.version, bundle.catalog)
         constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
         sweep = bundle.sweep(
             query, asked.query_times, constraints, allowed_at=_allowed_by(view) if asked.n else None
         )
-        longest = self._parts.settings.max_history
+        longest = self._context.settings.max_history
         if asked.user_id is not None and len(query.history) >= longest:
             sweep = _warned_of_a_cut(sweep, query, bundle.manifest.max_history)
         return _account(sweep, bundle, view, warnings)
 
 
-def _allowed_by(view: ShelfView) -> AllowedAt:
+def _allowed_by(view: ItemOverlayView) -> AllowedAt:
     """What the shelf allows at an instant; equal masks are one, as a sweep holds all it gets."""
     masks: dict[bytes, Mask] = {}
 
@@ -87,7 +87,7 @@ def _warned_of_a_cut(sweep: Sweep, query: Query, max_history: int) -> Sweep:
 
 
 def _account(
-    sweep: Sweep, bundle: Bundle, view: ShelfView, warnings: tuple[str, ...]
+    sweep: Sweep, bundle: Predictor, view: ItemOverlayView, warnings: tuple[str, ...]
 ) -> AttentionAnswer:
     attends = any(instant.weights is not None for instant in sweep.instants)
     if sweep.events and not attends:
@@ -109,7 +109,7 @@ def _account(
                 fallback=instant.fallback,
                 weights=_weights(instant, sweep.events) if attends else None,
                 intensities=instant.intensities,
-                items=told_items(instant.items, bundle.catalog, view),
+                items=to_recommended_items(instant.items, bundle.catalog, view),
                 warnings=instant.warnings,
             )
             for instant in sweep.instants
@@ -118,7 +118,7 @@ def _account(
     )
 
 
-def _told(event: Event, row: int, view: ShelfView) -> SweptEvent:
+def _told(event: Event, row: int, view: ItemOverlayView) -> SweptEvent:
     return SweptEvent(
         item_id=event.item_id,
         title=view.title(row),

@@ -16,8 +16,8 @@ from app.backups.record import (
 from app.db.engine import parse_url
 from app.db.tables import Table
 from migrations.run import head, require_upgraded, revision, upgrade
-from model.bundle.store import CURRENT, TRAFFIC, BundleStore
 from model.clock import now
+from model.store.store import CURRENT, TRAFFIC, BundleStore
 
 _DATABASE, _STORE = "database", "store"
 _POINTERS = (CURRENT, TRAFFIC)

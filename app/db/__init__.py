@@ -1,0 +1,4 @@
+"""Engine, tables and transactions.
+
+Queries live in the repository of their domain.
+"""

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
 from app.errors import DatabaseUnavailableError
-from app.work import BoundedPool
+from app.thread_pool import BoundedPool
 
 T = TypeVar("T")
 

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.events.schemas import EventBatch, Ingested
 from app.events.service import EventService
-from app.guarded import IngestRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import IngestRoute
 
 router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
 
@@ -21,10 +21,12 @@ router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
     response_model=Ingested,
     responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
 )
-async def ingest(batch: EventBatch, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def ingest(
+    batch: EventBatch, context: Annotated[AppContext, Depends(get_context)]
+) -> JsonAnswer:
     """Keep events, each exactly once; answered after they are committed.
 
     Sending a batch again is always safe: what is known already counts as a duplicate. Events may be
     late and in any order. An event that breaks a rule is rejected alone.
     """
-    return JsonAnswer(await EventService(parts).ingest(batch))
+    return JsonAnswer(await EventService(context).ingest(batch))

@@ -12,9 +12,9 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from app import rules
-from app.properties import Properties
-from app.wire import ANSWER, Action, Id, Instant, RequestModel
+from app.http import validation_errors as rules
+from app.http.properties import Properties
+from app.http.types import ANSWER, Action, Id, Instant, RequestModel
 
 MAX_EVENTS = 1000
 

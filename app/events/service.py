@@ -2,11 +2,11 @@
 
 from typing import Any, final
 
+from app.context import AppContext
 from app.events.key import natural_key
 from app.events.repository import EventRepository, KeptEvents
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
-from app.parts import Parts
-from app.wire import rfc_3339
+from app.http.types import rfc_3339
 from model.clock import MICROSECONDS_PER_SECOND, now
 
 _MAX_AHEAD_SECONDS = 300
@@ -16,8 +16,8 @@ _MAX_AHEAD_SECONDS = 300
 class EventService:
     """Takes events in."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def ingest(self, batch: EventBatch) -> Ingested:
         """Keep the new events of a batch; returns after they are committed.
@@ -55,18 +55,20 @@ class EventService:
     async def _keep(self, rows: list[dict[str, Any]]) -> KeptEvents:
         if not rows:
             return KeptEvents((), (), ())
-        return await self._parts.database.write(lambda session: EventRepository(session).keep(rows))
+        return await self._context.database.write(
+            lambda session: EventRepository(session).keep(rows)
+        )
 
     def _count(self, kept: KeptEvents, *, duplicates: int, rejected: int) -> None:
-        ingested = self._parts.metrics.events_ingested
+        ingested = self._context.metrics.events_ingested
         ingested.labels("accepted").inc(len(kept.new))
         ingested.labels("duplicate").inc(duplicates)
         ingested.labels("rejected").inc(rejected)
         for row in kept.new:
             lag = (row["received_at"] - row["at"]) / MICROSECONDS_PER_SECOND
-            self._parts.metrics.event_lag_seconds.observe(max(lag, 0.0))
+            self._context.metrics.event_lag_seconds.observe(max(lag, 0.0))
         for version in kept.clicks:
-            self._parts.metrics.recommendation_clicks.labels(version).inc()
+            self._context.metrics.recommendation_clicks.labels(version).inc()
 
 
 def _erased(index: int, at: int, until: int) -> RejectedEvent:

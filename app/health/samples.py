@@ -7,8 +7,8 @@ from typing import cast
 from prometheus_client import Metric
 
 from app.health.schemas import Kind, MetricSample, MetricSamples, ProcessMetrics
-from app.metrics import Metrics
-from app.wire import rfc_3339
+from app.http.types import rfc_3339
+from app.observability.metrics import Metrics
 from model.clock import now
 
 _KINDS = ("counter", "gauge", "histogram")

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from app.wire import ANSWER, Rfc3339
+from app.http.types import ANSWER, Rfc3339
 
 
 @dataclass(frozen=True, slots=True)

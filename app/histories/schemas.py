@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from app.http.types import Action, Id, Instant, RequestModel
 from app.settings import HISTORY_CAP
-from app.wire import Action, Id, Instant, RequestModel
 
 
 class InlineEvent(RequestModel):

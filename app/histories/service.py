@@ -2,13 +2,13 @@
 
 from typing import NamedTuple, final
 
+from app.context import AppContext
 from app.errors import UnprocessableError
 from app.events.repository import EventRepository
 from app.histories.schemas import HistoryRequest, InlineEvent, InstantRequest
-from app.parts import Parts
-from model.bundle.bundle import Bundle
 from model.clock import now
 from model.history import Event, Query
+from model.inference.predictor import Predictor
 
 
 class FoundHistory(NamedTuple):
@@ -27,10 +27,10 @@ class FoundHistory(NamedTuple):
 class HistoryService:
     """Reads histories, and says which bundle answers whoever they belong to."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
-    async def bundle(self, asked: HistoryRequest) -> Bundle:
+    async def bundle(self, asked: HistoryRequest) -> Predictor:
         """The bundle that answers a request.
 
         Raises:
@@ -38,7 +38,7 @@ class HistoryService:
             ModelNotFoundError: if the request insists on a version that is not published.
             ModelRefusedError: if it insists on one that cannot be opened.
         """
-        serving = self._parts.serving
+        serving = self._context.serving
         if asked.model_version is not None:
             return await serving.pinned(asked.model_version)
         return serving.choose(asked.user_id)
@@ -62,7 +62,7 @@ class HistoryService:
             DatabaseUnavailableError: if the history is stored, and cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        with self._parts.metrics.stage("history"):
+        with self._context.metrics.stage("history"):
             inline = self._inline(asked)
             stored = await self._stored(asked, query_time)
             query = Query.as_of(
@@ -76,7 +76,7 @@ class HistoryService:
 
     def _inline(self, asked: HistoryRequest) -> list[Event]:
         sent: list[InlineEvent] = asked.history or []
-        longest = self._parts.settings.max_history
+        longest = self._context.settings.max_history
         if len(sent) > longest:
             raise UnprocessableError(
                 f"an inline history holds at most {longest} events, but this one has {len(sent)}; "
@@ -90,8 +90,8 @@ class HistoryService:
         user_id = asked.user_id
         if user_id is None or (asked.history is not None and not asked.merge):
             return []
-        longest = self._parts.settings.max_history
-        return await self._parts.database.read(
+        longest = self._context.settings.max_history
+        return await self._context.database.read(
             lambda session: EventRepository(session).history(user_id, query_time, longest)
         )
 

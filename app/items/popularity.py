@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import final
 
+from app.context import AppContext
 from app.errors import ItemNotFoundError, UnprocessableError
+from app.http.types import rfc_3339
 from app.items.calendar import Step, number_of, start_of
 from app.items.repository import DayOfEvents, ItemEventRepository, SpanOfEvents
 from app.items.schemas import EventCount, ItemPopularity
-from app.parts import Parts
-from app.wire import rfc_3339
 
 MOST_BUCKETS = 1100
 """Buckets of one answer: three years of days."""
@@ -21,8 +21,8 @@ MOST_ACTIONS = 20
 class PopularityService:
     """Counts the stored events of one item, bucket by bucket."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def over_time(
         self, item_id: str, *, step: Step, since: int | None, until: int | None
@@ -46,7 +46,7 @@ class PopularityService:
             actions = events.most_frequent_actions(item_id, span, MOST_ACTIONS)
             return _told(item_id, step, span, numbers, actions, events.days(item_id, span, actions))
 
-        return await self._parts.database.read(lambda session: read(ItemEventRepository(session)))
+        return await self._context.database.read(lambda session: read(ItemEventRepository(session)))
 
 
 def _numbers(span: SpanOfEvents, step: Step) -> range:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent, StoredItem
-from app.shelf import Updates
+from app.serving.item_overlay import Updates
 from model.clock import MICROSECONDS_PER_DAY
 
 _REPLACED = (

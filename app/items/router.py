@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ItemNotFoundError,
@@ -14,7 +14,10 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.guarded import IngestRoute, ReadRoute
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import IngestRoute, ReadRoute
+from app.http.types import Id, InstantInAddress
 from app.items.calendar import Step
 from app.items.popularity import PopularityService
 from app.items.schemas import (
@@ -28,9 +31,6 @@ from app.items.schemas import (
 )
 from app.items.service import ItemService
 from app.items.similar import SimilarItemService
-from app.parts import Parts, parts_of
-from app.problems import problems
-from app.wire import Id, InstantInAddress
 
 router = APIRouter(prefix="/v1", tags=["items"], route_class=ReadRoute)
 writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
@@ -43,7 +43,7 @@ writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
     responses=problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_items(
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     q: Annotated[Title | None, Query(description="Part of the title, in any case.")] = None,
     cursor: Annotated[
         str | None, Query(max_length=1400, description="`next_cursor` of the page before.")
@@ -51,7 +51,7 @@ async def list_items(
     limit: Annotated[int, Query(ge=1, le=500, description="Most items of a page.")] = 50,
 ) -> JsonAnswer:
     """Items in order of their ids, a page at a time."""
-    return JsonAnswer(await ItemService(parts).page(search=q, cursor=cursor, limit=limit))
+    return JsonAnswer(await ItemService(context).page(search=q, cursor=cursor, limit=limit))
 
 
 @writing.put(
@@ -60,12 +60,14 @@ async def list_items(
     response_model=StoredItems,
     responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
 )
-async def put_items(batch: ItemBatch, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def put_items(
+    batch: ItemBatch, context: Annotated[AppContext, Depends(get_context)]
+) -> JsonAnswer:
     """Store what is known of items, in place of what was known before.
 
     The model learns new items at the next training; until then it does not recommend them.
     """
-    return JsonAnswer(await ItemService(parts).put(batch))
+    return JsonAnswer(await ItemService(context).put(batch))
 
 
 # Before the item's own address, which would take the rest of the path for a part of the id.
@@ -84,7 +86,7 @@ async def put_items(batch: ItemBatch, parts: Annotated[Parts, Depends(parts_of)]
 )
 async def list_similar(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="How many items to list.")] = 10,
     model_version: Annotated[
         Id | None, Query(description="The version that must answer. Default: the current one.")
@@ -95,7 +97,7 @@ async def list_similar(
     Items that are deleted or not available now are left out.
     """
     return JsonAnswer(
-        await SimilarItemService(parts).similar(item_id, n=n, model_version=model_version)
+        await SimilarItemService(context).similar(item_id, n=n, model_version=model_version)
     )
 
 
@@ -107,7 +109,7 @@ async def list_similar(
 )
 async def read_popularity(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     step: Annotated[
         Step, Query(description="How long a bucket is: weeks begin on Monday, all are of UTC.")
     ] = "week",
@@ -125,7 +127,7 @@ async def read_popularity(
     it is neither stored nor in any event.
     """
     return JsonAnswer(
-        await PopularityService(parts).over_time(item_id, step=step, since=since, until=until)
+        await PopularityService(context).over_time(item_id, step=step, since=since, until=until)
     )
 
 
@@ -137,10 +139,10 @@ async def read_popularity(
 )
 async def read_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonAnswer:
     """What was stored of an item."""
-    return JsonAnswer(await ItemService(parts).find(item_id))
+    return JsonAnswer(await ItemService(context).find(item_id))
 
 
 @writing.delete(
@@ -152,10 +154,10 @@ async def read_item(
 )
 async def delete_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
 ) -> None:
     """Forget what was stored of an item, and recommend it no more, whatever the models know of it.
 
     Events that name it stay. Storing it again brings it back.
     """
-    await ItemService(parts).delete(item_id)
+    await ItemService(context).delete(item_id)

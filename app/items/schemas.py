@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, StringConstraints
 
+from app.http.properties import Properties
+from app.http.types import ANSWER, Id, Instant, RequestModel, Rfc3339
 from app.items.calendar import Step
-from app.properties import Properties
-from app.wire import ANSWER, Id, Instant, RequestModel, Rfc3339
 
 MAX_ITEMS = 1000
 

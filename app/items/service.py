@@ -5,6 +5,7 @@ import base64
 import binascii
 from typing import Any, final
 
+from app.context import AppContext
 from app.db.tables import StoredItem
 from app.errors import (
     DatabaseUnavailableError,
@@ -12,11 +13,10 @@ from app.errors import (
     OverloadedError,
     UnprocessableError,
 )
+from app.http.types import rfc_3339
 from app.items.repository import ItemRepository
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
-from app.parts import Parts
-from app.shelf import ShelvedItem, Updates
-from app.wire import rfc_3339
+from app.serving.item_overlay import OverlaidItem, Updates
 from model.clock import MICROSECONDS_PER_SECOND, now
 
 _OVERLAP = 30 * MICROSECONDS_PER_SECOND
@@ -26,8 +26,8 @@ _OVERLAP = 30 * MICROSECONDS_PER_SECOND
 class ItemService:
     """Lists, finds and replaces items."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def page(self, *, search: str | None, cursor: str | None, limit: int) -> ItemPage:
         """One page of items.
@@ -37,7 +37,7 @@ class ItemService:
         """
         after = None if cursor is None else _after(cursor)
         folded = None if search is None else search.casefold()
-        found = await self._parts.database.read(
+        found = await self._context.database.read(
             lambda session: ItemRepository(session).page(
                 after=after, search=folded, limit=limit + 1
             )
@@ -54,7 +54,7 @@ class ItemService:
         Raises:
             ItemNotFoundError: if nobody told us of it.
         """
-        stored = await self._parts.database.read(
+        stored = await self._context.database.read(
             lambda session: ItemRepository(session).find(item_id)
         )
         if stored is None:
@@ -65,7 +65,7 @@ class ItemService:
         """Create or replace items; returns after they are committed."""
         updated_at = now()
         rows = {item.item_id: _row(item, updated_at) for item in batch.items}
-        await self._parts.database.write(
+        await self._context.database.write(
             lambda session: ItemRepository(session).put(list(rows.values()))
         )
         await self.refresh_shelf()
@@ -78,7 +78,7 @@ class ItemService:
             ItemNotFoundError: if nobody told us of it.
         """
         at = now()
-        was_there = await self._parts.database.write(
+        was_there = await self._context.database.write(
             lambda session: ItemRepository(session).delete(item_id, at)
         )
         if not was_there:
@@ -90,13 +90,13 @@ class ItemService:
 
         While the database does not answer, what was known last holds.
         """
-        shelf = self._parts.shelf
+        shelf = self._context.shelf
         # One after the other: what was read first must not be put on the shelf last.
         async with shelf.refreshing:
             # Commits become visible later than their stamp says, and clocks of processes differ.
             since = shelf.latest_update - _OVERLAP
             try:
-                updates, changed = await self._parts.database.read(
+                updates, changed = await self._context.database.read(
                     lambda session: _changes(ItemRepository(session), since, shelf.read_last)
                 )
             except (DatabaseUnavailableError, OverloadedError):
@@ -108,7 +108,7 @@ class ItemService:
 
 def _changes(
     items: ItemRepository, since: int, known: Updates | None
-) -> tuple[Updates | None, list[ShelvedItem]]:
+) -> tuple[Updates | None, list[OverlaidItem]]:
     """The items that changed; none where they are those known, as nearly every time."""
     # At first all of them, which need no telling apart.
     updates = items.updates_since(since) if since > 0 else None
@@ -124,8 +124,8 @@ def _unknown(item_id: str) -> ItemNotFoundError:
     )
 
 
-def _shelved(stored: StoredItem) -> ShelvedItem:
-    return ShelvedItem(
+def _shelved(stored: StoredItem) -> OverlaidItem:
+    return OverlaidItem(
         item_id=stored.item_id,
         title=stored.title,
         categories=tuple(stored.categories),

@@ -2,11 +2,11 @@
 
 from typing import final
 
+from app.context import AppContext
 from app.errors import ItemNotFoundError, NoItemSpaceError
 from app.histories.schemas import HistoryRequest
 from app.histories.service import HistoryService
 from app.items.schemas import SimilarItem, SimilarItems
-from app.parts import Parts
 from model import errors
 from model.clock import now
 
@@ -15,8 +15,8 @@ from model.clock import now
 class SimilarItemService:
     """Says which items are alike."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def similar(self, item_id: str, *, n: int, model_version: str | None) -> SimilarItems:
         """The items most like one, among those that are available now.
@@ -29,12 +29,12 @@ class SimilarItemService:
             ModelRefusedError: if it insists on one that cannot be opened.
             OverloadedError: if too many requests wait already.
         """
-        bundle = await HistoryService(self._parts).bundle(
+        bundle = await HistoryService(self._context).bundle(
             HistoryRequest(model_version=model_version)
         )
-        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        view = self._context.shelf.view(bundle.version, bundle.catalog)
         try:
-            found = await self._parts.infer(
+            found = await self._context.infer(
                 lambda: bundle.similar(item_id, n, allowed=view.allowed(now()))
             )
         except errors.UnknownItemError as error:

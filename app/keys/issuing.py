@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from app.auth.key_cache import Key, Role, digest_of, new_key
 from app.db.engine import WRITES, open_engine
 from app.errors import DatabaseUnavailableError
-from app.keyring import Key, Role, digest_of, new_key
 from app.keys.repository import KeyRepository
 from migrations.run import require_upgraded
 from model.clock import now

@@ -6,8 +6,8 @@ from typing import cast, final
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from app.auth.key_cache import Key, Role
 from app.db.tables import StoredKey
-from app.keyring import Key, Role
 
 
 @final

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, Request
 
-from app.answers import JsonAnswer
-from app.guarded import ReadRoute
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import ReadRoute
 from app.keys.schemas import Caller
-from app.problems import problems
 
 router = APIRouter(prefix="/v1", tags=["keys"], route_class=ReadRoute)
 

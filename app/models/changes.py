@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from model.bundle.traffic import Traffic
+from model.store.traffic import Traffic
 
 Move = Literal["activate", "publish", "retrain"]
 """Why a version became the current one: somebody named it, published it, or trained it."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.wire import ANSWER
+from app.http.types import ANSWER
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import json
 import math
 from typing import Any, final
 
+from app.context import AppContext
 from app.errors import (
     DatabaseUnavailableError,
     ModelRefusedError,
@@ -14,11 +15,10 @@ from app.errors import (
 from app.models import description, provenance
 from app.models.repository import ClickRepository
 from app.models.service import ModelService, roles
-from app.parts import Parts
-from model.bundle.bundle import Bundle
 from model.bundle.kernels import kernel_curves
 from model.bundle.manifest import Manifest
 from model.bundle.provenance import INDEX_RECALL, P95_SECONDS
+from model.inference.predictor import Predictor
 
 MOST_POINTS = 2000
 """Points of an attention profile that are told; the rest is in the bundle."""
@@ -30,8 +30,8 @@ Z_95 = 1.959964
 class DetailService:
     """Describes one bundle, as far as it can be opened and the database answers."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def describe(self, version: str) -> description.ModelDetail:
         """One bundle.
@@ -42,7 +42,7 @@ class DetailService:
             StoreUnavailableError: if the store cannot be read.
             OverloadedError: if too many requests wait for the model already.
         """
-        models = ModelService(self._parts)
+        models = ModelService(self._context)
         manifest, is_current = await asyncio.to_thread(models.described, version)
         missing: list[description.Missing] = []
         kernels, profile, is_normalised = await self._of_time(version, manifest, missing)
@@ -53,7 +53,7 @@ class DetailService:
         return description.ModelDetail(
             version=version,
             is_current=is_current,
-            **roles(version, self._parts.serving.lineup),
+            **roles(version, self._context.serving.lineup),
             manifest=json.loads(manifest.model_dump_json(), parse_int=_whole_number),
             kernels=kernels,
             attention_profile=profile,
@@ -73,14 +73,14 @@ class DetailService:
         bool | None,
     ]:
         try:
-            bundle = await self._parts.serving.pinned(version)
+            bundle = await self._context.serving.pinned(version)
         except (ModelRefusedError, StoreUnavailableError) as error:
             missing += (
                 description.Missing("kernels", str(error)),
                 description.Missing("attention_profile", str(error)),
             )
             return None, None, None
-        curves = await self._parts.infer(
+        curves = await self._context.infer(
             lambda: kernel_curves(bundle.recommender, manifest.data_window.days)
         )
         kernels = provenance.kernels(curves, manifest, missing)
@@ -98,7 +98,7 @@ class DetailService:
         self, version: str, missing: list[description.Missing]
     ) -> description.Clicks | None:
         try:
-            counted = await self._parts.database.read(
+            counted = await self._context.database.read(
                 lambda session: ClickRepository(session).of(version)
             )
         except (DatabaseUnavailableError, OverloadedError) as error:
@@ -132,7 +132,7 @@ def _whole_number(digits: str) -> int | float:
     return number if -(2**63) <= number < 2**64 else float(digits)
 
 
-def _points(bundle: Bundle) -> tuple[description.ProfilePoint, ...] | None:
+def _points(bundle: Predictor) -> tuple[description.ProfilePoint, ...] | None:
     if bundle.attention_profile is None:
         return None
     rows = bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)

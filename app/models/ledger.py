@@ -7,11 +7,11 @@ from app.db.database import Database
 from app.errors import ModelNotFoundError, ModelRefusedError, NothingToRollBackError
 from app.models.changes import Change, Move, version_before
 from app.models.repository import ModelChangeRepository
-from app.serving import Prove
-from model.bundle.store import BundleStore
-from model.bundle.traffic import Traffic
+from app.serving.model_manager import Prove
 from model.clock import now
 from model.errors import BundleError
+from model.store.store import BundleStore
+from model.store.traffic import Traffic
 
 
 @final

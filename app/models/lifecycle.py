@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import final
 
+from app.context import AppContext
 from app.errors import StoreUnavailableError
+from app.http.types import rfc_3339
 from app.models.changes import Change, version_before
 from app.models.ledger import Ledger
 from app.models.repository import ModelChangeRepository
@@ -15,19 +17,17 @@ from app.models.schemas import (
     RecordedChange,
     TrafficRequest,
 )
-from app.parts import Parts
-from app.wire import rfc_3339
-from model.bundle.traffic import Traffic
 from model.errors import BundleError
+from model.store.traffic import Traffic
 
 
 @final
 class LifecycleService:
     """Opens what is to be served, changes what the store points at, and serves with it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._ledger = Ledger(parts.store, parts.database)
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._ledger = Ledger(context.store, context.database)
 
     async def activate(self, version: str, *, actor: str, reason: str | None) -> CurrentVersion:
         """Make a published version the current one, for every process.
@@ -38,7 +38,7 @@ class LifecycleService:
             StoreUnavailableError, DatabaseUnavailableError: if the change cannot be made and
                 written down; it is then neither.
         """
-        change = await self._parts.serving.activate(
+        change = await self._context.serving.activate(
             lambda prove: self._ledger.activate(version, prove, actor=actor, reason=reason)
         )
         return CurrentVersion(version, change.previous_version)
@@ -52,7 +52,7 @@ class LifecycleService:
             StoreUnavailableError, DatabaseUnavailableError: if the change cannot be made and
                 written down; it is then neither.
         """
-        change = await self._parts.serving.activate(
+        change = await self._context.serving.activate(
             lambda prove: self._ledger.roll_back(prove, actor=actor, reason=reason)
         )
         return CurrentVersion(str(change.version), change.previous_version)
@@ -67,7 +67,7 @@ class LifecycleService:
                 written down; it is then neither.
         """
         traffic = Traffic(challenger=asked.challenger, share=asked.share, shadow=asked.shadow)
-        await self._parts.serving.route(
+        await self._context.serving.route(
             traffic,
             lambda prove: self._ledger.route(traffic, prove, actor=actor, reason=asked.reason),
         )
@@ -80,7 +80,7 @@ class LifecycleService:
             StoreUnavailableError: if the store does not say.
         """
         try:
-            return _told(await asyncio.to_thread(self._parts.store.traffic))
+            return _told(await asyncio.to_thread(self._context.store.traffic))
         except (OSError, BundleError) as error:
             raise StoreUnavailableError.because(error) from error
 
@@ -91,7 +91,7 @@ class LifecycleService:
             DatabaseUnavailableError: if they cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        changes = await self._parts.database.read(
+        changes = await self._context.database.read(
             lambda session: ModelChangeRepository(session).all()
         )
         newest = changes[: -limit - 1 : -1]
@@ -102,7 +102,7 @@ class LifecycleService:
 
     def _rollback_version(self, changes: Sequence[Change]) -> str | None:
         try:
-            return version_before(changes, self._parts.store.current())
+            return version_before(changes, self._context.store.current())
         except OSError:
             # The record stays readable while the store is not.
             return None

@@ -5,13 +5,13 @@ from typing import ClassVar, Literal, final
 
 from pydantic import ConfigDict
 
+from app.context import AppContext
 from app.errors import NoItemSpaceError
-from app.parts import Parts
-from app.shelf import ShelfView
-from app.wire import ANSWER
+from app.http.types import ANSWER
+from app.serving.item_overlay import ItemOverlayView
 from model import errors
-from model.bundle.bundle import Bundle
 from model.clock import now
+from model.inference.predictor import Predictor
 
 _DIGITS = 6
 
@@ -52,8 +52,8 @@ class ModelMap:
 class MapService:
     """Draws the items of a model."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def draw(self, version: str, *, items: int) -> ModelMap:
         """The most popular items of a version, in two dimensions.
@@ -65,15 +65,15 @@ class MapService:
             StoreUnavailableError: if the store cannot be read.
             OverloadedError: if too many requests wait for the model already.
         """
-        bundle = await self._parts.serving.pinned(version)
-        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        bundle = await self._context.serving.pinned(version)
+        view = self._context.shelf.view(bundle.version, bundle.catalog)
         try:
-            return await self._parts.infer(lambda: _told(bundle, view, items))
+            return await self._context.infer(lambda: _told(bundle, view, items))
         except errors.NoItemSpaceError as error:
             raise NoItemSpaceError(str(error)) from error
 
 
-def _told(bundle: Bundle, view: ShelfView, most: int) -> ModelMap:
+def _told(bundle: Predictor, view: ItemOverlayView, most: int) -> ModelMap:
     catalog, drawn = bundle.catalog, bundle.item_map
     # What is not available now has its place all the same: only what is gone is left out.
     allowed = view.allowed(now(), available_only=False)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.db.tables import ModelChange, StoredEvent, StoredRecommendation
 from app.models.changes import Change, Kind
-from model.bundle.traffic import Traffic
+from model.store.traffic import Traffic
 
 
 class ShownAndClicked(NamedTuple):

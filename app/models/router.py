@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ModelNotFoundError,
@@ -14,7 +14,9 @@ from app.errors import (
     OverloadedError,
     StoreUnavailableError,
 )
-from app.guarded import AdminRoute, ReadRoute
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import AdminRoute, ReadRoute
 from app.models.description import ModelDetail
 from app.models.detail import DetailService
 from app.models.lifecycle import LifecycleService
@@ -28,9 +30,7 @@ from app.models.schemas import (
     TrafficRequest,
 )
 from app.models.service import ModelService
-from app.parts import Parts, parts_of
-from app.problems import problems
-from model.bundle.item_map import MOST_ITEMS
+from model.inference.item_map import MOST_ITEMS
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
 changing = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
@@ -44,9 +44,9 @@ Version = Annotated[str, Path(description="As `GET /v1/models` lists it.")]
     response_model=ModelList,
     responses=problems(StoreUnavailableError),
 )
-async def list_models(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> JsonAnswer:
     """Every published bundle: what it was trained on, how well it did, and what it answers here."""
-    return JsonAnswer(await ModelService(parts).list())
+    return JsonAnswer(await ModelService(context).list())
 
 
 @router.get(
@@ -55,9 +55,9 @@ async def list_models(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
     response_model=ModelTraffic,
     responses=problems(StoreUnavailableError),
 )
-async def read_traffic(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> JsonAnswer:
     """The challenger and its share of the users, and the shadow."""
-    return JsonAnswer(await LifecycleService(parts).traffic())
+    return JsonAnswer(await LifecycleService(context).traffic())
 
 
 @changing.put(
@@ -73,14 +73,14 @@ async def read_traffic(parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer
     ),
 )
 async def put_traffic(
-    request: Request, asked: TrafficRequest, parts: Annotated[Parts, Depends(parts_of)]
+    request: Request, asked: TrafficRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonAnswer:
     """Give a challenger a share of the users, ask a shadow, too, or (with `{}`) neither.
 
     Both are opened and checked first; in every other process they answer within two seconds.
     """
     actor = request.state.caller.name
-    return JsonAnswer(await LifecycleService(parts).route(asked, actor=actor))
+    return JsonAnswer(await LifecycleService(context).route(asked, actor=actor))
 
 
 @router.get(
@@ -90,14 +90,14 @@ async def put_traffic(
     responses=problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_changes(
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to answer.")] = 100,
 ) -> JsonAnswer:
     """The record of activations, rollbacks and traffic, newest first.
 
     `rollback_version` is the version that a rollback would activate now.
     """
-    return JsonAnswer(await LifecycleService(parts).changes(limit))
+    return JsonAnswer(await LifecycleService(context).changes(limit))
 
 
 @changing.post(
@@ -113,14 +113,14 @@ async def list_changes(
     ),
 )
 async def roll_back(
-    request: Request, asked: ChangeRequest, parts: Annotated[Parts, Depends(parts_of)]
+    request: Request, asked: ChangeRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonAnswer:
     """Make the version that was current before this one current again; once more goes further back.
 
     It is opened and checked first; where it does not open, what serves, serves on.
     """
     actor = request.state.caller.name
-    return JsonAnswer(await LifecycleService(parts).roll_back(actor=actor, reason=asked.reason))
+    return JsonAnswer(await LifecycleService(context).roll_back(actor=actor, reason=asked.reason))
 
 
 @router.get(
@@ -132,13 +132,13 @@ async def roll_back(
     ),
 )
 async def describe_model(
-    version: Version, parts: Annotated[Parts, Depends(parts_of)]
+    version: Version, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonAnswer:
     """A bundle's manifest, what it makes of time, and what came of its answers.
 
     What there is none of is null, and `missing` says why.
     """
-    return JsonAnswer(await DetailService(parts).describe(version))
+    return JsonAnswer(await DetailService(context).describe(version))
 
 
 @router.get(
@@ -155,7 +155,7 @@ async def describe_model(
 )
 async def read_map(
     version: Version,
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     items: Annotated[
         int, Query(ge=1, le=MOST_ITEMS, description="How many items: the most popular ones.")
     ] = 2000,
@@ -164,7 +164,7 @@ async def read_map(
 
     The axes are those of the 10,000 most popular items, however many are asked for.
     """
-    return JsonAnswer(await MapService(parts).draw(version, items=items))
+    return JsonAnswer(await MapService(context).draw(version, items=items))
 
 
 @changing.post(
@@ -183,12 +183,12 @@ async def activate_model(
     request: Request,
     version: Version,
     asked: ChangeRequest,
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonAnswer:
     """Open and check a version, and only then have every process answer with it.
 
     This process does so once this is answered, every other within two seconds. No request fails
     meanwhile; where the version does not open, what serves, serves on.
     """
-    service, actor = LifecycleService(parts), request.state.caller.name
+    service, actor = LifecycleService(context), request.state.caller.name
     return JsonAnswer(await service.activate(version, actor=actor, reason=asked.reason))

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.http.types import ANSWER, Id, RequestModel, Rfc3339
 from app.models.changes import Kind
-from app.wire import ANSWER, Id, RequestModel, Rfc3339
-from model.bundle.traffic import Share
+from model.store.traffic import Share
 
 Reason = Annotated[
     str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")

@@ -3,11 +3,11 @@
 import asyncio
 from typing import final
 
+from app.context import AppContext
 from app.errors import ModelNotFoundError, ModelRefusedError, StoreUnavailableError
+from app.http.types import rfc_3339
 from app.models.schemas import DataSpan, ModelList, ModelSummary
-from app.parts import Parts
-from app.serving import Lineup
-from app.wire import rfc_3339
+from app.serving.model_manager import ActiveModels
 from model.bundle.manifest import Manifest
 from model.clock import from_datetime
 from model.errors import BundleError
@@ -20,9 +20,9 @@ HEADLINE = ("ndcg@10", "hit_rate@10", "mrr", "accuracy")
 class ModelService:
     """Lists bundles; opening them is the business of `Serving`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        self._serving = parts.serving
+    def __init__(self, context: AppContext) -> None:
+        self._store = context.store
+        self._serving = context.serving
 
     async def list(self) -> ModelList:
         """Every published bundle, newest first.
@@ -61,7 +61,7 @@ class ModelService:
         lineup = self._serving.lineup
         return ModelList(tuple(self._summary(version, current, lineup) for version in versions))
 
-    def _summary(self, version: str, current: str | None, lineup: Lineup) -> ModelSummary:
+    def _summary(self, version: str, current: str | None, lineup: ActiveModels) -> ModelSummary:
         manifest, refused = None, None
         try:
             manifest = self._store.manifest(version)
@@ -78,7 +78,7 @@ class ModelService:
         )
 
 
-def roles(version: str, lineup: Lineup) -> dict[str, bool]:
+def roles(version: str, lineup: ActiveModels) -> dict[str, bool]:
     """What a version does in this process."""
     bundles = {
         "is_serving": lineup.current,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ModelNotFoundError,
@@ -12,9 +12,9 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.guarded import ReadRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import ReadRoute
 from app.rankings.schemas import RankingAnswer, RankingRequest
 from app.rankings.service import RankingService
 
@@ -34,10 +34,12 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
         has_body=True,
     ),
 )
-async def rank(asked: RankingRequest, parts: Annotated[Parts, Depends(parts_of)]) -> JsonAnswer:
+async def rank(
+    asked: RankingRequest, context: Annotated[AppContext, Depends(get_context)]
+) -> JsonAnswer:
     """In which order should this user see these items at this instant?
 
     For candidates that come from elsewhere: a search, a shelf, a mailing. Nothing is filtered;
     whatever is given comes back, unknown items last.
     """
-    return JsonAnswer(await RankingService(parts).rank(asked))
+    return JsonAnswer(await RankingService(context).rank(asked))

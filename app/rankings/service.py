@@ -2,21 +2,21 @@
 
 from typing import final
 
+from app.context import AppContext
 from app.histories.service import HistoryService
-from app.parts import Parts
+from app.http.types import rfc_3339
 from app.rankings.schemas import RankedItem, RankingAnswer, RankingRequest
-from app.shelf import ShelfView
-from app.wire import rfc_3339
-from model.bundle.answer import RankedItems
+from app.serving.item_overlay import ItemOverlayView
 from model.catalog import Catalog
+from model.inference.answers import RankedItems
 
 
 @final
 class RankingService:
     """Puts given items in the order of a model."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def rank(self, asked: RankingRequest) -> RankingAnswer:
         """The items of a request, best first, for its history at its instant.
@@ -29,11 +29,11 @@ class RankingService:
             DatabaseUnavailableError: if the history is stored, and cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        histories = HistoryService(self._parts)
+        histories = HistoryService(self._context)
         bundle = await histories.bundle(asked)
         found = await histories.read_at_instant(asked)
-        ranked = await self._parts.infer(lambda: bundle.rank_items(found.query, asked.item_ids))
-        view = self._parts.shelf.view(bundle.version, bundle.catalog)
+        ranked = await self._context.infer(lambda: bundle.rank_items(found.query, asked.item_ids))
+        view = self._context.shelf.view(bundle.version, bundle.catalog)
         return RankingAnswer(
             model_version=bundle.version,
             query_time=rfc_3339(found.query.query_time),
@@ -45,7 +45,7 @@ class RankingService:
         )
 
 
-def _told(ranked: RankedItems, catalog: Catalog, view: ShelfView) -> tuple[RankedItem, ...]:
+def _told(ranked: RankedItems, catalog: Catalog, view: ItemOverlayView) -> tuple[RankedItem, ...]:
     """The items the model knows, and after them those it does not."""
     known = [
         RankedItem(

@@ -1,13 +1,13 @@
 """A request's filters as a bundle's constraints."""
 
 from app.recommendations.schemas import RecommendationRequest
-from app.shelf import Shelf
-from model.bundle.answer import Constraints
-from model.bundle.bundle import Bundle
+from app.serving.item_overlay import ItemOverlay
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
 
 
 def constraints_of(
-    asked: RecommendationRequest, bundle: Bundle, shelf: Shelf, query_time: int
+    asked: RecommendationRequest, bundle: Predictor, shelf: ItemOverlay, query_time: int
 ) -> Constraints:
     """Which items of a bundle's catalogue may be answered at an instant (epoch microseconds)."""
     view = shelf.view(bundle.version, bundle.catalog)

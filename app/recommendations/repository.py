@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
 from app.db.tables import StoredRecommendation
-from app.shown import ShownAnswer
+from app.serving.impressions import Impression
 from app.users.repository import ErasureRepository
 
 
@@ -19,7 +19,7 @@ class RecommendationRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def add(self, answers: Sequence[ShownAnswer]) -> None:
+    def add(self, answers: Sequence[Impression]) -> None:
         """Keep what was shown, but for what was shown to users who are erased by now."""
         rows = [
             {

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ModelNotFoundError,
@@ -12,9 +12,9 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.guarded import ReadRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import ReadRoute
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
 
@@ -35,11 +35,11 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     ),
 )
 async def recommend(
-    asked: RecommendationRequest, parts: Annotated[Parts, Depends(parts_of)]
+    asked: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonAnswer:
     """What should this user see at this instant, and which past events made the model say so?
 
     The history comes from the store (`user_id`), from the request (`history`), or from both
     (`merge`). Without any usable event the answer is what is popular, flagged `no_history`.
     """
-    return JsonAnswer(await RecommendationService(parts).recommend(asked))
+    return JsonAnswer(await RecommendationService(context).recommend(asked))

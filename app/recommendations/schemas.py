@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.histories.schemas import InstantRequest
-from app.wire import ANSWER, Id, RequestModel, Rfc3339
+from app.http.types import ANSWER, Id, RequestModel, Rfc3339
 
 ItemIds = Annotated[list[Id], Field(max_length=1000)]
 

@@ -3,26 +3,26 @@
 from typing import final
 from uuid import uuid4
 
+from app.context import AppContext
 from app.errors import UnprocessableError
 from app.histories.service import HistoryService
-from app.parts import Parts
-from app.recommendations.account import account
 from app.recommendations.constraints import constraints_of
+from app.recommendations.presenter import to_response
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.shadow import ShadowService
-from app.shown import ShownAnswer
-from model.bundle.answer import Answer
-from model.bundle.bundle import Bundle
+from app.serving.impressions import Impression
 from model.clock import now
 from model.history import Query
+from model.inference.answers import Answer
+from model.inference.predictor import Predictor
 
 
 @final
 class RecommendationService:
     """Answers recommendation requests."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def recommend(self, asked: RecommendationRequest) -> RecommendationAnswer:
         """The best items for this history at this instant.
@@ -37,25 +37,25 @@ class RecommendationService:
             OverloadedError: if too many requests wait already.
         """
         asked_at = now()
-        histories = HistoryService(self._parts)
+        histories = HistoryService(self._context)
         bundle = await histories.bundle(asked)
         _require_known(bundle, asked.explain_item_id)
         found = await histories.read_at_instant(asked)
-        answer = await self._parts.infer(lambda: self._answer(bundle, found.query, asked))
-        metrics = self._parts.metrics
+        answer = await self._context.infer(lambda: self._answer(bundle, found.query, asked))
+        metrics = self._context.metrics
         metrics.recommendations.labels(answer.fallback or "none").inc()
         metrics.history_length.observe(answer.history_used)
         recommendation_id = str(uuid4())
         if asked.shown:
             self._keep(recommendation_id, bundle, asked, answer, asked_at)
             if asked.model_version is None:
-                ShadowService(self._parts).compare(asked, found.query, answer)
-        return account(
+                ShadowService(self._context).compare(asked, found.query, answer)
+        return to_response(
             answer,
             asked,
             recommendation_id=recommendation_id,
             bundle=bundle,
-            view=self._parts.shelf.view(bundle.version, bundle.catalog),
+            view=self._context.shelf.view(bundle.version, bundle.catalog),
             query_time=found.query.query_time,
             warnings=answer.warnings + found.warnings,
         )
@@ -63,14 +63,14 @@ class RecommendationService:
     def _keep(
         self,
         recommendation_id: str,
-        bundle: Bundle,
+        bundle: Predictor,
         asked: RecommendationRequest,
         answer: Answer,
         at: int,
     ) -> None:
         """Note what is shown, so that the events it leads to can be told by version."""
-        self._parts.shown.put(
-            ShownAnswer(
+        self._context.shown.put(
+            Impression(
                 recommendation_id=recommendation_id,
                 user_id=asked.user_id,
                 model_version=bundle.version,
@@ -80,10 +80,10 @@ class RecommendationService:
             )
         )
 
-    def _answer(self, bundle: Bundle, query: Query, asked: RecommendationRequest) -> Answer:
-        stages = self._parts.metrics.stage
+    def _answer(self, bundle: Predictor, query: Query, asked: RecommendationRequest) -> Answer:
+        stages = self._context.metrics.stage
         with stages("filter"):
-            constraints = constraints_of(asked, bundle, self._parts.shelf, query.query_time)
+            constraints = constraints_of(asked, bundle, self._context.shelf, query.query_time)
         return bundle.answer(
             query,
             constraints,
@@ -94,7 +94,7 @@ class RecommendationService:
         )
 
 
-def _require_known(bundle: Bundle, item_id: str | None) -> None:
+def _require_known(bundle: Predictor, item_id: str | None) -> None:
     if item_id is not None and item_id not in bundle.catalog:
         raise UnprocessableError(
             f"#/explain_item_id: an explained item must be one the model knows, but {item_id!r} "

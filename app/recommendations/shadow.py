@@ -5,13 +5,13 @@ from typing import final
 
 import structlog
 
+from app.context import AppContext
 from app.errors import OverloadedError
-from app.parts import Parts
 from app.recommendations.constraints import constraints_of
 from app.recommendations.schemas import RecommendationRequest
-from model.bundle.answer import Answer
-from model.bundle.bundle import Bundle
 from model.history import Query
+from model.inference.answers import Answer
+from model.inference.predictor import Predictor
 
 _log = structlog.get_logger()
 
@@ -20,30 +20,30 @@ _log = structlog.get_logger()
 class ShadowService:
     """Compares the shadow's answers with those that were returned; nobody waits for it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     def compare(self, asked: RecommendationRequest, query: Query, answered: Answer) -> None:
         """Ask the shadow, if there is one, once the model has nothing better to do.
 
         While requests wait for the model the shadow is skipped: it must cost them nothing.
         """
-        shadow = self._parts.serving.lineup.shadow
+        shadow = self._context.serving.lineup.shadow
         if shadow is None:
             return
-        if self._parts.inference.is_busy:
-            self._parts.metrics.shadow_answers.labels("skipped").inc()
+        if self._context.inference.is_busy:
+            self._context.metrics.shadow_answers.labels("skipped").inc()
             return
         task = asyncio.create_task(self._compare(shadow, asked, query, answered))
-        self._parts.background.add(task)
-        task.add_done_callback(self._parts.background.discard)
+        self._context.background.add(task)
+        task.add_done_callback(self._context.background.discard)
 
     async def _compare(
-        self, shadow: Bundle, asked: RecommendationRequest, query: Query, answered: Answer
+        self, shadow: Predictor, asked: RecommendationRequest, query: Query, answered: Answer
     ) -> None:
-        metrics, shelf = self._parts.metrics, self._parts.shelf
+        metrics, shelf = self._context.metrics, self._context.shelf
         try:
-            answer = await self._parts.inference.run(
+            answer = await self._context.inference.run(
                 lambda: shadow.answer(query, constraints_of(asked, shadow, shelf, query.query_time))
             )
         except OverloadedError:

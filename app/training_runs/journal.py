@@ -7,7 +7,7 @@ from app.db.database import Database
 from app.models.ledger import Ledger
 from app.models.repository import ModelChangeRepository
 from app.training_runs.repository import TrainingRunRepository
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 
 _REMEMBERED_CHANGES = 50
 

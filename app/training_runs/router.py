@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.guarded import ReadRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import ReadRoute
 from app.training_runs.schemas import TrainingRunList
 from app.training_runs.service import TrainingRunService
 
@@ -22,8 +22,8 @@ router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
     responses=problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_training_runs(
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=200, description="Most runs to answer.")] = 20,
 ) -> JsonAnswer:
     """Runs of `kairos retrain`: their results, the gate's decisions and the numbers behind them."""
-    return JsonAnswer(await TrainingRunService(parts).list(limit))
+    return JsonAnswer(await TrainingRunService(context).list(limit))

@@ -3,9 +3,10 @@
 import asyncio
 from typing import Any, final
 
+from app.context import AppContext
 from app.db.tables import TrainingRun
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.parts import Parts
+from app.http.types import rfc_3339
 from app.training_runs.repository import TrainingRunRepository
 from app.training_runs.schemas import (
     GateCheck,
@@ -13,7 +14,6 @@ from app.training_runs.schemas import (
     TrainingRunList,
     TrainingRunSummary,
 )
-from app.wire import rfc_3339
 
 _SECONDS_BETWEEN_COUNTS = 15.0
 
@@ -22,8 +22,8 @@ _SECONDS_BETWEEN_COUNTS = 15.0
 class TrainingRunService:
     """Tells of runs. The job is not scraped, so the service counts its rows for Prometheus."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
         self._counted: dict[str, int] = {}
 
     async def list(self, limit: int) -> TrainingRunList:
@@ -33,7 +33,7 @@ class TrainingRunService:
             DatabaseUnavailableError: if they cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        runs = await self._parts.database.read(
+        runs = await self._context.database.read(
             lambda session: TrainingRunRepository(session).newest(limit)
         )
         return TrainingRunList(tuple(_summary(run) for run in runs))
@@ -47,7 +47,7 @@ class TrainingRunService:
     async def count(self) -> None:
         """Bring the counter up to what the database says; while it is away, it stays."""
         try:
-            counts = await self._parts.database.read(
+            counts = await self._context.database.read(
                 lambda session: TrainingRunRepository(session).counts()
             )
         except (DatabaseUnavailableError, OverloadedError):
@@ -55,7 +55,7 @@ class TrainingRunService:
         for result, count in counts.items():
             new = count - self._counted.get(result, 0)
             if new > 0:
-                self._parts.metrics.training_runs.labels(result).inc(new)
+                self._context.metrics.training_runs.labels(result).inc(new)
                 self._counted[result] = count
 
 

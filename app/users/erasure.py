@@ -6,10 +6,10 @@ import structlog
 
 from app.db.database import Database
 from app.errors import OverloadedError
-from app.shown import Shown
+from app.http.types import rfc_3339
+from app.serving.impressions import ImpressionBuffer
 from app.users.repository import ErasureRepository
 from app.users.schemas import ErasedUser
-from app.wire import rfc_3339
 from model.clock import now
 
 _log = structlog.get_logger()
@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 class ErasureService:
     """Erases users; of who they were, only a digest is kept."""
 
-    def __init__(self, database: Database, shown: Shown | None = None) -> None:
+    def __init__(self, database: Database, shown: ImpressionBuffer | None = None) -> None:
         self._database = database
         self._shown = shown
 

@@ -6,15 +6,15 @@ from typing import final
 
 import torch
 
+from app.context import AppContext
 from app.errors import ModelSaysNoTimeError
 from app.histories.schemas import HistoryRequest
 from app.histories.service import HistoryService
-from app.parts import Parts
+from app.http.types import rfc_3339
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
-from app.wire import rfc_3339
-from model.bundle.bundle import Bundle
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
 from model.history import Query
+from model.inference.predictor import Predictor
 from model.interfaces import NextTime
 
 SHARES = (0.1, 0.5, 0.9)
@@ -28,8 +28,8 @@ _LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 class NextTimeService:
     """Says when users come back."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def estimate(self, user_id: str, at: int | None) -> NextTimeAnswer:
         """When the next event of a user comes, given that none has come until `at`.
@@ -40,7 +40,7 @@ class NextTimeService:
             DatabaseUnavailableError: if the history cannot be read.
             OverloadedError: if too many requests wait already.
         """
-        histories, asked = HistoryService(self._parts), HistoryRequest(user_id=user_id)
+        histories, asked = HistoryService(self._context), HistoryRequest(user_id=user_id)
         bundle = await histories.bundle(asked)
         if not bundle.recommender.encoder.says_when:
             raise ModelSaysNoTimeError(
@@ -49,10 +49,10 @@ class NextTimeService:
                 "'rmtpp', publish it and activate it"
             )
         query, _ = await histories.read(asked, now() if at is None else at)
-        return await self._parts.infer(lambda: _answer(bundle, user_id, query))
+        return await self._context.infer(lambda: _answer(bundle, user_id, query))
 
 
-def _answer(bundle: Bundle, user_id: str, query: Query) -> NextTimeAnswer:
+def _answer(bundle: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
     history = bundle.look_up(query)
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)

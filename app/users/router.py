@@ -4,16 +4,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from app.answers import JsonAnswer
+from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
     ModelSaysNoTimeError,
     NoModelError,
     OverloadedError,
 )
-from app.guarded import AdminRoute, ReadRoute
-from app.parts import Parts, parts_of
-from app.problems import problems
+from app.http.problems import problems
+from app.http.responses import JsonAnswer
+from app.http.routes import AdminRoute, ReadRoute
+from app.http.types import Id, InstantInAddress
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
 from app.users.erasure import ErasureService
@@ -25,7 +26,6 @@ from app.users.schemas import (
     UserList,
 )
 from app.users.service import UserService
-from app.wire import Id, InstantInAddress
 
 router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
 erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
@@ -38,12 +38,12 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
     responses=problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_users(
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     prefix: Annotated[Id | None, Query(description="What the ids start with.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most users to list.")] = 50,
 ) -> JsonAnswer:
     """Users in order of their ids, for a picker that narrows down as one types."""
-    return JsonAnswer(await UserService(parts).list(prefix=prefix or "", limit=limit))
+    return JsonAnswer(await UserService(context).list(prefix=prefix or "", limit=limit))
 
 
 # Before the user's own address, which would take the rest of the path for a part of the id.
@@ -57,7 +57,7 @@ async def list_users(
 )
 async def read_next_time(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     at: Annotated[
         InstantInAddress | None,
         Query(description="As of when; later events are not used. Default: now."),
@@ -68,7 +68,7 @@ async def read_next_time(
     Exact for the distribution that the model gives. Without any usable event nothing is known, and
     every instant is null.
     """
-    return JsonAnswer(await NextTimeService(parts).estimate(user_id, at))
+    return JsonAnswer(await NextTimeService(context).estimate(user_id, at))
 
 
 @router.get(
@@ -79,7 +79,7 @@ async def read_next_time(
 )
 async def recommend_to_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="How many items to answer.")] = 10,
     at: Annotated[
         InstantInAddress | None,
@@ -88,7 +88,7 @@ async def recommend_to_user(
 ) -> JsonAnswer:
     """The simple case of `POST /v1/recommendations`: the stored history, and no conditions."""
     asked = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
-    return JsonAnswer(await RecommendationService(parts).recommend(asked))
+    return JsonAnswer(await RecommendationService(context).recommend(asked))
 
 
 @router.get(
@@ -99,11 +99,11 @@ async def recommend_to_user(
 )
 async def read_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most events to list.")] = 100,
 ) -> JsonAnswer:
     """The newest stored events of a user; a user nobody has heard of simply has none."""
-    return JsonAnswer(await UserService(parts).history(user_id, limit=limit))
+    return JsonAnswer(await UserService(context).history(user_id, limit=limit))
 
 
 @erasing.delete(
@@ -114,7 +114,7 @@ async def read_user(
 )
 async def erase_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
-    parts: Annotated[Parts, Depends(parts_of)],
+    context: Annotated[AppContext, Depends(get_context)],
     request: Request,
 ) -> JsonAnswer:
     """Forget a user: every event and every record of what was shown, here and in later trainings.
@@ -122,5 +122,5 @@ async def erase_user(
     Copies of erased events that are sent or imported again are refused. What happens after the
     erasure is kept: whoever comes back is a new user. Erasing again is safe.
     """
-    erasures = ErasureService(parts.database, parts.shown)
+    erasures = ErasureService(context.database, context.shown)
     return JsonAnswer(await erasures.erase(user_id, actor=request.state.caller.name))

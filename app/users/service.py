@@ -2,22 +2,22 @@
 
 from typing import final
 
+from app.context import AppContext
 from app.events.repository import EventRepository
-from app.parts import Parts
+from app.http.types import rfc_3339
 from app.users.schemas import UserEvent, UserHistory, UserList, UserSummary
-from app.wire import rfc_3339
 
 
 @final
 class UserService:
     """Lists users and shows their histories."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
 
     async def list(self, *, prefix: str, limit: int) -> UserList:
         """The first users whose ids start with `prefix`."""
-        users = await self._parts.database.read(
+        users = await self._context.database.read(
             lambda session: EventRepository(session).users(prefix, limit)
         )
         return UserList(
@@ -26,7 +26,7 @@ class UserService:
 
     async def history(self, user_id: str, *, limit: int) -> UserHistory:
         """The newest events of a user."""
-        events = await self._parts.database.read(
+        events = await self._context.database.read(
             lambda session: EventRepository(session).newest(user_id, limit)
         )
         return UserHistory(

@@ -25,13 +25,13 @@ from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.positional import PositionalConfig
-from training.batches import TrainingWindows
 from training.config import FitConfig
-from training.dataset import Dataset
-from training.fit import make_optimizer
-from training.objective import batch_loss
-from training.sources import read_events
-from training.split import LeaveOneOutConfig
+from training.data.batches import TrainingWindows
+from training.data.dataset import Dataset
+from training.data.sources import read_events
+from training.data.split import LeaveOneOutConfig
+from training.fitting.fit import make_optimizer
+from training.fitting.objective import batch_loss
 
 RESULTS = Path(__file__).parent / "results" / "epoch.json"
 DIM, MAX_HISTORY = 64, 200

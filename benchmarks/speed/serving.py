@@ -26,12 +26,12 @@ import numpy as np
 import orjson
 from load import Load, send
 
-from model.bundle.bundle import Bundle
-from model.bundle.store import BundleStore
 from model.bundle.writing import write_bundle
 from model.clock import to_datetime
-from training.dataset import Dataset
-from training.sources import read_events
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
+from training.data.dataset import Dataset
+from training.data.sources import read_events
 
 RESULTS = Path(__file__).parent / "results" / "serving.json"
 EVENTS_PER_REQUEST = 100
@@ -109,7 +109,7 @@ def _half_way(requests: int, connections: int) -> float:
     return requests * (0.0015 if connections == 1 else 0.001)
 
 
-def _again(opened: Bundle, into: Path) -> str:
+def _again(opened: Predictor, into: Path) -> str:
     """The same model under a new version."""
     return write_bundle(
         into,

@@ -1,0 +1,4 @@
+"""The artifact on disk: manifest, catalogue, index, provenance.
+
+Nothing here answers a query.
+"""

@@ -42,7 +42,7 @@ class Client:
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of one metric; 0 before it was first touched."""
-        registry = self.app.state.parts.metrics.registry
+        registry = self.app.state.context.metrics.registry
         return float(registry.get_sample_value(name, labels) or 0.0)
 
 

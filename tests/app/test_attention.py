@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.attention.schemas import AttentionAnswer
+from app.http.types import rfc_3339
 from app.settings import Settings
-from app.wire import rfc_3339
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.layers.self_modulating import ModulationConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.keyring import Role
+from app.auth.key_cache import Role
 from app.keys.issuing import create_key
 from app.settings import Settings
 from migrations.run import upgrade

@@ -156,7 +156,7 @@ def test_sqlite_locked_by_somebody_else_is_no_defect_of_ours(
 
 def test_a_full_disk_is_no_defect_of_ours(client: Client) -> None:
     assert statuses(client) == ALL_WELL
-    engine = client.app.state.parts.database._engine
+    engine = client.app.state.context.database._engine
     engine.dispose()
 
     @event.listens_for(engine, "connect")
@@ -186,7 +186,7 @@ def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
 
         # Until what is read at start is through: without a queue it sheds this, too.
         for _ in range(20):
-            busy = client.portal.start_task_soon(client.app.state.parts.database.read, occupy)
+            busy = client.portal.start_task_soon(client.app.state.context.database.read, occupy)
             if entered.wait(0.5):
                 break
         assert entered.is_set()
@@ -200,7 +200,7 @@ def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
 
 
 def test_a_failed_unit_of_work_leaves_nothing_behind(client_on_either: Client) -> None:
-    database = client_on_either.app.state.parts.database
+    database = client_on_either.app.state.context.database
 
     def half(session: Session) -> None:
         session.execute(text("DELETE FROM events"))

@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import open_engine
+from app.http.types import parse_instant, rfc_3339
 from app.imports import import_events
+from app.serving.impressions import Impression
 from app.settings import Settings
-from app.shown import ShownAnswer
 from app.users.repository import digest_of
-from app.wire import parse_instant, rfc_3339
 from model.clock import MICROSECONDS_PER_SECOND, now, to_datetime
 from tests.app.client import Client, running
 from tests.app.test_problems import problem
-from training.source_columns import EVENT_SCHEMA
-from training.sources import read_events
+from training.data.columns import EVENT_SCHEMA
+from training.data.sources import read_events
 
 LONG_AGO = 1_000_000
 
@@ -54,7 +54,7 @@ def stored_items(client: Client, user_id: str) -> list[str]:
 
 def rows(client: Client, question: str) -> int:
     """A count in the database."""
-    engine = open_engine(client.app.state.parts.settings.database_url)
+    engine = open_engine(client.app.state.context.settings.database_url)
     with engine.connect() as connection:
         counted = connection.execute(text(question)).scalar_one()
     engine.dispose()
@@ -169,12 +169,12 @@ def test_rows_put_back_behind_the_service_are_not_learned_from(
 
 def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -> None:
     with running(settings) as client:
-        parts = client.app.state.parts
+        context = client.app.state.context
         for user_id in ("u", "v"):
             client.get(f"/v1/users/{user_id}/recommendations")
         erase(client, "u")
-        waiting = parts.shown.take(10)
-        parts.shown.put_back(waiting)
+        waiting = context.shown.take(10)
+        context.shown.put_back(waiting)
         assert "u" not in {answer.user_id for answer in waiting}
         wait_until_recorded(client, 1)
         assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
@@ -189,8 +189,8 @@ def test_what_another_process_still_holds_never_arrives(
         before = now()
         erase(one, "u")
         for user_id, at in [("u", before), ("v", before), ("u", now() + 1)]:
-            other.app.state.parts.shown.put(
-                ShownAnswer(
+            other.app.state.context.shown.put(
+                Impression(
                     recommendation_id=f"{user_id} at {at}",
                     user_id=user_id,
                     model_version="v",

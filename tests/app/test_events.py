@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from app.events.schemas import IncomingEvent
 from app.events.service import event_key
+from app.http.types import rfc_3339
 from app.settings import Settings
-from app.wire import rfc_3339
 from model.clock import now
 from tests.app.client import Client, running
 from tests.processes import eventually

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from app.db.engine import open_engine
 from app.db.tables import StoredRecommendation
 from app.settings import Settings
-from model.bundle.store import BundleStore
-from model.bundle.traffic import Traffic
+from model.store.store import BundleStore
+from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem
@@ -178,7 +178,7 @@ def test_what_was_shown_is_kept_for_the_clicks_to_come(client_on_either: Client)
 
 def recorded(client: Client, expected: int) -> dict[str, StoredRecommendation]:
     """What the database keeps of what was shown, once it is all there."""
-    engine = open_engine(client.app.state.parts.settings.database_url)
+    engine = open_engine(client.app.state.context.settings.database_url)
     for _ in range(200):
         with Session(engine) as session:
             found = session.scalars(select(StoredRecommendation)).all()

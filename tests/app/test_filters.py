@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.wire import rfc_3339
+from app.http.types import rfc_3339
 from tests.app.client import Client
 from tests.app.test_recommendations import ASKED_AT, ask, ids, inline
 from tests.app.tiny_bundle import HOUR, ITEM_IDS

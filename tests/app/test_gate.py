@@ -6,7 +6,9 @@ from typing import get_args
 import pytest
 from starlette.requests import Request
 
-from app.buckets import Buckets
+from app.auth.access import LOOPBACK, AccessControl
+from app.auth.key_cache import Key, KeyCache, Role, digest_of, new_key
+from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
     ForbiddenError,
@@ -14,8 +16,6 @@ from app.errors import (
     ServiceError,
     UnauthenticatedError,
 )
-from app.gate import LOOPBACK, Gate
-from app.keyring import Key, KeyRing, Role, digest_of, new_key
 from model.clock import MICROSECONDS_PER_SECOND, now
 from tests.app.asked import HERE, request
 
@@ -54,16 +54,16 @@ def gate_with(
     requests_per_second: float = 10.0,
     open_to_loopback: bool = False,
     clock: Clock | None = None,
-) -> Gate:
-    ring = KeyRing()
+) -> AccessControl:
+    ring = KeyCache()
     ring.replace(keys)
     clock = clock or Clock()
-    return Gate(
+    return AccessControl(
         ring,
         requests_per_second=requests_per_second,
         open_to_loopback=open_to_loopback,
-        of_keys=Buckets(most=3, clock=clock),
-        of_networks=Buckets(most=3, clock=clock),
+        of_keys=RateLimiter(most=3, clock=clock),
+        of_networks=RateLimiter(most=3, clock=clock),
     )
 
 
@@ -220,13 +220,13 @@ def test_a_wrong_key_is_refused_even_where_none_is_needed() -> None:
 
 
 def test_while_the_keys_are_unknown_nobody_is_let_in() -> None:
-    gate = Gate(KeyRing(), requests_per_second=10, open_to_loopback=False)
+    gate = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
     for asked in (request(), request(bearer(made()[1]))):
         with pytest.raises(DatabaseUnavailableError):
             gate.admit(asked, "read")
 
 
-def refusal(gate: Gate, asked: Request) -> type[ServiceError] | None:
+def refusal(gate: AccessControl, asked: Request) -> type[ServiceError] | None:
     try:
         gate.admit(asked, "read")
     except ServiceError as error:
@@ -287,7 +287,7 @@ def test_guessing_keys_is_limited_like_having_none() -> None:
 
 
 def test_buckets_are_only_remembered_for_the_most_recent_names() -> None:
-    buckets = Buckets(most=3, clock=Clock())
+    buckets = RateLimiter(most=3, clock=Clock())
     for number in range(1000):
         buckets.take(number, rate=1)
     assert len(buckets) == 3
@@ -296,7 +296,7 @@ def test_buckets_are_only_remembered_for_the_most_recent_names() -> None:
 
 def test_a_bucket_never_holds_more_than_its_burst() -> None:
     clock = Clock()
-    buckets = Buckets(most=1, clock=clock)
+    buckets = RateLimiter(most=1, clock=clock)
     buckets.take("name", rate=5)
     clock.seconds += 1e9
     assert [buckets.take("name", rate=5) for _ in range(11)].count(0.0) == 10

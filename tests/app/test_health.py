@@ -72,5 +72,5 @@ def test_requests_are_counted_by_template_and_status(client: Client) -> None:
 
 def test_two_applications_do_not_share_their_metrics(client: Client) -> None:
     client.get("/health/live")
-    other = create_app(client.app.state.parts.settings)
-    assert b"health" not in other.state.parts.metrics.page()
+    other = create_app(client.app.state.context.settings)
+    assert b"health" not in other.state.context.metrics.page()

@@ -12,7 +12,7 @@ from model.clock import to_datetime
 from model.errors import EventSourceError
 from tests.app.client import running
 from tests.tiny import event_log
-from training.sources import read_events, read_items
+from training.data.sources import read_events, read_items
 
 AT = 1_767_225_600_123_456
 HAPPENED = [("ü", "i1", AT), ("ü", "i2", AT), ("v/w", "i1", AT + 1)]

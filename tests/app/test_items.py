@@ -114,7 +114,7 @@ def test_a_description_that_changes_between_two_looks_is_told_from_one_that_does
     client_on_either: Client,
 ) -> None:
     put(client_on_either, {"item_id": "a"}, {"item_id": "b"})
-    engine = open_engine(client_on_either.app.state.parts.settings.database_url)
+    engine = open_engine(client_on_either.app.state.context.settings.database_url)
     with Session(engine) as session:
         items = ItemRepository(session)
         before = items.updates_since(1)

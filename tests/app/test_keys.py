@@ -83,7 +83,7 @@ def test_keys_stay_known_while_the_database_is_away(keyed: tuple[Client, str]) -
     engine = open_engine(database_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE api_keys RENAME TO away"))
-    eventually(lambda: client.app.state.parts.keys.is_known)
+    eventually(lambda: client.app.state.context.keys.is_known)
     assert status(client, key.secret) == 200
     assert status(client) == 401
     with engine.begin() as connection:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.serving import share_of
+from app.serving.model_manager import share_of
 from app.settings import Settings
-from model.bundle.store import BundleStore
-from model.bundle.traffic import Traffic
+from model.store.store import BundleStore
+from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_serving import eventually
@@ -30,7 +30,7 @@ def status_of(client: Client, version: str) -> int:
 
 
 def lined_up(client: Client, traffic: Traffic) -> bool:
-    lineup = client.app.state.parts.serving.lineup
+    lineup = client.app.state.context.serving.lineup
     challenger = None if lineup.challenger is None else lineup.challenger.version
     return bool(challenger == traffic.challenger and lineup.share == traffic.share)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 import structlog
 
-from app.logs import configure_logs
+from app.observability.logs import configure_logs
 from app.settings import Settings
 from tests.app.client import running
 

@@ -10,8 +10,8 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from app.logs import configure_logs
-from app.parts import Parts
+from app.context import AppContext
+from app.observability.logs import configure_logs
 from app.settings import Settings
 from tests.app.client import running
 from tests.architecture.repository import document
@@ -135,7 +135,7 @@ def test_nothing_that_is_asked_is_logged_while_everything_crashes(
     with running(settings.model_copy(update={"database_url": database_url})) as client:
         asking = Asking(client)
         for method in ("infer", "database.read", "database.write"):
-            owner = Parts if method == "infer" else type(client.app.state.parts.database)
+            owner = AppContext if method == "infer" else type(client.app.state.context.database)
             monkeypatch.setattr(owner, method.rpartition(".")[2], fail)
         met = ask_everything(asking)
         monkeypatch.undo()
@@ -159,7 +159,7 @@ def test_a_row_that_breaks_a_constraint_is_not_logged(
         session.execute(insert, {"a": MARKER})
 
     with running(settings.model_copy(update={"database_url": database_url})) as client:
-        write = client.app.state.parts.database.write
+        write = client.app.state.context.database.write
 
         async def fail(*_: object, **__: object) -> None:
             await write(break_a_constraint)

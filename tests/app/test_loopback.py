@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.loopback import is_loopback, network_of
+from app.auth.loopback import is_loopback, network_of
 from tests.app.asked import HERE, request
 
 

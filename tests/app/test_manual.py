@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from app.properties import MAX_BYTES as MOST_PROPERTY_BYTES
+from app.http.properties import MAX_BYTES as MOST_PROPERTY_BYTES
 from app.settings import Settings
 from kairos_client import KairosClient
-from model.bundle.store import BundleStore
 from model.encoders.rmtpp import RMTPPConfig
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.client.flaky import flaky_service
@@ -44,7 +44,7 @@ def says_when(settings: Settings, tmp_path: Path) -> Iterator[Client]:
 
 
 def test_every_example_of_the_manual_does_as_it_says(client: Client, says_when: Client) -> None:
-    store: BundleStore = client.app.state.parts.store
+    store: BundleStore = client.app.state.context.store
     tiny_bundle.publish(store.root, seed=2, activate=False)
     in_their_place = stand_ins(store)
     programs: dict[str, object] = {}

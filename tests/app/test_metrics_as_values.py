@@ -6,7 +6,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.health.samples import samples_of
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.app.client import Client, running
 

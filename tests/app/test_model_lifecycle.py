@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from app.settings import Settings
-from model.bundle.store import CURRENT, TRAFFIC, BundleStore
-from model.bundle.traffic import Traffic
+from model.store.store import CURRENT, TRAFFIC, BundleStore
+from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_models import take_away_the_database

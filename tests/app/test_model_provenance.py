@@ -10,11 +10,11 @@ from pydantic import JsonValue, TypeAdapter
 
 from app.models.description import ModelDetail
 from app.models.provenance import MOST_EPOCHS
-from model.bundle.bundle import Bundle
 from model.bundle.kernels import kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
-from model.bundle.store import BundleStore
 from model.encoders.markov import MarkovConfig
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
 from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client
@@ -159,7 +159,7 @@ def test_a_kernel_that_cannot_be_laid_over_the_learned_one_is_not_told(
     client: Client, bundle_store: Path, changed: dict[str, Any], said: str
 ) -> None:
     current = BundleStore(bundle_store).current()
-    bundle = Bundle.open(bundle_store / str(current))
+    bundle = Predictor.open(bundle_store / str(current))
     curves = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
     alike = described(client, bundle_store, INITIAL_KERNELS.write(curves))
     assert alike["kernels"][0]["initial_psi"] == pytest.approx(curves[0].psi)

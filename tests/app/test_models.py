@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from app.models.detail import MOST_POINTS, wilson_interval
-from app.recommendations.records import RecordService
+from app.recommendations.impression_writer import ImpressionWriter
 from model.bundle.attention_profile import SCHEMA
-from model.bundle.store import BundleStore
 from model.encoders.gru4rec import GRU4RecConfig
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client
 
@@ -187,7 +187,7 @@ def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(
         (answers[1], shown[1][1]),
         (answers[2], not_shown),
     ]
-    client.portal.call(RecordService(client.app.state.parts).flush)
+    client.portal.call(ImpressionWriter(client.app.state.context).flush)
     events = [
         {
             "user_id": "u1",
@@ -249,4 +249,4 @@ def take_away_the_database(client: Client, directory: Path) -> None:
     for file in directory.glob("kairos.db*"):
         file.rename(file.with_name(f"gone-{file.name}"))
     (directory / "kairos.db").mkdir()
-    client.app.state.parts.database._engine.dispose()
+    client.app.state.context.database._engine.dispose()

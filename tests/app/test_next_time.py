@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from app.settings import Settings
-from model.bundle.store import BundleStore
 from model.encoders import EncoderConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.history import Event, Query
 from model.layers.next_time import NextInterval
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem
@@ -71,7 +71,7 @@ def instants(answer: dict[str, Any]) -> list[datetime]:
 
 
 def interval_by_the_model(client: Client) -> NextInterval:
-    store: BundleStore = client.app.state.parts.store
+    store: BundleStore = client.app.state.context.store
     bundle = store.open(str(store.current()))
     query = Query(
         (
@@ -89,7 +89,7 @@ def interval_by_the_model(client: Client) -> NextInterval:
 def test_an_answer_says_what_it_rests_on(client: Client) -> None:
     answer = estimate(client, A_WEEK_LATER)
     assert answer["user_id"] == "a/b"
-    assert answer["model_version"] == client.app.state.parts.store.current()
+    assert answer["model_version"] == client.app.state.context.store.current()
     assert answer["at"] == A_WEEK_LATER
     assert answer["history_used"] == 3
     assert answer["last_event_at"] == LAST_EVENT_AT

@@ -166,7 +166,7 @@ def test_a_query_that_breaks_a_rule_is_refused(client: Client, query: str) -> No
 def test_the_database_counts_by_the_index_alone(settings: Settings) -> None:
     with running(settings) as client:
         plan = client.portal.call(
-            client.app.state.parts.database.read,
+            client.app.state.context.database.read,
             lambda session: (
                 session.execute(
                     text(

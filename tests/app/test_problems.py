@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.problems import Problem
+from app.http.problems import Problem
 from tests.app.client import Client
 
 JSON = {"Content-Type": "application/json"}

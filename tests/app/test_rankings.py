@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from app.http.types import rfc_3339
 from app.rankings.schemas import RankingAnswer
 from app.settings import Settings
-from app.wire import rfc_3339
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem

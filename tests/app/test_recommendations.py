@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
+from app.http.types import rfc_3339
 from app.recommendations.schemas import RecommendationAnswer
 from app.settings import Settings
-from app.wire import rfc_3339
-from model.bundle.answer import Constraints
-from model.bundle.store import BundleStore
 from model.history import Event, Query
+from model.inference.answers import Constraints
+from model.store.store import BundleStore
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, HEADS, HOUR, ITEM_IDS, LAST_AT, MAX_HISTORY
 
@@ -330,7 +330,7 @@ def test_requests_beyond_the_queue_are_shed(settings: Settings) -> None:
             entered.set()
             leave.wait(10)
 
-        inference = client.app.state.parts.inference
+        inference = client.app.state.context.inference
         busy = client.portal.start_task_soon(inference.run, occupy)
         assert entered.wait(10)
         response = client.post("/v1/recommendations", {"history": inline("i1")})
@@ -350,7 +350,7 @@ def test_the_event_loop_turns_while_the_model_works(client: Client) -> None:
         entered.set()
         leave.wait(10)
 
-    busy = client.portal.start_task_soon(client.app.state.parts.inference.run, occupy)
+    busy = client.portal.start_task_soon(client.app.state.context.inference.run, occupy)
     assert entered.wait(10)
     assert client.get("/health/live").status_code == 200
     assert not busy.done()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from model.bundle.store import CURRENT, BundleStore
+from model.store.store import CURRENT, BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.processes import PATIENCE_SECONDS, eventually
@@ -123,7 +123,7 @@ def test_a_request_finishes_on_the_bundle_it_began_with(client: Client, bundle_s
         entered.set()
         leave.wait(PATIENCE_SECONDS)
 
-    busy = client.portal.start_task_soon(client.app.state.parts.inference.run, occupy)
+    busy = client.portal.start_task_soon(client.app.state.context.inference.run, occupy)
     assert entered.wait(PATIENCE_SECONDS)
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(recommend, client)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from model.bundle.bundle import Bundle
-from model.bundle.store import BundleStore
-from model.bundle.traffic import Traffic
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
+from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_serving import PATIENCE_SECONDS, REQUEST, eventually, recommend
@@ -20,8 +20,8 @@ def outcomes(client: Client, result: str) -> float:
     return client.metric("kairos_shadow_answers_total", result=result)
 
 
-def shadow_of(client: Client) -> Bundle | None:
-    shadow: Bundle | None = client.app.state.parts.serving.lineup.shadow
+def shadow_of(client: Client) -> Predictor | None:
+    shadow: Predictor | None = client.app.state.context.serving.lineup.shadow
     return shadow
 
 
@@ -123,7 +123,7 @@ def test_an_answer_does_not_wait_for_the_shadow(client: Client, shadow: str) -> 
 def test_while_requests_wait_for_the_model_the_shadow_is_skipped(
     client: Client, shadow: str
 ) -> None:
-    inference = client.app.state.parts.inference
+    inference = client.app.state.context.inference
     first, second, entered = threading.Event(), threading.Event(), threading.Event()
 
     def occupy() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.http.types import rfc_3339
+from app.serving.item_overlay import ItemOverlay, ItemOverlayView, Mask, OverlaidItem
 from app.settings import Settings
-from app.shelf import Mask, Shelf, ShelfView, ShelvedItem
-from app.wire import rfc_3339
 from model.catalog import Catalog
 from tests.app.client import Client, running
 from tests.app.test_serving import eventually
@@ -152,7 +152,7 @@ def catalog() -> Catalog:
     )
 
 
-def shelved(item_id: str, **changed: Any) -> ShelvedItem:
+def shelved(item_id: str, **changed: Any) -> OverlaidItem:
     described: dict[str, Any] = {
         "title": None,
         "categories": (),
@@ -161,7 +161,7 @@ def shelved(item_id: str, **changed: Any) -> ShelvedItem:
         "is_deleted": False,
         "updated_at": 1,
     }
-    return ShelvedItem(item_id=item_id, **(described | changed))
+    return OverlaidItem(item_id=item_id, **(described | changed))
 
 
 def rows(mask: Mask | None) -> list[int]:
@@ -170,13 +170,13 @@ def rows(mask: Mask | None) -> list[int]:
 
 
 def test_where_nothing_is_filtered_there_is_no_mask() -> None:
-    view = ShelfView(catalog(), {"b": shelved("b", title="B")})
+    view = ItemOverlayView(catalog(), {"b": shelved("b", title="B")})
     assert view.allowed(0) is None
     assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
 
 
 def test_categories_are_joined_by_any_and_cut_by_none() -> None:
-    view = ShelfView(catalog(), {})
+    view = ItemOverlayView(catalog(), {})
     assert rows(view.allowed(0, any_categories=["x"])) == [1, 2]
     assert rows(view.allowed(0, any_categories=["y", "x"])) == [1, 2]
     assert rows(view.allowed(0, no_categories=["y"])) == [1, 3]
@@ -185,12 +185,12 @@ def test_categories_are_joined_by_any_and_cut_by_none() -> None:
 
 
 def test_the_padding_row_is_never_answered() -> None:
-    view = ShelfView(catalog(), {"a": shelved("a", is_deleted=True)})
+    view = ItemOverlayView(catalog(), {"a": shelved("a", is_deleted=True)})
     assert rows(view.allowed(0)) == [2, 3]
 
 
 def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
-    shelf = Shelf()
+    shelf = ItemOverlay()
     assert shelf.put([shelved("a", title="New", updated_at=7)])
     assert not shelf.put([shelved("a", title="New", updated_at=7)])
     assert shelf.latest_update == 7
@@ -198,7 +198,7 @@ def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
 
 
 def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
-    shelf = Shelf()
+    shelf = ItemOverlay()
     shelf.lay_out("v", catalog())
     before = shelf.view("v", catalog())
     shelf.put([shelved("a", title="Renamed"), shelved("elsewhere")])
@@ -206,7 +206,7 @@ def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
 
 
 def test_a_view_that_was_let_go_is_laid_out_when_asked_for() -> None:
-    shelf = Shelf()
+    shelf = ItemOverlay()
     shelf.lay_out("v", catalog())
     shelf.forget_all_but([])
     shelf.put([shelved("a", title="Renamed")])

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app.db.engine import open_engine
-from app.metrics import Metrics
-from app.recommendations.records import RecordService
+from app.observability.metrics import Metrics
+from app.recommendations.impression_writer import ImpressionWriter
+from app.serving.impressions import Impression, ImpressionBuffer
 from app.settings import Settings
-from app.shown import Shown, ShownAnswer
 from model.clock import MICROSECONDS_PER_DAY, now
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 @pytest.fixture
 def engine(client_on_either: Client) -> Iterator[Engine]:
     """The database beneath the service."""
-    engine = open_engine(client_on_either.app.state.parts.settings.database_url)
+    engine = open_engine(client_on_either.app.state.context.settings.database_url)
     yield engine
     engine.dispose()
 
@@ -46,7 +46,7 @@ def is_kept(engine: Engine, answer: Row) -> bool:
 
 
 def waiting(client: Client) -> int:
-    return len(client.app.state.parts.shown)
+    return len(client.app.state.context.shown)
 
 
 def clicks(client: Client, version: str) -> float:
@@ -147,7 +147,7 @@ def test_a_buffer_of_none_keeps_nothing_and_drops_nothing(settings: Settings) ->
 
 
 def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine) -> None:
-    days = client.app.state.parts.settings.recommendation_days
+    days = client.app.state.context.settings.recommendation_days
     old, young = (recommend(client)["recommendation_id"] for _ in range(2))
     eventually(lambda: len(records(engine)) == 2)
     with engine.begin() as connection:
@@ -155,7 +155,7 @@ def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine
             text("UPDATE recommendations SET at = :at WHERE recommendation_id = :old"),
             {"at": now() - days * MICROSECONDS_PER_DAY - 1, "old": old},
         )
-    service = RecordService(client.app.state.parts)
+    service = ImpressionWriter(client.app.state.context)
     assert client.portal.call(service.forget) == 1
     assert [row["recommendation_id"] for row in records(engine)] == [young]
     assert client.portal.call(service.forget) == 0
@@ -215,16 +215,16 @@ def test_an_event_sent_again_is_no_second_click(client: Client, engine: Engine) 
     assert clicks(client, answer["model_version"]) == 1
 
 
-def shown_answer(number: int, user_id: str | None = None) -> ShownAnswer:
-    return ShownAnswer(str(number), user_id, "v", number, None, ())
+def shown_answer(number: int, user_id: str | None = None) -> Impression:
+    return Impression(str(number), user_id, "v", number, None, ())
 
 
-def ids(answers: list[ShownAnswer]) -> list[int]:
+def ids(answers: list[Impression]) -> list[int]:
     return [answer.at for answer in answers]
 
 
 def test_what_is_put_back_goes_first_in_the_order_it_had() -> None:
-    shown = Shown(Metrics(), longest=10)
+    shown = ImpressionBuffer(Metrics(), longest=10)
     for number in range(5):
         shown.put(shown_answer(number))
     shown.put_back(shown.take(3))
@@ -234,7 +234,7 @@ def test_what_is_put_back_goes_first_in_the_order_it_had() -> None:
 
 def test_a_buffer_never_grows_beyond_its_bound() -> None:
     metrics = Metrics()
-    shown = Shown(metrics, longest=4)
+    shown = ImpressionBuffer(metrics, longest=4)
     for number in range(10):
         shown.put(shown_answer(number))
     taken = shown.take(3)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from model.bundle.store import BundleStore
 from model.encoders.popularity import PopularityConfig
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem

@@ -6,7 +6,7 @@ from app.db.engine import open_engine
 from app.db.tables import StoredEvent, StoredItem
 from migrations import run
 from model.clock import to_datetime
-from training.sources import read_events, read_items
+from training.data.sources import read_events, read_items
 
 
 def stored(event_id: str, at: int, value: float | None = None) -> StoredEvent:

@@ -14,7 +14,7 @@ from app.training_runs.journal import DatabaseJournal
 from app.training_runs.lock import AdvisoryLock
 from app.training_runs.service import TrainingRunService
 from migrations.run import upgrade
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client
 from tests.processes import eventually
@@ -41,7 +41,7 @@ REPORT: dict[str, Any] = {
 @pytest.fixture
 def database(client_on_either: Client) -> Iterator[Database]:
     """The service's own database, from a process beside it."""
-    url = client_on_either.app.state.parts.settings.database_url
+    url = client_on_either.app.state.context.settings.database_url
     database = Database(url, threads=1, queue=0)
     yield database
     database.close()
@@ -49,7 +49,7 @@ def database(client_on_either: Client) -> Iterator[Database]:
 
 @pytest.fixture
 def journal(client_on_either: Client, database: Database) -> DatabaseJournal:
-    return DatabaseJournal(client_on_either.app.state.parts.store, database, actor="cli:night")
+    return DatabaseJournal(client_on_either.app.state.context.store, database, actor="cli:night")
 
 
 def begin(journal: DatabaseJournal, run_id: str, at: int = AT) -> None:
@@ -137,7 +137,7 @@ def test_a_limit_out_of_range_is_refused(client: Client, limit: str) -> None:
 def test_activating_is_recorded_as_the_service_records_it(
     client_on_either: Client, journal: DatabaseJournal, database: Database
 ) -> None:
-    store: BundleStore = client_on_either.app.state.parts.store
+    store: BundleStore = client_on_either.app.state.context.store
     before = store.current()
     version = tiny_bundle.publish(store.root, seed=2, activate=False)
     journal.activate(version, "run one: all checks passed")
@@ -158,7 +158,7 @@ def test_prometheus_learns_of_runs_that_no_process_of_the_service_made(
     begin(journal, "one", AT + 1)
     finish(journal, "one", "promoted")
     begin(journal, "going on", AT + 2)
-    service = TrainingRunService(client_on_either.app.state.parts)
+    service = TrainingRunService(client_on_either.app.state.context)
     for _ in range(2):  # counting again counts nothing twice
         client_on_either.portal.call(service.count)
     counted = {
@@ -173,7 +173,7 @@ def test_prometheus_learns_what_was_measured_of_the_served_version(
 ) -> None:
     def measured(version: str | None) -> float | None:
         labels = {"name": "ndcg@10", "version": str(version)}
-        registry = client.app.state.parts.metrics.registry
+        registry = client.app.state.context.metrics.registry
         return registry.get_sample_value("kairos_offline_metric", labels)  # type: ignore[no-any-return]
 
     first = BundleStore(bundle_store).current()

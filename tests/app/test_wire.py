@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from app.wire import Id, Instant, rfc_3339
+from app.http.types import Id, Instant, rfc_3339
 from model.clock import from_datetime
 
 INSTANT = TypeAdapter(Instant)

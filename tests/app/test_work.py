@@ -7,10 +7,10 @@ import time
 import pytest
 
 from app.errors import OverloadedError
-from app.work import BoundedPool
+from app.thread_pool import BoundedPool
 
 
-class Gate:
+class AccessControl:
     """Work that waits to be let through."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ def test_a_failure_reaches_the_caller_and_frees_its_place() -> None:
 
 def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
     async def story() -> None:
-        gate = Gate()
+        gate = AccessControl()
         pool = BoundedPool("inference", threads=2, queue=3)
         waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(5)]
         await asyncio.sleep(0)
@@ -66,7 +66,7 @@ def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
 
 def test_a_caller_who_leaves_the_queue_frees_a_place() -> None:
     async def story() -> None:
-        gate = Gate()
+        gate = AccessControl()
         pool = BoundedPool("inference", threads=1, queue=1)
         busy = asyncio.create_task(pool.run(gate.pass_through))
         queued = asyncio.create_task(pool.run(gate.pass_through))
@@ -84,7 +84,7 @@ def test_a_caller_who_leaves_the_queue_frees_a_place() -> None:
 
 def test_a_caller_who_leaves_running_work_does_not_free_the_thread() -> None:
     async def story() -> None:
-        gate = Gate()
+        gate = AccessControl()
         pool = BoundedPool("inference", threads=1, queue=0)
         busy = asyncio.create_task(pool.run(gate.pass_through))
         await asyncio.to_thread(gate.entered.acquire, timeout=10)
@@ -103,7 +103,7 @@ def test_a_burst_may_wait_and_a_queue_that_stands_is_kept_short() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.1)
         for _ in range(60):
             await pool.run(lambda: time.sleep(0.02))  # which it learns is how long a call takes
-        gate = Gate()
+        gate = AccessControl()
         waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(20)]
         await asyncio.sleep(0)
         pool.require_room()
@@ -124,7 +124,7 @@ def test_slow_calls_still_find_their_successor_waiting() -> None:
     async def story() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.001)
         await pool.run(lambda: time.sleep(0.1))
-        gate = Gate()
+        gate = AccessControl()
         waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(2)]
         await asyncio.sleep(0.4)
         with pytest.raises(OverloadedError, match="at most 1 calls may wait"):
@@ -138,7 +138,7 @@ def test_slow_calls_still_find_their_successor_waiting() -> None:
 
 def test_a_thread_that_does_not_come_back_is_left_behind() -> None:
     async def story() -> None:
-        gate = Gate()
+        gate = AccessControl()
         pool = BoundedPool("database", threads=1, queue=1)
         stuck = asyncio.create_task(pool.run(gate.pass_through))
         queued = asyncio.create_task(pool.run(gate.pass_through))

@@ -8,12 +8,12 @@ import torch
 from pydantic import JsonValue
 
 from model.bundle.manifest import WEIGHTS, Counts, DataWindow
-from model.bundle.store import BundleStore
 from model.bundle.writing import write_bundle
 from model.catalog import Catalog
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
+from model.store.store import BundleStore
 
 ITEM_IDS = tuple(f"i{number}" for number in range(20))
 FIRST_AT = 1_767_225_600_000_000

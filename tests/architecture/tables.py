@@ -7,7 +7,7 @@ from http import HTTPStatus
 from prometheus_client.metrics import MetricWrapperBase
 
 from app.errors import ServiceError
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.architecture.repository import document
 
@@ -49,7 +49,7 @@ def problems() -> str:
         for error in _all_of(ServiceError)
     }
     elsewhere = re.findall(
-        r'status=(\d+),\s+code="(\w+)",\s+title="([^"]+)"', document("app/problems.py")
+        r'status=(\d+),\s+code="(\w+)",\s+title="([^"]+)"', document("app/http/problems.py")
     )
     known |= {(int(status), code, title, "") for status, code, title in elsewhere}
     refused = HTTPStatus.METHOD_NOT_ALLOWED

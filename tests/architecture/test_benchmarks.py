@@ -2,17 +2,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.harness.attention_plot import digest_of_curves
+from benchmarks.papers.harness.cell import Record
+from benchmarks.papers.harness.plot import digest_of
+from benchmarks.papers.harness.reached import kinds_reached, with_numbers
+from benchmarks.papers.harness.render import ZOO, attention_plot_of, plot_of, shows
+from benchmarks.papers.harness.results import curves_of, is_current, read_measured
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.table import render_page
 from model.config import Config
 from tests.architecture.repository import ROOT, document
 from tests.architecture.test_zoo import MEMBERS, kind
-from training.papers.attention_plot import digest_of_curves
-from training.papers.cell import Record
-from training.papers.plot import digest_of
-from training.papers.reached import kinds_reached, with_numbers
-from training.papers.render import ZOO, attention_plot_of, plot_of, shows
-from training.papers.results import curves_of, is_current, read_measured
-from training.papers.suite import Suite
-from training.papers.table import render_page
 
 PAPERS = ROOT / "benchmarks" / "papers"
 SUITES = sorted((PAPERS / "suites").glob("*.toml"))

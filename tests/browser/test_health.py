@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.keyring import new_key
+from app.auth.key_cache import new_key
 from tests.browser.dashboard import Dashboard
 from tests.browser.health_view import (
     VIEW,

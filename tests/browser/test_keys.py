@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from app.keyring import Role
+from app.auth.key_cache import Role
 from app.keys.issuing import create_key, revoke_key
 from tests.browser.conftest import OpenShop
 from tests.browser.dashboard import Dashboard

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from model.bundle.manifest import Counts, DataWindow
-from model.bundle.store import BundleStore
 from model.bundle.writing import write_bundle
 from model.catalog import Catalog
 from model.clock import from_datetime
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
+from model.store.store import BundleStore
 
 HOSTILE_TITLE = "<img src=x onerror=\"document.body.dataset.hacked='yes'\">"
 TITLES = (

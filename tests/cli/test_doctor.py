@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from app.db.engine import open_engine
 from app.keys.issuing import create_key, list_keys, revoke_key
-from cli.checkup.bundles import checks_of_bundles, tried_out, writable
-from cli.checkup.database import free_space
+from cli.doctor_checks.bundles import checks_of_bundles, tried_out, writable
+from cli.doctor_checks.database import free_space
 from cli.main import app
 from migrations.run import downgrade, upgrade
-from model.bundle.store import CURRENT, BundleStore
 from model.clock import MICROSECONDS_PER_DAY, now
+from model.store.store import CURRENT, BundleStore
 from tests.app import tiny_bundle
 from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
     bundle_store,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.auth.key_cache import digest_of
 from app.db.engine import open_engine
-from app.keyring import digest_of
 from app.settings import Settings
 from migrations.run import downgrade, upgrade
 from model.clock import MICROSECONDS_PER_DAY, now

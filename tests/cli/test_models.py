@@ -11,8 +11,8 @@ from app.db.database import Database
 from app.models.changes import Change
 from app.models.repository import ModelChangeRepository
 from migrations.run import upgrade
-from model.bundle.store import CURRENT, BundleStore
-from model.bundle.traffic import Traffic
+from model.store.store import CURRENT, BundleStore
+from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.cli.conftest import kairos
 

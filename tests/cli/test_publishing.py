@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from cli.published import newest_bundle
-from model.bundle.answer import Constraints
 from model.bundle.manifest import MANIFEST
-from model.bundle.store import BundleStore
 from model.clock import from_datetime
 from model.history import Event, Query
+from model.inference.answers import Constraints
+from model.store.store import BundleStore
 from tests.cli.conftest import World, kairos
 
 QUERY_TIME = "2024-02-01T00:00:00Z"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from tests.cli.conftest import World, kairos
-from training.sources import read_events
+from training.data.sources import read_events
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_what_is_exported_is_what_was_imported(world: World, database: str, tmp_
 def test_an_export_is_streamed_in_chunks(
     world: World, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.source_database.CHUNK_ROWS", 7)
+    monkeypatch.setattr("training.data.database_source.CHUNK_ROWS", 7)
     file = tmp_path / "events.parquet"
     kairos("export-events", "--database", database, "--output", file)
     assert read_events(file).equals(read_events(world.events))

@@ -11,7 +11,7 @@ import pytest
 
 from app.db.database import Database
 from app.users.repository import ErasureRepository
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests import tiny
 from tests.cli.conftest import kairos
 from tests.training.ring import ring_world, shuffled, written

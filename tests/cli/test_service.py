@@ -9,16 +9,16 @@ import pytest
 
 from app.settings import Settings
 from cli.main import app
-from model.bundle.store import BundleStore
 from model.clock import to_datetime
+from model.store.store import BundleStore
 from tests.app.client import running
 from tests.cli.conftest import World, kairos
 from training.config import RunConfig
-from training.dataset import Dataset
+from training.data.dataset import Dataset
+from training.data.sources import read_events
+from training.data.split import Questions
+from training.evaluation.scoring import score
 from training.run import lay_out
-from training.scoring import score
-from training.sources import read_events
-from training.split import Questions
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from cli.published import newest_bundle
-from model.bundle.bundle import Bundle
 from model.bundle.manifest import WEIGHTS
 from model.errors import BundleError
+from model.inference.predictor import Predictor
 from tests.cli.conftest import World, kairos
-from training.checkpoint import CHECKPOINT
 from training.config import RunConfig
+from training.fitting.checkpoint import CHECKPOINT
 
 
 def test_a_run_leaves_a_report_and_a_bundle_that_opens(run: Path) -> None:
     report = json.loads((run / "report.json").read_text())
-    bundle = Bundle.open(newest_bundle(run))
+    bundle = Predictor.open(newest_bundle(run))
     assert bundle.manifest.metrics["ndcg@10"] == report["rows"]["model"]["ndcg@10"]
     assert bundle.catalog.title(1) == f"Title of {bundle.catalog.item_id(1)}"
 
 
 def test_the_seed_can_be_given(world: World, tmp_path: Path) -> None:
     kairos(*world.training(tmp_path), "--seed", "7")
-    recipe = Bundle.open(newest_bundle(tmp_path)).manifest.provenance["recipe"]
+    recipe = Predictor.open(newest_bundle(tmp_path)).manifest.provenance["recipe"]
     assert RunConfig.model_validate(recipe).fit.seed == 7
 
 

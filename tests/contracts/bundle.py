@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.batch import collate
-from model.bundle.answer import Answer, Constraints
-from model.bundle.bundle import Bundle
 from model.errors import NoItemSpaceError, UnknownItemError
 from model.history import Event, Query
+from model.inference.answers import Answer, Constraints
+from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
 from tests import tiny
 from tests.tiny import DAY, ITEM_IDS, LAST_AT
@@ -54,13 +54,13 @@ class BundleContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-        return Bundle.open(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
+    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+        return Predictor.open(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
 
     # Hypothesis runs inside these tests: a method that classes inherit may not be given to it.
 
     def test_what_was_opened_encodes_as_what_was_written(
-        self, bundle: Bundle, trained: Recommender
+        self, bundle: Predictor, trained: Recommender
     ) -> None:
         @given(happened=histories)
         def check(happened: list[tuple[str, float]]) -> None:
@@ -73,7 +73,7 @@ class BundleContract:
 
         check()
 
-    def test_an_answer_is_the_best_of_the_whole_catalogue(self, bundle: Bundle) -> None:
+    def test_an_answer_is_the_best_of_the_whole_catalogue(self, bundle: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = asked(happened)
@@ -90,7 +90,7 @@ class BundleContract:
 
         check()
 
-    def test_every_answered_item_keeps_every_rule(self, bundle: Bundle) -> None:
+    def test_every_answered_item_keeps_every_rule(self, bundle: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = asked(happened)
@@ -106,19 +106,19 @@ class BundleContract:
 
         check()
 
-    def test_scores_fall_from_first_to_last(self, bundle: Bundle) -> None:
+    def test_scores_fall_from_first_to_last(self, bundle: Predictor) -> None:
         scores = [item.score for item in everything(bundle, asked([("i1", 3)])).items]
         assert scores == sorted(scores, reverse=True)
         assert len(set(scores)) > 1
 
-    def test_items_carry_their_titles_and_categories(self, bundle: Bundle) -> None:
+    def test_items_carry_their_titles_and_categories(self, bundle: Predictor) -> None:
         answered = {item.item_id: item for item in everything(bundle, asked([("i1", 3)])).items}
         assert answered["i2"].title == "Item 2"
         assert answered["i2"].categories == ("even", "all")
         assert answered["i3"].title is None
         assert answered["i3"].categories == ()
 
-    def test_unknown_items_are_reported_and_skipped(self, bundle: Bundle) -> None:
+    def test_unknown_items_are_reported_and_skipped(self, bundle: Predictor) -> None:
         with_unknown = asked([("zebra", 9), ("i1", 3), ("yak", 2), ("zebra", 1)])
         answer = everything(bundle, with_unknown)
         assert answer.unknown_item_ids == ("zebra", "yak")
@@ -127,7 +127,7 @@ class BundleContract:
 
     @pytest.mark.parametrize("happened", [[], [("zebra", 1.0)]])
     def test_without_a_usable_history_popularity_answers(
-        self, bundle: Bundle, happened: list[tuple[str, float]]
+        self, bundle: Predictor, happened: list[tuple[str, float]]
     ) -> None:
         answer = bundle.answer(asked(happened), Constraints(n=3), explain=True)
         assert [item.item_id for item in answer.items] == ["i23", "i0", "i1"]
@@ -136,12 +136,12 @@ class BundleContract:
         assert answer.attention is None
         assert answer.history_used == 0
 
-    def test_with_a_history_the_model_answers(self, bundle: Bundle) -> None:
+    def test_with_a_history_the_model_answers(self, bundle: Predictor) -> None:
         answer = everything(bundle, asked([("i1", 3)]))
         assert {item.reason for item in answer.items} == {"model"}
         assert answer.fallback is None
 
-    def test_a_history_longer_than_the_model_reads_says_so(self, bundle: Bundle) -> None:
+    def test_a_history_longer_than_the_model_reads_says_so(self, bundle: Predictor) -> None:
         longest = bundle.manifest.max_history
         just = [(f"i{n}", 20.0 - n) for n in range(longest)]
         assert everything(bundle, asked(just)).warnings == ()
@@ -151,7 +151,7 @@ class BundleContract:
         assert longer.items == everything(bundle, asked(just)).items
 
     def test_a_century_past_the_training_data_is_answered_with_a_warning(
-        self, bundle: Bundle
+        self, bundle: Predictor
     ) -> None:
         late = LAST_AT + 100 * 365 * DAY
         for query in (asked([("i1", 3)], late), Query((Event("i1", LAST_AT),), late)):
@@ -159,19 +159,21 @@ class BundleContract:
             assert answer.warnings == ("beyond_training_window",)
             assert np.isfinite([item.score for item in answer.items]).all()
 
-    def test_just_past_the_training_data_needs_no_warning(self, bundle: Bundle) -> None:
+    def test_just_past_the_training_data_needs_no_warning(self, bundle: Predictor) -> None:
         tenth = bundle.manifest.data_window.length // 10
         assert everything(bundle, asked([("i1", 3)], LAST_AT + tenth)).warnings == ()
         beyond = everything(bundle, asked([("i1", 3)], LAST_AT + tenth + 1))
         assert beyond.warnings == ("beyond_training_window",)
 
-    def test_a_withheld_query_time_is_not_read(self, bundle: Bundle) -> None:
+    def test_a_withheld_query_time_is_not_read(self, bundle: Predictor) -> None:
         event = Event("i1", LAST_AT - DAY)
         soon = Query((event,), LAST_AT, query_time_withheld=True)
         at_once = Query((event,), event.at, query_time_withheld=True)
         assert everything(bundle, soon).items == everything(bundle, at_once).items
 
-    def test_explained_attention_stands_beside_the_events_it_weighs(self, bundle: Bundle) -> None:
+    def test_explained_attention_stands_beside_the_events_it_weighs(
+        self, bundle: Predictor
+    ) -> None:
         query = asked([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1)])
         attention = bundle.answer(query, Constraints(), explain=True).attention
         if attention is None:
@@ -184,11 +186,11 @@ class BundleContract:
                 assert sum(head) == pytest.approx(1, abs=1e-5)
         assert attention.weights == pytest.approx(np.mean(attention.heads, axis=0), abs=1e-6)
 
-    def test_attention_comes_only_where_it_is_asked_for(self, bundle: Bundle) -> None:
+    def test_attention_comes_only_where_it_is_asked_for(self, bundle: Predictor) -> None:
         assert everything(bundle, asked([("i1", 3)])).attention is None
 
     def test_a_diverse_answer_begins_with_the_best_and_repeats_nothing(
-        self, bundle: Bundle
+        self, bundle: Predictor
     ) -> None:
         query, within = asked([("i1", 3), ("i5", 2)]), Constraints(n=8)
         plain = bundle.answer(query, within)
@@ -202,7 +204,9 @@ class BundleContract:
             assert diverse.items == plain.items
             assert diverse.warnings == ("diversity_unavailable",)
 
-    def test_occlusion_is_what_leaving_an_event_out_does_to_the_score(self, bundle: Bundle) -> None:
+    def test_occlusion_is_what_leaving_an_event_out_does_to_the_score(
+        self, bundle: Predictor
+    ) -> None:
         query = asked([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
         answer = bundle.answer(query, Constraints(n=3), occlude=True)
         if answer.attention is None:
@@ -222,7 +226,7 @@ class BundleContract:
         if occlusion.faithfulness is not None:
             assert -1 <= occlusion.faithfulness <= 1
 
-    def test_occlusion_may_be_asked_for_any_known_item(self, bundle: Bundle) -> None:
+    def test_occlusion_may_be_asked_for_any_known_item(self, bundle: Predictor) -> None:
         query = asked([("i1", 9), ("i2", 3)])
         attention = bundle.answer(query, Constraints(), occlude=True, occlude_for="i7").attention
         if attention is not None:
@@ -231,14 +235,14 @@ class BundleContract:
         with pytest.raises(UnknownItemError, match="zebra"):
             bundle.answer(query, Constraints(), occlude=True, occlude_for="zebra")
 
-    def test_a_single_event_cannot_be_left_out(self, bundle: Bundle) -> None:
+    def test_a_single_event_cannot_be_left_out(self, bundle: Predictor) -> None:
         attention = bundle.answer(asked([("i1", 9)]), Constraints(), occlude=True).attention
         if attention is not None:
             assert attention.occlusion is not None
             assert attention.occlusion.changes == (None,)
             assert attention.occlusion.faithfulness is None
 
-    def test_given_items_rank_as_they_do_among_all(self, bundle: Bundle) -> None:
+    def test_given_items_rank_as_they_do_among_all(self, bundle: Predictor) -> None:
         query = asked([("i1", 3), ("i5", 2), ("zebra", 1)])
         given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
         ranked = bundle.rank_items(query, given_ids)
@@ -251,14 +255,14 @@ class BundleContract:
         assert ranked.unknown_item_ids == ("zebra",)
         assert ranked.fallback is None
 
-    def test_given_items_rank_by_popularity_without_a_history(self, bundle: Bundle) -> None:
+    def test_given_items_rank_by_popularity_without_a_history(self, bundle: Predictor) -> None:
         ranked = bundle.rank_items(asked([]), ["i2", "i23", "i5"])
         assert [item.item_id for item in ranked.items] == ["i23", "i2", "i5"]
         assert {item.reason for item in ranked.items} == {"popular"}
         assert ranked.fallback == "no_history"
         assert bundle.rank_items(asked([("i1", 3)]), []).items == ()
 
-    def test_similar_items_are_those_with_similar_vectors(self, bundle: Bundle) -> None:
+    def test_similar_items_are_those_with_similar_vectors(self, bundle: Predictor) -> None:
         if not bundle.recommender.encoder.places_items:
             with pytest.raises(NoItemSpaceError):
                 bundle.similar("i1", 5)
@@ -278,7 +282,7 @@ class BundleContract:
         with pytest.raises(UnknownItemError):
             bundle.similar("zebra", 3)
 
-    def test_a_sweep_answers_as_single_requests_do(self, bundle: Bundle) -> None:
+    def test_a_sweep_answers_as_single_requests_do(self, bundle: Predictor) -> None:
         happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]
         query = asked([*happened, ("zebra", 1.5)])
         ago = [30, 19, 19, 17.5, 13, 12.9, 9, 5.5, 3, 1.2, 1.1, 0.7, 0]
@@ -315,7 +319,7 @@ class BundleContract:
                 assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
 
     def test_a_sweep_answers_at_each_instant_what_may_be_answered_then(
-        self, bundle: Bundle
+        self, bundle: Predictor
     ) -> None:
         query, times = asked([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
         only = {
@@ -328,7 +332,7 @@ class BundleContract:
         assert [one.warnings for one in late.instants] == [(), ("beyond_training_window",)]
         assert late.warnings == ("beyond_training_window",)
 
-    def test_a_sweep_before_anything_happened_is_popularity(self, bundle: Bundle) -> None:
+    def test_a_sweep_before_anything_happened_is_popularity(self, bundle: Predictor) -> None:
         swept = bundle.sweep(asked([]), [LAST_AT], Constraints(n=2))
         assert swept.events == ()
         (instant,) = swept.instants
@@ -336,18 +340,18 @@ class BundleContract:
         assert (instant.intensities, swept.groups) == (None, None)
         assert [item.item_id for item in instant.items] == ["i23", "i0"]
 
-    def test_threads_share_a_bundle(self, bundle: Bundle) -> None:
+    def test_threads_share_a_bundle(self, bundle: Predictor) -> None:
         queries = [asked([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
         alone = [everything(bundle, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda query: everything(bundle, query), queries)) == alone
 
 
-def everything(bundle: Bundle, query: Query) -> Answer:
+def everything(bundle: Predictor, query: Query) -> Answer:
     return bundle.answer(query, NOTHING_EXCLUDED)
 
 
-def scores_of_everything(bundle: Bundle, query: Query) -> dict[str, float] | None:
+def scores_of_everything(bundle: Predictor, query: Query) -> dict[str, float] | None:
     """Every item's score without the index; None without a usable history."""
     history = bundle.look_up(query)
     if not history.events:

@@ -11,8 +11,8 @@ from app.imports import import_items
 from demo.categories import ITEMS, MOST, RULES, categories_of
 from migrations.run import upgrade
 from tests.architecture.repository import ROOT, document
-from training.dataset import Dataset
-from training.sources import read_events, read_items
+from training.data.dataset import Dataset
+from training.data.sources import read_events, read_items
 
 
 @pytest.mark.parametrize(

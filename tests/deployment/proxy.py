@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 from sqlalchemy.orm import Session
 
+from app.auth.key_cache import digest_of, new_key
 from app.db.engine import open_engine
 from app.db.tables import StoredKey
-from app.keyring import digest_of, new_key
 from migrations.run import upgrade
 from model.clock import now
 from tests.deployment.names import Names, name_server

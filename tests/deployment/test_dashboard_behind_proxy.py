@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from app.keyring import new_key
+from app.auth.key_cache import new_key
 from tests.browser.conftest import browser, chromium, look_at, page  # noqa: F401 - fixtures
 from tests.browser.dashboard import Dashboard
 from tests.deployment.proxy import Site, keep_key, needs_nginx

@@ -111,6 +111,6 @@ def test_nothing_is_sent_to_a_build_but_what_is_named() -> None:
 
 
 def test_every_package_is_sent_to_a_build() -> None:
-    parts = {file.parent.name for file in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+    context = {file.parent.name for file in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
     named = (ROOT / ".dockerignore").read_text().splitlines()
-    assert {f"!{part}" for part in parts} <= set(named)
+    assert {f"!{part}" for part in context} <= set(named)

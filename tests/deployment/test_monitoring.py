@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from app.metrics import Metrics
+from app.observability.metrics import Metrics
 from tests.deployment.programs import needs, program
 from tests.deployment.proxy import Site, needs_nginx
 from tests.processes import ROOT, eventually, free_port

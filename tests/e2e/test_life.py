@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 from app.settings import Settings
-from model.bundle.store import BundleStore
 from model.clock import to_datetime
+from model.store.store import BundleStore
 from tests import tiny
 from tests.app.client import Client, running
 from tests.processes import eventually
 from training.config import FitConfig, RunConfig
+from training.data.sources import read_events, read_items
+from training.data.split import ByTimeConfig
 from training.run import train
-from training.sources import read_events, read_items
-from training.split import ByTimeConfig
 
 RECIPE = RunConfig(
     split=ByTimeConfig(test=0.15, validation=0.15),

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from app.settings import Settings
-from model.bundle.answer import Constraints
-from model.bundle.bundle import Bundle
-from model.bundle.store import BundleStore
 from model.clock import to_datetime
 from model.history import Event, Query
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
 from tests import tiny, zoo
 from tests.app.client import Client, running
 from tests.e2e.test_life import Unheard
@@ -92,14 +92,14 @@ def test_a_method_trains_is_bundled_and_answers(
         assert told["attention"] is None
         assert "attention_unavailable" in told["warnings"]
     assert answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])["items"] == told["items"]
-    assert_says_when(method, Bundle.open(outcome.bundle))
+    assert_says_when(method, Predictor.open(outcome.bundle))
 
 
 @pytest.mark.parametrize("method", zoo.METHODS)
 def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Path) -> None:
     outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=Unheard())
     assert_finite(outcome)
-    bundle = Bundle.open(outcome.bundle)
+    bundle = Predictor.open(outcome.bundle)
     at = tiny.FIRST_AT
     single = (Event("i1", at),)
     at_once = tuple(Event(f"i{n}", at) for n in range(5))
@@ -141,7 +141,7 @@ def assert_finite(outcome: Outcome) -> None:
     assert all(math.isfinite(epoch.loss) for epoch in outcome.epochs)
 
 
-def assert_says_when(method: str, bundle: Bundle) -> None:
+def assert_says_when(method: str, bundle: Predictor) -> None:
     query = Query((Event("i1", tiny.FIRST_AT),), tiny.FIRST_AT)
     said = bundle.encode(query, bundle.look_up(query)).next_time
     assert (said is not None) == (method in zoo.TELLS_WHEN)

@@ -20,7 +20,7 @@ from app.backups.copying import restore_backup, take_backup
 from app.backups.record import BackupError
 from app.imports import import_events
 from migrations.run import upgrade
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.processes import Server, eventually, processes
 

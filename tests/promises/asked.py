@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from starlette.types import Message
 
-from app.keyring import Key, digest_of, new_key
+from app.auth.key_cache import Key, digest_of, new_key
+from app.http.problems import MEDIA_TYPE, Problem
 from app.keys.repository import KeyRepository
 from app.keys.service import KeyService
-from app.problems import MEDIA_TYPE, Problem
 from model.clock import now
 from tests.app.client import Client
 
@@ -64,11 +64,11 @@ class Asking:
             expires_at=None,
             revoked_at=None,
         )
-        parts = self.client.app.state.parts
+        context = self.client.app.state.context
 
         async def make() -> None:
-            await parts.database.write(lambda session: KeyRepository(session).add(key))
-            await KeyService(parts).refresh()
+            await context.database.write(lambda session: KeyRepository(session).add(key))
+            await KeyService(context).refresh()
 
         self.client.portal.call(make)
 

@@ -40,8 +40,8 @@ def as_sent(case: Case) -> tuple[Asked, requests.PreparedRequest]:
     prepared = requests.Request(
         **{name: told[name] for name in told if name != "timeout"}
     ).prepare()
-    parts = urlsplit(str(prepared.url))
-    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    context = urlsplit(str(prepared.url))
+    target = context.path + (f"?{parts.query}" if context.query else "")
     headers = tuple(
         (_bytes(name), _bytes(value))
         for name, value in prepared.headers.items()

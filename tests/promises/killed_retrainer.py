@@ -20,7 +20,7 @@ import migrations.run  # noqa: F401
 from cli.main import app as kairos
 from cli.retrain_progress import LogLines
 from training import export
-from training.fit import EpochReport
+from training.fitting.fit import EpochReport
 from training.retraining.journal import Phase
 from training.retraining.report import RunReport
 

@@ -16,7 +16,7 @@ import torch
 
 from app.settings import Settings
 from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, digest_of
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_serving import recommend
@@ -315,7 +315,7 @@ def refused(figures: Figures) -> Iterator[list[str]]:
 def test_a_broken_bundle_is_refused_and_the_old_one_serves_on(
     service: Client, refused: list[str], broken: Break
 ) -> None:
-    client, bundle_store = service, service.app.state.parts.store.root
+    client, bundle_store = service, service.app.state.context.store.root
     old = recommend(client)
     directory = bundle_store / tiny_bundle.publish(bundle_store, seed=2, activate=False)
     version = (broken(directory) or directory).name
@@ -342,7 +342,7 @@ def test_a_broken_bundle_is_refused_and_the_old_one_serves_on(
 def test_what_is_rewritten_but_whole_is_served(service: Client, whole: Break) -> None:
     """So what is refused above is refused for what is wrong with it."""
     old = recommend(service)["model_version"]
-    store: BundleStore = service.app.state.parts.store
+    store: BundleStore = service.app.state.context.store
     directory = whole(store.root / tiny_bundle.publish(store.root, seed=2, activate=False))
     assert directory is not None
     traffic = {"challenger": directory.name, "share": 1.0}
@@ -352,7 +352,7 @@ def test_what_is_rewritten_but_whole_is_served(service: Client, whole: Break) ->
 
 
 def test_a_bundle_without_a_manifest_is_none(service: Client) -> None:
-    bundle_store = service.app.state.parts.store.root
+    bundle_store = service.app.state.context.store.root
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     (bundle_store / version / MANIFEST).unlink()
     assert service.post(f"/v1/models/{version}/activate", {}).status_code == 404

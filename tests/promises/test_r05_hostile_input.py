@@ -156,7 +156,7 @@ def test_operations_on_the_same_few_things_get_documented_answers(
     known = {
         "user_id": [f"u{number}" for number in range(5)],
         "item_id": [f"i{number}" for number in range(20)],
-        "version": [*asking.client.app.state.parts.store.versions(), "none"],
+        "version": [*asking.client.app.state.context.store.versions(), "none"],
     }
     succeeded: Counter[bool] = Counter()
 

@@ -13,14 +13,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from app.http.types import rfc_3339
 from app.settings import Settings
-from app.wire import rfc_3339
 from model.batch import collate
-from model.bundle.bundle import Bundle
-from model.bundle.ranking import Wanted, rank
 from model.clock import MICROSECONDS_PER_SECOND
 from model.encoders import EncoderConfig
 from model.history import Event, Query
+from model.inference.predictor import Predictor
+from model.inference.ranking import Selection, rank
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, ITEM_IDS
@@ -171,7 +171,7 @@ def test_attention_is_a_share_of_what_was_read(
         nonlocal furthest
         for history in histories:
             furthest = max(furthest, off_by(client, history))
-        require_nothing_on_padding(client.app.state.parts.serving.require(), histories)
+        require_nothing_on_padding(client.app.state.context.serving.require(), histories)
 
     try:
         trying(methods, st.tuples(past, past, past), holds)
@@ -211,7 +211,7 @@ def off_by(client: Client, history: list[Happened]) -> float:
     return max(abs(total - 1) for total in sums) if attention["normalised"] else 0.0
 
 
-def require_nothing_on_padding(bundle: Bundle, histories: Sequence[list[Happened]]) -> None:
+def require_nothing_on_padding(bundle: Predictor, histories: Sequence[list[Happened]]) -> None:
     """Histories of unlike lengths side by side: what stands in for the missing weighs nothing."""
     query_time = FIRST_AT + QUERY_AT * MICROSECONDS_PER_SECOND
     known = [
@@ -222,7 +222,7 @@ def require_nothing_on_padding(bundle: Bundle, histories: Sequence[list[Happened
     if not read:
         return
     batch = collate(read, [query_time] * len(read))
-    rankings = rank(bundle.recommender, bundle.index, batch, [Wanted(n=1)] * len(read))
+    rankings = rank(bundle.recommender, bundle.index, batch, [Selection(n=1)] * len(read))
     for history, ranking in zip(read, rankings, strict=True):
         assert ranking.attention is not None
         assert not ranking.attention[:, len(history.events) :].any()

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from app.guarded import GuardedRoute
+from app.http.routes import GuardedRoute
 from app.keys.issuing import create_key, revoke_key
 from app.main import create_app
 from app.settings import Settings

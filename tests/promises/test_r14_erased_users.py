@@ -15,15 +15,15 @@ import polars as pl
 from sqlalchemy import MetaData, select
 
 from app.db.engine import open_engine
+from app.http.types import rfc_3339
 from app.settings import Settings
-from app.wire import rfc_3339
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS
 from tests.cli.conftest import kairos
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength
-from training.source_database import read_erasures
-from training.sources import read_events
+from training.data.database_source import read_erasures
+from training.data.sources import read_events
 
 EVENTS_EACH = 20
 
@@ -134,7 +134,7 @@ def asking_and_replaying(client: Client, users: list[str]) -> Iterator[None]:
 def wait_until_written(client: Client) -> None:
     """Let what was shown before now reach the database: a last batch may be on its way."""
     pause = threading.Event()
-    while len(client.app.state.parts.shown):
+    while len(client.app.state.context.shown):
         pause.wait(0.05)
     pause.wait(1.0)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests.cli.conftest import kairos
 from tests.processes import ROOT
 from tests.promises.figures import Figures

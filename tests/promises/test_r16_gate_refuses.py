@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from tests import tiny
 from tests.cli.conftest import kairos
 from tests.processes import ROOT

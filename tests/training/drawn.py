@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.tiny import DAY, FIRST_AT, event_log
-from training.dataset import Dataset
+from training.data.dataset import Dataset
 
 _event = st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 9))
 

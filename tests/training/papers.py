@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from benchmarks.papers.harness.cell import Record
+from benchmarks.papers.harness.suite import Row, Suite, digest
 from tests import tiny
-from training.papers.cell import Record
-from training.papers.suite import Row, Suite, digest
-from training.report import Difference, Report
+from training.evaluation.report import Difference, Report
 
 SUITE = """
 title = "A tiny world"

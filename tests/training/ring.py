@@ -9,11 +9,10 @@ from model.encoders.markov import MarkovConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.time_encodings.mercer import MercerConfig
 from tests import tiny
-from training.config import DataConfig, FitConfig, RunConfig
-from training.fit import EpochReport
-from training.retraining.gate import GateConfig
+from training.config import DataConfig, FitConfig, GateConfig, RunConfig
+from training.data.split import ByTimeConfig
+from training.fitting.fit import EpochReport
 from training.retraining.journal import Phase
-from training.split import ByTimeConfig
 
 ITEMS = 12
 GATE = GateConfig(questions=20, p95_seconds=5.0)

@@ -13,11 +13,11 @@ from model.interfaces import Encoded, Judged, SequenceEncoder, States
 from model.layers.item_groups import ItemGroups
 from model.recommender import Recommender
 from tests import tiny
-from training.batches import Supervised, TrainingWindows
 from training.config import FitConfig, LossConfig
-from training.dataset import Dataset
-from training.objective import batch_loss
-from training.split import Predict
+from training.data.batches import Supervised, TrainingWindows
+from training.data.dataset import Dataset
+from training.data.split import Predict
+from training.fitting.objective import batch_loss
 
 TOLD = FitConfig(query_time_dropout=0.0)
 

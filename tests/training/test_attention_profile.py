@@ -9,8 +9,8 @@ from model.recommender import RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT
-from training.attention_profile import HISTORIES_PER_BIN, profile_attention
-from training.dataset import Dataset
+from training.data.dataset import Dataset
+from training.evaluation.attention_profile import HISTORIES_PER_BIN, profile_attention
 
 ENCODER = SelfAttentionConfig(
     dim=8, heads=2, layers=1, feed_forward=8, max_history=6, time_encoding=MercerConfig(periods=3)

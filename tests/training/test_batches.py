@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets_of_distinct_items
-from training.batches import Supervised, TrainingWindows, Windows, gather
-from training.dataset import Dataset
-from training.split import Predict
+from training.data.batches import Supervised, TrainingWindows, Windows, gather
+from training.data.dataset import Dataset
+from training.data.split import Predict
 
 either_task = pytest.mark.parametrize("predict", get_args(Predict))
 few = settings(max_examples=50)

@@ -6,11 +6,11 @@ import torch
 from model.errors import TrainingError
 from model.recommender import Recommender
 from tests import tiny
-from training.batches import TrainingWindows
-from training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.config import FitConfig
-from training.dataset import Dataset
-from training.fit import FitState, fit, make_optimizer
+from training.data.batches import TrainingWindows
+from training.data.dataset import Dataset
+from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
+from training.fitting.fit import FitState, fit, make_optimizer
 
 FIT = FitConfig(epochs=4, tokens=200, warmup_steps=2)
 

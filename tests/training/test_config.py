@@ -4,7 +4,7 @@ import pytest
 
 from model.errors import TrainingError
 from training.config import RECIPES, RunConfig, shipped_recipes
-from training.split import LeaveOneOutConfig
+from training.data.split import LeaveOneOutConfig
 
 
 @pytest.mark.parametrize("name", shipped_recipes())

@@ -9,7 +9,7 @@ from model.errors import TrainingError
 from model.history import Event
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets
-from training.dataset import Dataset
+from training.data.dataset import Dataset
 
 NOW = FIRST_AT
 

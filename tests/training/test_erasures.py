@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from training.erasures import Erasures
-from training.source_columns import EVENT_SCHEMA
-from training.sources import read_events
+from training.data.columns import EVENT_SCHEMA
+from training.data.erasures import Erasures
+from training.data.sources import read_events
 
 ERASED_AT = 1_000_000
 

@@ -4,12 +4,12 @@ from numpy.typing import NDArray
 
 from tests import tiny
 from tests.tiny import FIRST_AT, event_log
-from training.dataset import Dataset
-from training.evaluate import after_a_gap, evaluate, rank
-from training.metrics import MISS
-from training.negatives import MetItems, sample_candidates
-from training.scoring import ScoreBlock, score
-from training.split import LeaveOneOutConfig, Split
+from training.data.dataset import Dataset
+from training.data.negatives import MetItems, sample_candidates
+from training.data.split import LeaveOneOutConfig, Split
+from training.evaluation.evaluate import after_a_gap, evaluate, rank
+from training.evaluation.metrics import MISS
+from training.evaluation.scoring import ScoreBlock, score
 
 
 def split() -> Split:

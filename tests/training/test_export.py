@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 import torch
 
-from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, kernel_curves
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
 from model.encoders.markov import MarkovConfig
 from model.errors import BundleError
+from model.inference.predictor import Predictor
 from tests import tiny
 from tests.training.test_run import REFIT, RUN, Heard
-from training.building import build_recommender
 from training.config import RunConfig
-from training.dataset import Dataset
-from training.fit import EpochReport
+from training.data.dataset import Dataset
+from training.fitting.building import build_recommender
+from training.fitting.fit import EpochReport
 from training.retraining.warm_start import beginning_from
 from training.run import Outcome, Run, train
 
@@ -58,13 +58,13 @@ def before_training(config: RunConfig, events: pl.DataFrame) -> KernelCurve:
     return curve
 
 
-def now(bundle: Bundle) -> KernelCurve:
+def now(bundle: Predictor) -> KernelCurve:
     (curve,) = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
     return curve
 
 
 def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome) -> None:
-    kept = EPOCHS.read(Bundle.open(either.bundle).manifest)
+    kept = EPOCHS.read(Predictor.open(either.bundle).manifest)
     assert [epoch.epoch for epoch in kept] == [1, 2, 3]
     for epoch, heard in zip(kept, either.epochs, strict=True):
         assert epoch.loss == heard.loss
@@ -77,7 +77,7 @@ def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome
 def test_a_bundle_keeps_the_kernel_its_seed_began_with(
     config: RunConfig, ran: str, events: pl.DataFrame, request: pytest.FixtureRequest
 ) -> None:
-    bundle = Bundle.open(request.getfixturevalue(ran).bundle)
+    bundle = Predictor.open(request.getfixturevalue(ran).bundle)
     (kept,) = INITIAL_KERNELS.read(bundle.manifest)
     expected = before_training(config, events)
     assert (kept.place, kept.kind, kept.is_stationary) == (
@@ -96,7 +96,7 @@ def test_a_bundle_keeps_the_kernel_its_seed_began_with(
 
 
 def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
-    bundle = Bundle.open(either.bundle)
+    bundle = Predictor.open(either.bundle)
     (kept,) = INITIAL_KERNELS.read(bundle.manifest)
     learned = now(bundle)
     assert learned.spectrum is not None
@@ -110,10 +110,10 @@ def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
 def test_after_a_warm_start_it_is_the_champions(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    champion = Bundle.open(outcome.bundle)
+    champion = Predictor.open(outcome.bundle)
     run = Run(RUN, tmp_path, progress=Heard(), prepare=beginning_from(champion))
     fitted = run.fit(events, None)
-    warm = Bundle.open(run.complete(fitted, run.measure(fitted)).bundle)
+    warm = Predictor.open(run.complete(fitted, run.measure(fitted)).bundle)
     (kept,) = INITIAL_KERNELS.read(warm.manifest)
     assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
 
@@ -127,8 +127,8 @@ def test_a_run_that_was_killed_keeps_what_came_before_it_was(
 
     with pytest.raises(KeyboardInterrupt):
         train(RUN, events, None, tmp_path, progress=Killed())
-    resumed = Bundle.open(train(RUN, events, None, tmp_path, progress=Heard()).bundle).manifest
-    whole = Bundle.open(outcome.bundle).manifest
+    resumed = Predictor.open(train(RUN, events, None, tmp_path, progress=Heard()).bundle).manifest
+    whole = Predictor.open(outcome.bundle).manifest
     assert INITIAL_KERNELS.read(resumed) == INITIAL_KERNELS.read(whole)
     assert [epoch.loss for epoch in EPOCHS.read(resumed)] == [
         epoch.loss for epoch in EPOCHS.read(whole)
@@ -139,14 +139,16 @@ def test_a_model_that_counts_has_no_epochs_and_no_kernels(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
     config = RUN.model_copy(update={"encoder": MarkovConfig()})
-    manifest = Bundle.open(train(config, events, None, tmp_path, progress=Heard()).bundle).manifest
+    manifest = Predictor.open(
+        train(config, events, None, tmp_path, progress=Heard()).bundle
+    ).manifest
     assert EPOCHS.read(manifest) == ()
     assert INITIAL_KERNELS.read(manifest) == ()
     assert INDEX_RECALL.read(manifest) == 1.0
 
 
 def test_a_bundle_tells_how_it_did_when_it_was_tried_out(either: Outcome) -> None:
-    manifest = Bundle.open(either.bundle).manifest
+    manifest = Predictor.open(either.bundle).manifest
     assert INDEX_RECALL.read(manifest) == either.trial.index_recall == 1.0
     assert P95_SECONDS.read(manifest) == pytest.approx(either.trial.p95_seconds, rel=1e-5)
     assert 0 < either.trial.p95_seconds < 60

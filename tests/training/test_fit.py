@@ -5,7 +5,6 @@ from torch import Tensor, nn
 from model.errors import TrainingError
 from model.recommender import Recommender
 from tests import tiny
-from training.batches import TrainingWindows
 from training.config import (
     BCEConfig,
     BPRConfig,
@@ -14,8 +13,9 @@ from training.config import (
     LossConfig,
     SoftmaxConfig,
 )
-from training.dataset import Dataset
-from training.fit import FitState, fit, make_optimizer
+from training.data.batches import TrainingWindows
+from training.data.dataset import Dataset
+from training.fitting.fit import FitState, fit, make_optimizer
 
 FIT = FitConfig(epochs=4, tokens=300, learning_rate=3e-3, warmup_steps=3, seed=5)
 

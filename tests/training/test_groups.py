@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from model.errors import TrainingError
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets
-from training.dataset import Dataset
-from training.groups import Marks, groups_of
+from training.data.dataset import Dataset
+from training.data.item_groups import Marks, groups_of
 
 
 def all_of(dataset: Dataset) -> NDArray[np.bool_]:

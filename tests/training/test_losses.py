@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from training import losses
-from training.losses import CatalogueLogSumExp, Repeats, full_softmax, sampled_softmax
+from training.fitting import losses
+from training.fitting.losses import CatalogueLogSumExp, Repeats, full_softmax, sampled_softmax
 
 USERS, ROWS, WIDTH, LENGTH = 7, 31, 5, 6
 TARGETS = torch.tensor([3, 1, 30, 7, 7, 12, 5, 9, 2, 30])

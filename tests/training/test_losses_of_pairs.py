@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from training import losses
-from training.losses import Repeats, bce, bpr, candidate_scores, gbce
+from training.fitting import losses
+from training.fitting.losses import Repeats, bce, bpr, candidate_scores, gbce
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 

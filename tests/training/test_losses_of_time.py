@@ -8,7 +8,7 @@ import torch
 from scipy.integrate import quad
 from torch import Tensor
 
-from training.losses import continuous_time_loss, next_time_loss
+from training.fitting.losses import continuous_time_loss, next_time_loss
 
 HALF = torch.tensor([[[0.2, 0.5], [0.4, 0.1]]])
 """Intensities of one target, by two heads, of two groups."""

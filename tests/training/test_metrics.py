@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from model.errors import TrainingError
-from training.metrics import MISS, Ranks, paired_bootstrap, ranks_of, sampled_ranks_of
+from training.evaluation.metrics import MISS, Ranks, paired_bootstrap, ranks_of, sampled_ranks_of
 
 
 def one_question(*ranks: int) -> Ranks:

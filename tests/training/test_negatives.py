@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets
-from training.dataset import Dataset
-from training.negatives import MetItems, sample_candidates
-from training.split import LeaveOneOutConfig, Questions
+from training.data.dataset import Dataset
+from training.data.negatives import MetItems, sample_candidates
+from training.data.split import LeaveOneOutConfig, Questions
 
 few = settings(max_examples=50)
 

@@ -12,7 +12,6 @@ from model.recommender import Recommender
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.stand_ins import Judge, Lookup, dataset, everything, loss_of, recommender_of
-from training.batches import Supervised
 from training.config import (
     BCEConfig,
     BPRConfig,
@@ -20,7 +19,8 @@ from training.config import (
     LossConfig,
     SoftmaxConfig,
 )
-from training.dataset import Dataset
+from training.data.batches import Supervised
+from training.data.dataset import Dataset
 
 PAIRS = [
     BCEConfig(),

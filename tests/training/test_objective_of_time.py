@@ -20,11 +20,11 @@ from tests.training.stand_ins import (
     loss_of,
     recommender_of,
 )
-from training.batches import Supervised
 from training.config import BCEConfig, ContinuousTimeConfig, SoftmaxConfig
-from training.dataset import Dataset
-from training.losses import next_time_loss
-from training.split import Predict
+from training.data.batches import Supervised
+from training.data.dataset import Dataset
+from training.data.split import Predict
+from training.fitting.losses import next_time_loss
 
 # The likelihood of continuous time
 

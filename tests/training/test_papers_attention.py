@@ -1,8 +1,8 @@
 import pytest
 
-from training.papers.attention_plot import digest_of_curves, draw_attention
-from training.papers.cell import ProfilePoint
-from training.papers.render import shows
+from benchmarks.papers.harness.attention_plot import digest_of_curves, draw_attention
+from benchmarks.papers.harness.cell import ProfilePoint
+from benchmarks.papers.harness.render import shows
 
 
 def curve(view: str, by: str, name: str, count: int = 100) -> list[ProfilePoint]:

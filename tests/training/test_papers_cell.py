@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from model.bundle.bundle import Bundle
+from benchmarks.papers.harness import cell as cells
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record, run_cell
+from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
+from model.inference.predictor import Predictor
 from tests.training.papers import folder_with_suite, record_of, suite_in
-from training.papers import cell as cells
-from training.papers.cell import Cell, Record, Sign, run_cell
-from training.papers.plan import Wishes, plan
-from training.papers.suite import Suite
 
 
 @pytest.fixture(scope="module")
@@ -24,20 +24,20 @@ def suite(folder: Path) -> Suite:
 
 @pytest.fixture(scope="module")
 def cell(folder: Path, suite: Suite) -> Cell:
-    wishes = Wishes(
+    wishes = Selection(
         folder / "data", folder / "results", ("positional",), (7,), keep=folder / "bundles"
     )
     return plan(suite, wishes).cells[0]
 
 
 @pytest.fixture(scope="module")
-def ran(cell: Cell) -> tuple[Record, list[Sign]]:
-    signs: list[Sign] = []
+def ran(cell: Cell) -> tuple[Record, list[ProgressEvent]]:
+    signs: list[ProgressEvent] = []
     return run_cell(cell, signs.append), signs
 
 
 def test_a_cell_leaves_a_record_that_says_how_to_reach_it_again(
-    cell: Cell, ran: tuple[Record, list[Sign]]
+    cell: Cell, ran: tuple[Record, list[ProgressEvent]]
 ) -> None:
     record = Record.read(cell.record)
     assert record == ran[0]
@@ -50,15 +50,15 @@ def test_a_cell_leaves_a_record_that_says_how_to_reach_it_again(
     assert not [*cell.record.parent.glob(".*")]
 
 
-def test_its_signs_tell_every_epoch(ran: tuple[Record, list[Sign]]) -> None:
+def test_its_signs_tell_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> None:
     epochs = [sign for sign in ran[1] if sign.validation is not None]
     assert [(sign.epoch, sign.of) for sign in epochs] == [(1, 2), (2, 2)]
 
 
-def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[Sign]]) -> None:
+def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[ProgressEvent]]) -> None:
     assert cell.keep is not None
     (kept,) = cell.keep.iterdir()
-    assert Bundle.open(kept).manifest.provenance["best_epoch"] == ran[0].best_epoch
+    assert Predictor.open(kept).manifest.provenance["best_epoch"] == ran[0].best_epoch
 
 
 @pytest.mark.usefixtures("ran")
@@ -100,7 +100,7 @@ def test_a_process_says_its_signs_and_what_it_refuses(
     monkeypatch.setattr("sys.stdin", io.StringIO(quick.model_dump_json()))
     assert cells.main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert Sign.model_validate_json(lines[-1]).share == 1
+    assert ProgressEvent.model_validate_json(lines[-1]).share == 1
 
     broken = cell.model_copy(update={"folder": tmp_path / "nowhere"})
     monkeypatch.setattr("sys.stdin", io.StringIO(broken.model_dump_json()))
@@ -112,7 +112,7 @@ def test_a_plan_goes_round_a_row_that_does_not_fit(folder: Path, suite: Suite) -
     wrong = suite.row("counts").model_copy(update={"encoder": {"kind": "crystal_ball"}})
     rows = tuple(wrong if row.name == "counts" else row for row in suite.rows)
     suite = suite.model_copy(update={"rows": rows})
-    found = plan(suite, Wishes(folder / "data", folder / "results"))
+    found = plan(suite, Selection(folder / "data", folder / "results"))
     assert [cell.name for cell in found.cells] == [
         "tiny mercer 0",
         "tiny mercer 3",
@@ -124,4 +124,4 @@ def test_a_plan_goes_round_a_row_that_does_not_fit(folder: Path, suite: Suite) -
 
 def test_data_that_is_not_there_is_asked_for(suite: Suite, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"folder tiny with events\.parquet"):
-        plan(suite, Wishes(tmp_path, tmp_path))
+        plan(suite, Selection(tmp_path, tmp_path))

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.harness.suite import Suite, digest, merge
 from model.encoders.popularity import PopularityConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
@@ -9,7 +10,6 @@ from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.positional import PositionalConfig
 from tests.training.papers import SUITE, suite_in
 from training.config import BCEConfig
-from training.papers.suite import Suite, digest, merge
 
 
 @pytest.fixture

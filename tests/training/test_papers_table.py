@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.harness.plot import digest_of, dots, draw
+from benchmarks.papers.harness.render import plot_of, render, shows
+from benchmarks.papers.harness.results import Measured, read_measured
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.table import render_page, render_suite
 from tests.training.papers import record_of, suite_in
-from training.papers.plot import digest_of, dots, draw
-from training.papers.render import plot_of, render, shows
-from training.papers.results import Measured, read_measured
-from training.papers.suite import Suite
-from training.papers.table import render_page, render_suite
 
 
 @pytest.fixture

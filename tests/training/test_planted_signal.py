@@ -15,12 +15,12 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.positional import PositionalConfig
 from tests import tiny
-from training.batches import TrainingWindows
 from training.config import FitConfig
-from training.dataset import Dataset
-from training.evaluate import evaluate
-from training.fit import fit
-from training.split import ByUserConfig, Split
+from training.data.batches import TrainingWindows
+from training.data.dataset import Dataset
+from training.data.split import ByUserConfig, Split
+from training.evaluation.evaluate import evaluate
+from training.fitting.fit import fit
 
 MAX_HISTORY = 12
 FIT = FitConfig(

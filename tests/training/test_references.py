@@ -4,8 +4,10 @@ import pytest
 from numpy.typing import NDArray
 
 from model.clock import MICROSECONDS_PER_DAY
-from training.dataset import Dataset
-from training.references import (
+from training.data.columns import EVENT_SCHEMA
+from training.data.dataset import Dataset
+from training.data.split import Questions
+from training.evaluation.references import (
     LastItemMarkov,
     PersonalFrequency,
     PopularAllTime,
@@ -15,8 +17,6 @@ from training.references import (
     fit_references,
     score_by,
 )
-from training.source_columns import EVENT_SCHEMA
-from training.split import Questions
 
 Happening = tuple[str, str, float]  # user, item, day
 
@@ -187,7 +187,7 @@ def test_what_happens_at_or_after_the_query_is_not_known() -> None:
 def test_blocks_cover_every_question_once_and_do_not_change_a_score(
     monkeypatch: pytest.MonkeyPatch, block_elements: int
 ) -> None:
-    monkeypatch.setattr("training.references.BLOCK_ELEMENTS", block_elements)
+    monkeypatch.setattr("training.evaluation.references.BLOCK_ELEMENTS", block_elements)
     dataset = dataset_of(*(("u", item, day) for day, item in enumerate("abcabbac")))
     questions = Questions(
         users=np.zeros(8, dtype=np.int64),

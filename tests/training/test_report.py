@@ -2,9 +2,9 @@ import pytest
 
 from tests import tiny
 from training.config import DataConfig
-from training.dataset import Dataset
-from training.report import Report, measure
-from training.split import LeaveOneOutConfig
+from training.data.dataset import Dataset
+from training.data.split import LeaveOneOutConfig
+from training.evaluation.report import Report, measure
 
 SAMPLED = {"ndcg@10_sampled100", "hit_rate@10_sampled100"}
 

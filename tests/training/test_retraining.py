@@ -7,18 +7,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from model.bundle.store import BundleStore
 from model.clock import to_datetime
 from model.errors import EventSourceError, TrainingError
+from model.store.store import BundleStore
 from tests import tiny
 from tests.training.ring import COUNTED, GATE, LEARNED, Watched, ring_world, shuffled, written
 from training.config import FitConfig, RunConfig
+from training.data.split import LeaveOneOutConfig
 from training.retraining.gate import Check
 from training.retraining.job import retrain
 from training.retraining.journal import NoJournal, Phase
-from training.retraining.order import Order
 from training.retraining.report import PAGE, REPORT, RunReport
-from training.split import LeaveOneOutConfig
+from training.retraining.settings import RetrainingJob
 
 END = tiny.FIRST_AT + 1_000 * tiny.DAY
 
@@ -36,14 +36,14 @@ class Place:
 
     def order(
         self, events: pl.DataFrame | None = None, config: RunConfig = COUNTED, **more: object
-    ) -> Order:
+    ) -> RetrainingJob:
         file = self.root / "events.parquet"
         if events is not None:
             written(events, file)
         known = {"until": END, "known_by": END}
-        return Order(config, "ring", str(file), None, **known | more)  # type: ignore[arg-type]
+        return RetrainingJob(config, "ring", str(file), None, **known | more)  # type: ignore[arg-type]
 
-    def retrain(self, order: Order, watcher: Watched | None = None) -> RunReport:
+    def retrain(self, order: RetrainingJob, watcher: Watched | None = None) -> RunReport:
         self.watched = watcher or Watched()
         return retrain(
             order,
@@ -277,7 +277,7 @@ class Dying(Watched):
             raise Killed
 
 
-def killed(place: Place, at: Phase, order: Order) -> None:
+def killed(place: Place, at: Phase, order: RetrainingJob) -> None:
     """Run until a phase begins; then put the report back that a killed process leaves."""
     left: dict[Path, bytes] = {}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from model.errors import TrainingError
-from training.config import RunConfig
-from training.retraining.gate import Decision, Evidence, GateConfig, decide
+from training.config import GateConfig, RunConfig
+from training.retraining.gate import Decision, Evidence, decide
 
 GOOD = Evidence(
     questions=500,

@@ -2,21 +2,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.bundle.bundle import Bundle
 from model.catalog import Catalog
 from model.errors import TrainingError
+from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from tests import tiny
 from training.retraining.warm_start import beginning_from
 
 
 @pytest.fixture(scope="module")
-def champion(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return Bundle.open(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
+def champion(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    return Predictor.open(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
 
 
 def begun(
-    champion: Bundle, catalog: Catalog, **changed: object
+    champion: Predictor, catalog: Catalog, **changed: object
 ) -> tuple[dict[str, Tensor], Recommender]:
     described = tiny.described(**({"items": len(catalog)} | changed))
     torch.manual_seed(0)
@@ -26,7 +26,7 @@ def begun(
     return before, fresh
 
 
-def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Bundle) -> None:
+def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Predictor) -> None:
     catalog = Catalog.of(("new", "i7", "i2", "newer", "i0"))
     before, fresh = begun(champion, catalog)
     for item_id in ("i7", "i2", "i0"):
@@ -41,7 +41,7 @@ def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion:
     assert not fresh.items.weight[0].any()
 
 
-def test_all_else_begins_as_the_champion_has_it(champion: Bundle) -> None:
+def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
     _, fresh = begun(champion, Catalog.of(("i1", "new")))
     learned = dict(champion.recommender.named_parameters())
     others = [name for name in learned if name not in {"items.weight", "item_bias"}]
@@ -50,7 +50,7 @@ def test_all_else_begins_as_the_champion_has_it(champion: Bundle) -> None:
         assert torch.equal(dict(fresh.named_parameters())[name], learned[name]), name
 
 
-def test_with_the_same_items_it_answers_as_the_champion_does(champion: Bundle) -> None:
+def test_with_the_same_items_it_answers_as_the_champion_does(champion: Predictor) -> None:
     _, fresh = begun(champion, champion.catalog)
     vectors, learned = (it.item_vectors().detach()[1:] for it in (fresh, champion.recommender))
     assert torch.equal(vectors, learned)
@@ -65,7 +65,7 @@ def test_with_the_same_items_it_answers_as_the_champion_does(champion: Bundle) -
     ],
 )
 def test_a_champion_of_other_parts_is_refused_and_the_parts_are_named(
-    champion: Bundle, changed: dict[str, object], told: str
+    champion: Predictor, changed: dict[str, object], told: str
 ) -> None:
     with pytest.raises(TrainingError, match=told):
         begun(champion, champion.catalog, **changed)

@@ -6,16 +6,16 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from model.bundle.answer import Constraints
-from model.bundle.bundle import Bundle
 from model.errors import TrainingError
 from model.history import Event, Query
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
 from tests import tiny
 from training.config import DataConfig, FitConfig, RunConfig
-from training.dataset import Dataset
-from training.fit import EpochReport
+from training.data.dataset import Dataset
+from training.data.split import ByTimeConfig
+from training.fitting.fit import EpochReport
 from training.run import Outcome, train
-from training.split import ByTimeConfig
 
 RUN = RunConfig(
     data=DataConfig(read_actions=True),
@@ -57,7 +57,7 @@ def run(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def test_a_run_leaves_a_bundle_that_opens_and_answers(run: tuple[Outcome, Heard]) -> None:
-    bundle = Bundle.open(run[0].bundle)
+    bundle = Predictor.open(run[0].bundle)
     last = bundle.manifest.data_window.last_at
     answer = bundle.answer(Query((Event("i1", last, "event"),), last), Constraints(n=5))
     assert len(answer.items) == 5
@@ -68,7 +68,7 @@ def test_the_bundle_says_what_was_measured_and_how_it_came_about(
     run: tuple[Outcome, Heard],
 ) -> None:
     outcome = run[0]
-    manifest = Bundle.open(outcome.bundle).manifest
+    manifest = Predictor.open(outcome.bundle).manifest
     assert manifest.metrics == pytest.approx(outcome.report.metrics)
     assert {"ndcg@10", "ndcg@10_withheld"} <= manifest.metrics.keys()
     assert manifest.provenance["recipe"] == RUN.model_dump(mode="json")
@@ -96,7 +96,7 @@ def test_the_report_sets_the_model_beside_the_references(run: tuple[Outcome, Hea
 def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
     run: tuple[Outcome, Heard], events: pl.DataFrame
 ) -> None:
-    manifest = Bundle.open(run[0].bundle).manifest
+    manifest = Predictor.open(run[0].bundle).manifest
     split = RUN.split.split(Dataset.of(events), "next_event")
     assert manifest.counts.events == split.is_training.sum()
     assert manifest.data_window.last_at == split.dataset.times[split.is_training].max()
@@ -105,7 +105,7 @@ def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
 def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
     heard = Heard()
     outcome = train(REFIT, events, None, tmp_path, progress=heard)
-    manifest = Bundle.open(outcome.bundle).manifest
+    manifest = Predictor.open(outcome.bundle).manifest
     assert heard.phases == ["fit", "refit"]
     assert heard.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
     assert manifest.counts.events == len(events)
@@ -145,5 +145,5 @@ def test_another_recipe_in_the_same_directory_is_refused(
 
 
 def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
-    vectors: NDArray[np.float32] = Bundle.open(outcome.bundle).recommender.item_vectors().numpy()
+    vectors: NDArray[np.float32] = Predictor.open(outcome.bundle).recommender.item_vectors().numpy()
     return vectors

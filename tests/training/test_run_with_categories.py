@@ -6,21 +6,21 @@ import polars as pl
 import pytest
 import torch
 
-from model.bundle.bundle import Bundle
 from model.encoders import EncoderConfig
+from model.inference.predictor import Predictor
 from model.layers.self_modulating import ModulationConfig
 from tests import tiny
 from tests.training.test_run import Heard
 from training.config import DataConfig, FitConfig, RunConfig
+from training.data.split import ByTimeConfig
 from training.run import train
-from training.split import ByTimeConfig
 
 MODULATED = tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=3)})
 
 
 def trained(
     events: pl.DataFrame, categories: list[str], encoder: EncoderConfig, output: Path
-) -> Bundle:
+) -> Predictor:
     ids = events["item_id"].unique().sort()
     items = pl.DataFrame(
         {"item_id": ids, "title": ids, "categories": [categories] * len(ids)},
@@ -32,7 +32,7 @@ def trained(
         encoder=encoder,
         fit=FitConfig(epochs=2, tokens=300, warmup_steps=2),
     )
-    return Bundle.open(train(run, events, items, output, progress=Heard()).bundle)
+    return Predictor.open(train(run, events, items, output, progress=Heard()).bundle)
 
 
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, MODULATED], ids=["plain", "modulated"])

@@ -10,10 +10,10 @@ from model.history import Event, Query
 from model.recommender import Recommender, with_repeats
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT, event_log
-from training import scoring
-from training.dataset import Dataset
-from training.scoring import score
-from training.split import Questions
+from training.data.dataset import Dataset
+from training.data.split import Questions
+from training.evaluation import scoring
+from training.evaluation.scoring import score
 
 MAX_HISTORY = tiny.ENCODER.max_history
 ENCODERS = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from model.clock import to_datetime
 from model.errors import EventSourceError
-from training.source_columns import EVENT_SCHEMA, ITEM_SCHEMA
-from training.sources import read_events, read_items
+from training.data.columns import EVENT_SCHEMA, ITEM_SCHEMA
+from training.data.sources import read_events, read_items
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_SECONDS = 1_769_860_800
@@ -290,7 +290,7 @@ def test_a_database_is_read_up_to_and_including_until(tmp_path: Path) -> None:
 
 
 def test_a_database_is_read_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.source_database.CHUNK_ROWS", 3)
+    monkeypatch.setattr("training.data.database_source.CHUNK_ROWS", 3)
     rows = [(at, "u", f"i{at}", None, at, None) for at in range(10)]
     assert read_events(database(tmp_path, *rows))["item_id"].to_list() == [r[2] for r in rows]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from model.errors import TrainingError
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.drawn import datasets
-from training.dataset import Dataset
-from training.split import (
+from training.data.dataset import Dataset
+from training.data.split import (
     ByTimeConfig,
     ByUserConfig,
     LeaveOneOutConfig,

@@ -6,19 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model.bundle.bundle import Bundle
 from model.config import Config
 from model.errors import TrainingError
-from training.config import RunConfig
-from training.dataset import Dataset
-from training.evaluate import rank
-from training.metrics import Ranks, paired_bootstrap
-from training.references import fit_references, score_by
-from training.report import Difference
-from training.retraining.gate import GateMetric
+from model.inference.predictor import Predictor
+from training.config import GateMetric, RunConfig
+from training.data.dataset import Dataset
+from training.data.split import Questions, ask, ask_after
+from training.evaluation.evaluate import rank
+from training.evaluation.metrics import Ranks, paired_bootstrap
+from training.evaluation.references import fit_references, score_by
+from training.evaluation.report import Difference
+from training.evaluation.scoring import ScoreBlock, score
 from training.run import Fitted
-from training.scoring import ScoreBlock, score
-from training.split import Questions, ask, ask_after
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
@@ -61,7 +60,7 @@ class Compared(NamedTuple):
 
 
 def compare(
-    fitted: Fitted, config: RunConfig, champion: Bundle | None, *, is_warm: bool = False
+    fitted: Fitted, config: RunConfig, champion: Predictor | None, *, is_warm: bool = False
 ) -> Compared:
     """Ask challenger, champion, popularity and Markov what came next.
 
@@ -114,7 +113,7 @@ def compare(
 
 
 def _rankers(
-    fitted: Fitted, config: RunConfig, champion: Bundle | None, questions: Questions
+    fitted: Fitted, config: RunConfig, champion: Predictor | None, questions: Questions
 ) -> Iterator[tuple[str, Iterable[ScoreBlock]]]:
     """Everybody's scores in terms of the whole catalogue, by name."""
     whole, split = fitted.whole, fitted.split

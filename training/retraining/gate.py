@@ -6,34 +6,11 @@ and a sentence for a person. A challenger passes where every rule that applies d
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt
 
 from model.config import Config
-
-GateMetric = Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"]
-
-
-class GateConfig(Config):
-    """The `[gate]` table of a recipe: thresholds, all in the units of the metric they speak of."""
-
-    metric: GateMetric = "ndcg@10"
-    """What challenger, champion and references are compared by, as a mean over questions."""
-    questions: PositiveInt = 100
-    """At least so many questions, or a comparison says nothing."""
-    floor: float = Field(default=0.0, ge=0, le=1)
-    """The least the metric may be."""
-    may_lose: float = Field(default=0.01, ge=0, le=1)
-    """How far behind the champion the challenger may be: the lower end of the 95 % interval of its
-    lead (paired bootstrap over the questions) must be above minus this."""
-    popularity_lead: float = Field(default=0.0, ge=-1, le=1)
-    """The lower end of the interval of its lead over popularity must be above this; popularity is
-    that of all time or of the last week, whichever is harder to beat."""
-    index_recall: float = Field(default=0.99, ge=0, le=1)
-    """Share of the exact ten best items that the index must find."""
-    p95_seconds: PositiveFloat = 0.1
-    """The 95th percentile of the time an answer takes, on one thread of the machine that trains."""
+from training.config import GateConfig
 
 
 class Evidence(Config):

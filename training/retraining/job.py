@@ -12,19 +12,19 @@ from uuid import uuid4
 
 import torch
 
-from model.bundle.store import BundleStore
 from model.clock import from_datetime, now, to_datetime
 from model.errors import KairosError
-from training.retraining.challenge import challenge
+from model.store.store import BundleStore
+from training.retraining.candidate import evaluate_candidate
 from training.retraining.gate import Decision
 from training.retraining.journal import Journal, Phase, Watcher
-from training.retraining.order import Order
 from training.retraining.pruning import prune_runs, prune_store
 from training.retraining.report import Result, RunReport
+from training.retraining.settings import RetrainingJob
 
 
 def retrain(
-    order: Order,
+    order: RetrainingJob,
     *,
     store: BundleStore,
     runs: Path,
@@ -54,7 +54,7 @@ class _Attempt:
 
     def __init__(
         self,
-        order: Order,
+        order: RetrainingJob,
         store: BundleStore,
         runs: Path,
         journal: Journal,
@@ -147,7 +147,7 @@ class _Attempt:
         """Read, fit, compare, write, and ask the gate."""
         named = self._report.champion
         champion = None if named is None else self._store.open(named)
-        found = challenge(
+        found = evaluate_candidate(
             self._order,
             champion,
             self._directory,

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, Literal, Protocol, final
 
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from training.run import Progress
 
 Phase = Literal["read", "fit", "evaluate", "write", "gate", "publish", "activate", "prune"]

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from model.bundle.store import BundleStore
+from model.store.store import BundleStore
 from training.retraining.report import REPORT
 
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from model.bundle.bundle import Bundle
 from model.catalog import Catalog
 from model.errors import TrainingError
+from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
 from training.run import Prepare
 
@@ -12,7 +12,7 @@ _OF_ITEMS = ("items.weight", "item_bias")
 """Weights with one line per catalogue row; encoders own none."""
 
 
-def beginning_from(champion: Bundle) -> Prepare:
+def beginning_from(champion: Predictor) -> Prepare:
     """Sets fresh weights to those of a champion: each item's by its id, all others as they are.
 
     Items that the champion does not know keep their fresh weights. What is not learned by descent,
@@ -39,7 +39,7 @@ def beginning_from(champion: Bundle) -> Prepare:
     return prepare
 
 
-def _require_alike(champion: Bundle, described: RecommenderConfig) -> None:
+def _require_alike(champion: Predictor, described: RecommenderConfig) -> None:
     here, there = (
         _flat(config.model_dump(mode="json", exclude={"items", "groups"}))
         for config in (described, champion.manifest.recommender)

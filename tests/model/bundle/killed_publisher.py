@@ -9,8 +9,8 @@ import signal
 import sys
 from pathlib import Path
 
-from model.bundle.bundle import Bundle
-from model.bundle.store import BundleStore
+from model.inference.predictor import Predictor
+from model.store.store import BundleStore
 from tests import tiny
 
 STAGES = ("half_written", "before_rename", "after_rename", "before_pointer", "after_pointer")
@@ -33,7 +33,7 @@ def publish_until(stage: str, root: Path) -> None:
     if stage == "before_rename":
         Path.rename = die  # type: ignore[assignment]
     elif stage == "after_rename":
-        Bundle.open = die  # type: ignore[method-assign,assignment]
+        Predictor.open = die  # type: ignore[method-assign,assignment]
     elif stage == "before_pointer":
         Path.replace = die  # type: ignore[assignment]
     BundleStore(root).publish(write)

@@ -5,8 +5,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from model.bundle.attention_profile import SCHEMA, read_profile, write_profile
-from model.bundle.bundle import Bundle
 from model.errors import BundleError
+from model.inference.predictor import Predictor
 from tests import tiny
 
 CURVES = pl.DataFrame(
@@ -39,10 +39,10 @@ def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
     unnamed = tmp_path / "unnamed"
     unnamed.mkdir()
     version = tiny.writer(config, tiny.recommender(config), attention_profile=CURVES)(unnamed)
-    opened = Bundle.open(unnamed.rename(tmp_path / version))
+    opened = Predictor.open(unnamed.rename(tmp_path / version))
     assert opened.attention_profile is not None
     assert_frame_equal(opened.attention_profile, CURVES)
 
 
 def test_a_bundle_without_curves_has_none(tmp_path: Path) -> None:
-    assert Bundle.open(tiny.write_bundle(tmp_path)).attention_profile is None
+    assert Predictor.open(tiny.write_bundle(tmp_path)).attention_profile is None

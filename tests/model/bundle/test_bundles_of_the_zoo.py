@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from model.bundle.answer import Constraints
-from model.bundle.bundle import Bundle
 from model.bundle.index import ItemIndex
 from model.catalog import Catalog
 from model.encoders.din import DINConfig
@@ -14,6 +12,8 @@ from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.transrec import TransRecConfig
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
 from model.interfaces import CountingEncoder, QuerySweep
 from model.layers.self_modulating import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
@@ -29,13 +29,13 @@ class TestDistances(BundleContract):
 
     config = tiny.described(TransRecConfig(dim=8, max_history=6))
 
-    def test_the_index_searches_by_distance(self, bundle: Bundle) -> None:
+    def test_the_index_searches_by_distance(self, bundle: Predictor) -> None:
         assert bundle.manifest.similarity == "l2"
         vectors = bundle.recommender.index_vectors()[1:]
         assert (vectors[:, :8].norm(dim=-1) <= 1 + 1e-6).all()
         assert bundle.index.width == 9
 
-    def test_the_closest_item_leads(self, bundle: Bundle) -> None:
+    def test_the_closest_item_leads(self, bundle: Predictor) -> None:
         recommender = bundle.recommender
         assert recommender.item_bias is not None
         query = asked([("i1", 3)])
@@ -51,7 +51,7 @@ class TestDistances(BundleContract):
 class TestJudged(BundleContract):
     config = tiny.described(DINConfig(dim=8, hidden=(8, 4), max_history=6))
 
-    def test_attention_is_about_the_best_item(self, bundle: Bundle) -> None:
+    def test_attention_is_about_the_best_item(self, bundle: Predictor) -> None:
         answer = bundle.answer(asked([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert answer.attention.of_item_id == answer.items[0].item_id
@@ -62,7 +62,7 @@ class TestJudged(BundleContract):
         assert only.attention.of_item_id == "i9"
         assert only.attention.weights != answer.attention.weights
 
-    def test_nothing_allowed_is_nothing_answered(self, bundle: Bundle) -> None:
+    def test_nothing_allowed_is_nothing_answered(self, bundle: Predictor) -> None:
         nothing = Constraints(include=frozenset({"zebra"}), strict=True)
         assert bundle.answer(asked([("i1", 3)]), nothing, explain=True).items == ()
 
@@ -75,11 +75,11 @@ class CountedContract(BundleContract):
 
     @pytest.fixture(scope="class")
     @classmethod
-    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
         unnamed = tmp_path_factory.mktemp("b") / "unnamed"
         unnamed.mkdir()
         version = tiny.writer(cls.config, counted(cls.config))(unnamed)
-        return Bundle.open(unnamed.rename(unnamed.parent / version))
+        return Predictor.open(unnamed.rename(unnamed.parent / version))
 
 
 class TestMarkov(CountedContract):
@@ -95,7 +95,7 @@ class TestModulated(BundleContract):
         SASRecConfig(dim=8, max_history=6, modulation=ModulationConfig(groups=2)), groups=GROUPS
     )
 
-    def test_intensities_stand_under_the_names_of_their_groups(self, bundle: Bundle) -> None:
+    def test_intensities_stand_under_the_names_of_their_groups(self, bundle: Predictor) -> None:
         answer = bundle.answer(asked([("i1", 3)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert not answer.attention.normalised
@@ -104,7 +104,7 @@ class TestModulated(BundleContract):
         assert names == GROUPS
         assert all(value > 0 for value in values)
 
-    def test_intensities_move_while_the_clock_runs(self, bundle: Bundle) -> None:
+    def test_intensities_move_while_the_clock_runs(self, bundle: Predictor) -> None:
         query, times = asked([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
         swept = bundle.sweep(query, times, Constraints(n=0))
         assert swept.groups == GROUPS
@@ -121,7 +121,7 @@ class TestModulatedAtManyInstants(TestModulated):
         tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)}), groups=GROUPS
     )
 
-    def test_the_encoder_sweeps(self, bundle: Bundle) -> None:
+    def test_the_encoder_sweeps(self, bundle: Predictor) -> None:
         assert isinstance(bundle.recommender.encoder, QuerySweep)
 
 
@@ -135,7 +135,9 @@ class TestModulatedAndJudged(TestModulated):
 class TestWithoutAttention(BundleContract):
     config = tiny.described(GRU4RecConfig(dim=8, max_history=6))
 
-    def test_asking_for_attention_is_answered_with_why_there_is_none(self, bundle: Bundle) -> None:
+    def test_asking_for_attention_is_answered_with_why_there_is_none(
+        self, bundle: Predictor
+    ) -> None:
         explained = bundle.answer(asked([("i1", 3)]), Constraints(), explain=True)
         assert explained.attention is None
         assert explained.warnings == ("attention_unavailable",)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.bundle.diversity import diversify
+from model.inference.diversity import diversify
 
 
 def by_definition(scores: list[float], vectors: np.ndarray, n: int, diversity: float) -> list[int]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.bundle.item_map import MOST_ITEMS, ItemMap, draw
+from model.inference.item_map import MOST_ITEMS, ItemMap, draw
 
 
 def map_of(vectors: torch.Tensor) -> ItemMap:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, Rhythm, constant_term, kernel_curves
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.inference.predictor import Predictor
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
@@ -24,12 +24,12 @@ from tests.app import tiny_bundle
 SECOND = 1 / 86_400
 
 
-def published(root: Path, encoder: EncoderConfig) -> Bundle:
+def published(root: Path, encoder: EncoderConfig) -> Predictor:
     version = tiny_bundle.publish(root, seed=1, encoder=encoder)
-    return Bundle.open(root / version)
+    return Predictor.open(root / version)
 
 
-def curves_of(bundle: Bundle) -> tuple[KernelCurve, ...]:
+def curves_of(bundle: Predictor) -> tuple[KernelCurve, ...]:
     return kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from model.bundle.manifest import WEIGHTS
-from model.bundle.store import CURRENT, BundleStore
-from model.bundle.traffic import Traffic
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
+from model.store.store import CURRENT, BundleStore
+from model.store.traffic import Traffic
 from tests import tiny
 from tests.model.bundle.killed_publisher import STAGES
 
@@ -228,7 +228,7 @@ def test_one_change_waits_for_another_and_not_for_ever(
 ) -> None:
     publish(store)
     with store.changing():
-        monkeypatch.setattr("model.bundle.store._PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr("model.store.store._PATIENCE_SECONDS", 0.1)
         with pytest.raises(StoreBusyError, match=r"\.lock"), store.changing():
             pass
     with store.changing():
@@ -238,7 +238,7 @@ def test_one_change_waits_for_another_and_not_for_ever(
 def test_who_dies_while_changing_holds_up_nobody(store: BundleStore) -> None:
     publish(store)
     hold = (
-        "import sys, time; from pathlib import Path; from model.bundle.store import BundleStore\n"
+        "import sys, time; from pathlib import Path; from model.store.store import BundleStore\n"
         "with BundleStore(Path(sys.argv[1])).changing():\n"
         "    print('held', flush=True); time.sleep(60)"
     )

@@ -1,0 +1,4 @@
+"""Metrics, logs and their redaction.
+
+Nothing here knows a domain.
+"""

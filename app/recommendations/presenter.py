@@ -1,0 +1,97 @@
+"""An answer as the API tells it, with a faithful account of what it rests on."""
+
+from app.http.types import rfc_3339
+from app.recommendations.schemas import (
+    AttendedEvent,
+    Attention,
+    GroupIntensity,
+    RecommendationAnswer,
+    RecommendationRequest,
+    RecommendedItem,
+)
+from app.serving.item_overlay import ItemOverlayView
+from model.catalog import Catalog
+from model.clock import MICROSECONDS_PER_SECOND
+from model.inference.answers import Answer, AttentionOverHistory, ScoredItem
+from model.inference.predictor import Predictor
+
+
+def to_response(
+    answer: Answer,
+    asked: RecommendationRequest,
+    *,
+    recommendation_id: str,
+    bundle: Predictor,
+    view: ItemOverlayView,
+    query_time: int,
+    warnings: tuple[str, ...],
+) -> RecommendationAnswer:
+    """What a caller is told; `query_time` in epoch microseconds."""
+    return RecommendationAnswer(
+        recommendation_id=recommendation_id,
+        model_version=bundle.version,
+        query_time=rfc_3339(query_time),
+        history_used=answer.history_used,
+        unknown_item_ids=answer.unknown_item_ids,
+        fallback=answer.fallback,
+        items=to_recommended_items(answer.items, bundle.catalog, view),
+        attention=_attention(answer.attention, asked, bundle.catalog, view, query_time),
+        warnings=warnings,
+    )
+
+
+def to_recommended_items(
+    items: tuple[ScoredItem, ...] | list[ScoredItem], catalog: Catalog, view: ItemOverlayView
+) -> tuple[RecommendedItem, ...]:
+    """Items best first, with what was last said of them."""
+    return tuple(
+        RecommendedItem(
+            item_id=item.item_id,
+            score=item.score,
+            rank=rank,
+            reason=item.reason,
+            title=view.title(row := catalog.row(item.item_id)),
+            categories=view.categories(row),
+        )
+        for rank, item in enumerate(items, start=1)
+    )
+
+
+def _attention(
+    attention: AttentionOverHistory | None,
+    asked: RecommendationRequest,
+    catalog: Catalog,
+    view: ItemOverlayView,
+    query_time: int,
+) -> Attention | None:
+    if attention is None:
+        return None
+    occlusion = attention.occlusion
+    changes = (None,) * len(attention.events) if occlusion is None else occlusion.changes
+    return Attention(
+        layer="last",
+        aggregation="mean_heads",
+        normalised=attention.normalised,
+        of_item_id=attention.of_item_id,
+        intensities=None
+        if attention.intensities is None
+        else tuple(GroupIntensity(*named) for named in attention.intensities),
+        events=tuple(
+            AttendedEvent(
+                item_id=event.item_id,
+                title=view.title(row := catalog.row(event.item_id)),
+                timestamp=rfc_3339(event.at),
+                age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
+                action=event.action,
+                weight=weight,
+                occlusion=change,
+                categories=view.categories(row),
+            )
+            for event, weight, change in zip(
+                attention.events, attention.weights, changes, strict=True
+            )
+        ),
+        heads=attention.heads if asked.explain == "heads" else None,
+        occlusion_of_item_id=None if occlusion is None else occlusion.of_item_id,
+        faithfulness=None if occlusion is None else occlusion.faithfulness,
+    )

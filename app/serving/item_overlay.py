@@ -1,0 +1,199 @@
+"""What is known of items right now, beside what the served models learned of them."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.catalog import Catalog
+
+_ALWAYS, _NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaidItem:
+    """An item as it was last described, or deleted.
+
+    Attributes:
+        available_from: epoch microseconds; None for always.
+        available_until: epoch microseconds, the first instant at which it is gone; None for never.
+        is_deleted: whether it was deleted; it is then never answered.
+        updated_at: epoch microseconds.
+    """
+
+    item_id: str
+    title: str | None
+    categories: tuple[str, ...]
+    available_from: int | None
+    available_until: int | None
+    is_deleted: bool
+    updated_at: int
+
+
+@final
+class ItemOverlayView:
+    """The shelf, laid out along one catalogue's rows. Immutable.
+
+    Where nobody described an item, what the model's catalogue says of it holds.
+    """
+
+    def __init__(self, catalog: Catalog, items: Mapping[str, OverlaidItem]) -> None:
+        self._catalog = catalog
+        rows = len(catalog) + 1
+        self._described = {
+            row: items[item_id]
+            for row, item_id in enumerate(catalog.item_ids, start=1)
+            if item_id in items
+        }
+        gone = [row for row, item in self._described.items() if item.is_deleted]
+        self._gone = np.array(gone, dtype=np.int64)
+        self._from: NDArray[np.int64] | None = None
+        self._until: NDArray[np.int64] | None = None
+        bounded = {
+            row: item
+            for row, item in self._described.items()
+            if item.available_from is not None or item.available_until is not None
+        }
+        if bounded:
+            self._from = np.full(rows, _ALWAYS, dtype=np.int64)
+            self._until = np.full(rows, _NEVER, dtype=np.int64)
+            for row, item in bounded.items():
+                if item.available_from is not None:
+                    self._from[row] = item.available_from
+                if item.available_until is not None:
+                    self._until[row] = item.available_until
+        by_category: dict[str, list[int]] = {}
+        for row in range(1, rows):
+            for category in self.categories(row):
+                by_category.setdefault(category, []).append(row)
+        self._by_category = {
+            category: np.array(members, dtype=np.int64) for category, members in by_category.items()
+        }
+
+    def title(self, row: int) -> str | None:
+        """The readable name of a row."""
+        item = self._described.get(row)
+        return self._catalog.title(row) if item is None or item.title is None else item.title
+
+    def categories(self, row: int) -> tuple[str, ...]:
+        """The categories of a row."""
+        item = self._described.get(row)
+        return self._catalog.categories[row - 1] if item is None else item.categories
+
+    def allowed(
+        self,
+        at: int,
+        *,
+        any_categories: Sequence[str] = (),
+        no_categories: Sequence[str] = (),
+        available_only: bool = True,
+    ) -> Mask | None:
+        """Which rows may be answered at an instant; None where every one may.
+
+        Args:
+            at: epoch microseconds.
+            any_categories: if any: only items of at least one of these.
+            no_categories: no items of these.
+            available_only: leave out items that are not available at `at`.
+        """
+        has_windows = available_only and self._from is not None and self._until is not None
+        if not (any_categories or no_categories or has_windows or len(self._gone)):
+            return None
+        allowed = np.full(len(self._catalog) + 1, not any_categories, dtype=np.bool_)
+        for category in any_categories:
+            allowed[self._of(category)] = True
+        for category in no_categories:
+            allowed[self._of(category)] = False
+        if available_only and self._from is not None and self._until is not None:
+            allowed &= (self._from <= at) & (at < self._until)
+        allowed[self._gone] = False
+        allowed[0] = False
+        return allowed
+
+    def _of(self, category: str) -> NDArray[np.int64]:
+        return self._by_category.get(category, np.empty(0, dtype=np.int64))
+
+
+class Updates(NamedTuple):
+    """The updates of items since an instant: equal ones are the same updates.
+
+    Attributes:
+        since: epoch microseconds.
+        items: how many items were updated since.
+        stamps: the sum of the microseconds from `since` to each one's update.
+    """
+
+    since: int
+    items: int
+    stamps: int
+
+
+@final
+class ItemOverlay:
+    """The described items, and their views along the catalogues of the models in use.
+
+    Views are laid out when items change or a model comes, off the event loop; requests only look
+    them up.
+
+    Attributes:
+        refreshing: held from reading the database until what was read is here.
+        read_last: the updates that are here already; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[str, OverlaidItem] = {}
+        self._catalogs: dict[str, Catalog] = {}
+        self._views: dict[str, ItemOverlayView] = {}
+        self._latest_update = 0
+        self._lock = threading.Lock()
+        self.refreshing = asyncio.Lock()
+        self.read_last: Updates | None = None
+
+    @property
+    def latest_update(self) -> int:
+        """When the last known change was made, epoch microseconds; 0 before the first."""
+        return self._latest_update
+
+    def put(self, items: Iterable[OverlaidItem]) -> bool:
+        """Take over what was said of items; answers whether anything is new."""
+        with self._lock:
+            changed = {
+                item.item_id: item for item in items if self._items.get(item.item_id) != item
+            }
+            if not changed:
+                return False
+            self._items = self._items | changed
+            newest = max(item.updated_at for item in changed.values())
+            self._latest_update = max(self._latest_update, newest)
+            self._views = {
+                version: ItemOverlayView(catalog, self._items)
+                if any(item_id in catalog for item_id in changed)
+                else self._views[version]
+                for version, catalog in self._catalogs.items()
+            }
+            return True
+
+    def lay_out(self, version: str, catalog: Catalog) -> None:
+        """Make ready for a model, before it answers."""
+        with self._lock:
+            if version not in self._catalogs:
+                self._views = self._views | {version: ItemOverlayView(catalog, self._items)}
+                self._catalogs[version] = catalog
+
+    def forget_all_but(self, versions: Iterable[str]) -> None:
+        """Let go of models that answer no more."""
+        kept = set(versions)
+        with self._lock:
+            self._catalogs = {v: c for v, c in self._catalogs.items() if v in kept}
+            self._views = {v: view for v, view in self._views.items() if v in kept}
+
+    def view(self, version: str, catalog: Catalog) -> ItemOverlayView:
+        """The shelf along the catalogue of a model; laid out now if it is not yet."""
+        view = self._views.get(version)
+        return ItemOverlayView(catalog, self._items) if view is None else view

@@ -1,0 +1,1 @@
+"""The papers' tables: suites, records of cells, the rendered page."""

@@ -1,0 +1,4 @@
+"""Runs the cells of a suite and renders its records.
+
+It writes pages of this repository.
+"""

@@ -1,0 +1,184 @@
+"""The plots of a suite, as small SVG files that come out the same whenever they are drawn."""
+
+import hashlib
+import io
+import json
+import statistics
+from typing import Any, NamedTuple
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.papers.harness.results import Measured, references, sd
+from benchmarks.papers.harness.suite import Curve, Knows, Suite
+from benchmarks.papers.harness.table import REFERENCES
+
+COLOURS: dict[Knows, str] = {
+    "order only": "#6b7280",
+    "intervals in the history": "#b45309",
+    "query time given": "#1d4ed8",
+}
+"""Told apart also by people who do not see red from green."""
+
+STYLE: dict[str, Any] = {
+    "svg.hashsalt": "kairos",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e5e7eb",
+    "legend.frameon": False,
+}
+
+
+class Dot(NamedTuple):
+    """A row as it is drawn."""
+
+    row: str
+    label: str
+    knows: Knows
+    mean: float
+    sd: float
+    at: float | None
+    curve: str | None
+
+
+def dots(suite: Suite, measured: list[Measured]) -> list[Dot]:
+    """What is drawn of a suite: its plot metric, row by row."""
+    found = []
+    for each in measured:
+        if values := each.given(suite.plot):
+            point = each.row.point
+            place = (None, None) if point is None else (point.at, point.curve)
+            mean = statistics.mean(values)
+            found.append(
+                Dot(each.row.name, each.row.label, each.row.knows, mean, sd(values), *place)
+            )
+    return found
+
+
+def digest_of(suite: Suite, measured: list[Measured]) -> str:
+    """Identifies what a plot shows; the plot's file carries it."""
+    panels = [panel.model_dump() for panel in suite.panels]
+    shown = [suite.title, suite.plot, panels, dots(suite, measured), references(measured)]
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def draw(suite: Suite, measured: list[Measured]) -> str:
+    """The plot of a suite: its rows with their spread over seeds, and its curves."""
+    every = dots(suite, measured)
+    rows = [dot for dot in every if dot.curve is None]
+    curves = [
+        (curve, points)
+        for curve in suite.curves
+        if (points := sorted((dot for dot in every if dot.curve == curve.name), key=_place))
+    ]
+    apart = [
+        (panel.title, chosen)
+        for panel in suite.panels
+        if (chosen := [dot for dot in rows if dot.row in panel.rows])
+    ]
+    panels = len(curves) + bool(rows) + len(apart)
+    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
+    with style.context(STYLE):
+        # Rows need room for their names, curves do not.
+        width = 7.2 * (bool(rows) + len(apart)) + 3.9 * len(curves)
+        figure = Figure(figsize=(max(width, 7.2), height), layout="constrained")
+        axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
+        if rows:
+            _draw_rows(axes.pop(0), suite, rows, references(measured))
+        for title, chosen in apart:
+            axis = axes.pop(0)
+            _draw_rows(axis, suite, chosen, {})
+            axis.set_title(title, fontsize=9)
+        for (curve, points), axis in zip(curves, axes, strict=True):
+            _draw_curve(axis, suite, curve, points)
+        figure.suptitle(suite.title, fontsize=10)
+        return as_svg(figure, digest_of(suite, measured))
+
+
+def as_svg(figure: Figure, digest: str) -> str:
+    """A figure as the text of a file that says what it shows by a digest."""
+    file = io.StringIO()
+    metadata = {"Date": None, "Description": f"figures {digest}"}
+    figure.savefig(file, format="svg", facecolor="white", metadata=metadata)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
+
+
+def _draw_rows(
+    axis: Axes, suite: Suite, rows: list[Dot], stood_beside: dict[str, dict[str, float]]
+) -> None:
+    low = _lowest(rows, stood_beside, suite)
+    labels: list[str] = []
+    for name, figures in stood_beside.items():
+        if suite.plot in figures:
+            _draw_reference(axis, suite, figures[suite.plot], low, len(labels))
+            labels.append(REFERENCES.get(name, name))
+    for knows, colour in COLOURS.items():
+        chosen = [dot for dot in rows if dot.knows == knows]
+        if not chosen:
+            continue
+        axis.errorbar(
+            [_scaled(suite, dot.mean) for dot in chosen],
+            range(len(labels), len(labels) + len(chosen)),
+            xerr=[_scaled(suite, dot.sd) for dot in chosen],
+            fmt="o",
+            ms=4,
+            capsize=2,
+            color=colour,
+            label=knows,
+        )
+        labels += [dot.label for dot in chosen]
+    axis.set_yticks(range(len(labels)), labels)
+    axis.invert_yaxis()
+    axis.set_xlabel(_unit(suite))
+    axis.legend(loc="best", fontsize=8)
+
+
+def _lowest(rows: list[Dot], stood_beside: dict[str, dict[str, float]], suite: Suite) -> float:
+    """Where the axis begins: room for all rows and the best reference, not for the far ones."""
+    means = [dot.mean - dot.sd for dot in rows]
+    known = [figures[suite.plot] for figures in stood_beside.values() if suite.plot in figures]
+    lowest = min([*means, max(known, default=means[0])])
+    highest = max([*(dot.mean + dot.sd for dot in rows), *known])
+    return lowest - 0.25 * (highest - lowest)
+
+
+def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, place: int) -> None:
+    shown = max(value, low)
+    axis.plot(_scaled(suite, shown), place, "|" if value >= low else "<", color="black", ms=6)
+    if value < low:
+        told = f"{_scaled(suite, value):.3g}"
+        at = (_scaled(suite, shown), place)
+        axis.annotate(told, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:
+    axis.errorbar(
+        [_place(dot) for dot in points],
+        [_scaled(suite, dot.mean) for dot in points],
+        yerr=[_scaled(suite, dot.sd) for dot in points],
+        fmt="o-",
+        ms=4,
+        capsize=2,
+        color=COLOURS[points[0].knows],
+    )
+    axis.set_xticks([_place(dot) for dot in points])
+    axis.set_xlabel(curve.axis)
+    axis.set_ylabel(_unit(suite))
+
+
+def _place(dot: Dot) -> float:
+    return 0.0 if dot.at is None else dot.at
+
+
+def _scaled(suite: Suite, value: float) -> float:
+    return 100 * value if suite.figures == "percent" else value
+
+
+def _unit(suite: Suite) -> str:
+    return f"{suite.plot}, %" if suite.figures == "percent" else suite.plot

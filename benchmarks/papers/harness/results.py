@@ -1,0 +1,81 @@
+"""What the records of a suite say, row by row."""
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.papers.harness.cell import ProfilePoint, Record
+from benchmarks.papers.harness.suite import Row, Suite, digest
+from training.evaluation.report import MODEL, WITHHELD
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row with its records, one per seed."""
+
+    row: Row
+    records: tuple[Record, ...]
+
+    def given(self, metric: str) -> list[float]:
+        """A metric of every seed, the query time given; nothing where it was not measured."""
+        return self._values(MODEL, metric)
+
+    def withheld(self, metric: str) -> list[float]:
+        """The same, the query time withheld."""
+        return self._values(WITHHELD, metric)
+
+    def after_a_gap(self, metric: str) -> list[float]:
+        """The same, over the questions later than the last event of their history."""
+        gaps = (record.report.after_a_gap.get(MODEL, {}) for record in self.records)
+        return [gap[metric] for gap in gaps if metric in gap]
+
+    def _values(self, ranker: str, metric: str) -> list[float]:
+        rankers = (record.report.rows[ranker] for record in self.records)
+        return [row[metric] for row in rankers if metric in row]
+
+
+def read_measured(folder: Path, suite: Suite) -> list[Measured]:
+    """The rows that have records, in the suite's order.
+
+    A record counts while the suite still says what it was made with.
+    """
+    found = []
+    for row in suite.rows:
+        files = (folder / "results" / suite.name).glob(f"{row.name}-*.json")
+        records = sorted((Record.read(file) for file in files), key=lambda record: record.seed)
+        valid = [record for record in records if is_current(record, suite, row)]
+        if valid:
+            found.append(Measured(row, tuple(valid)))
+    return found
+
+
+def is_current(record: Record, suite: Suite, row: Row) -> bool:
+    """Whether a record was made with what the suite says now."""
+    return record.settings_sha256 == digest(suite.settings(row, record.seed))
+
+
+def curves_of(measured: list[Measured]) -> list[ProfilePoint]:
+    """The attention profile of the first record that has one; empty where none has."""
+    profiles = (record.attention_profile for each in measured for record in each.records)
+    return next((profile for profile in profiles if profile), [])
+
+
+def references(measured: list[Measured]) -> dict[str, dict[str, float]]:
+    """The metrics of the references, which are the same whoever was measured beside them."""
+    found: dict[str, dict[str, float]] = {}
+    for each in measured:
+        for name, row in each.records[0].report.rows.items():
+            if name not in (MODEL, WITHHELD):
+                found.setdefault(name, row)
+    return found
+
+
+def best(measured: list[Measured], metric: str) -> Measured | None:
+    """The row with the largest mean."""
+    having = [each for each in measured if each.given(metric)]
+    return max(having, key=lambda each: statistics.mean(each.given(metric)), default=None)
+
+
+def sd(values: list[float]) -> float:
+    """The standard deviation between seeds; 0 of a single one."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,0 +1,4 @@
+"""The engine over an open bundle: recommendations, rankings, sweeps.
+
+Nothing here reads or writes files.
+"""

@@ -1,0 +1,210 @@
+"""From flat arrays to batches: windows, buckets of like length, and positions to supervise."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.clock import days_between
+from training.data.dataset import Dataset
+from training.data.negatives import MetItems
+from training.data.split import Predict, basket_ends, spans
+
+
+class Supervised(NamedTuple):
+    """A batch and what each of its supervised positions should have answered.
+
+    Attributes:
+        batch: the windows.
+        positions: flat indices into batch x len, one per supervised position.
+        targets: catalogue rows.
+        position_of: per target, which of `positions` it belongs to.
+        weights: per target; the targets of one position share a weight of one.
+        users: per window, the index of its user.
+        met: what every user has met in training, and so what is no negative for them.
+    """
+
+    batch: SequenceBatch
+    positions: Int64[Tensor, " positions"]
+    targets: Int64[Tensor, " targets"]
+    position_of: Int64[Tensor, " targets"]
+    weights: Float[Tensor, " targets"]
+    users: Int64[np.ndarray, " batch"]
+    met: MetItems
+
+    def to(self, device: torch.device) -> "Supervised":
+        """The same with its tensors on another device."""
+        return self._replace(
+            batch=self.batch.to(device),
+            positions=self.positions.to(device, non_blocking=True),
+            targets=self.targets.to(device, non_blocking=True),
+            position_of=self.position_of.to(device, non_blocking=True),
+            weights=self.weights.to(device, non_blocking=True),
+        )
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Stretches of the known events of a data set, each within one user.
+
+    Attributes:
+        starts: absolute index of the first event read.
+        ends: absolute index after the last event read.
+        query_times: the instant the last position is asked about, epoch microseconds.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    query_times: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def select(self, chosen: NDArray[np.int64]) -> "Windows":
+        """Some of the windows."""
+        return Windows(self.starts[chosen], self.ends[chosen], self.query_times[chosen])
+
+
+def gather(dataset: Dataset, windows: Windows) -> SequenceBatch:
+    """Windows as a batch; every position but the last is asked about its next event's time."""
+    lengths = windows.ends - windows.starts
+    places = np.arange(lengths.max())
+    is_real = places < lengths[:, None]
+    index = np.where(is_real, windows.starts[:, None] + places, windows.starts[:, None])
+    origin = dataset.times[windows.starts][:, None]
+    times = dataset.times[index]
+    query_times = np.where(
+        places == lengths[:, None] - 1,
+        windows.query_times[:, None],
+        dataset.times[np.where(places < lengths[:, None] - 1, index + 1, index)],
+    )
+    return SequenceBatch(
+        rows=torch.from_numpy(np.where(is_real, dataset.rows[index], 0).astype(np.int64)),
+        actions=torch.from_numpy(np.where(is_real, dataset.action_rows[index], 0).astype(np.int64)),
+        times=torch.from_numpy(days_between(0, times - origin)),
+        query_times=torch.from_numpy(days_between(0, query_times - origin)),
+        query_given=torch.ones(index.shape, dtype=torch.bool),
+        lengths=torch.from_numpy(lengths),
+    )
+
+
+class TrainingWindows:
+    """The windows of a training run: each target is supervised exactly once an epoch.
+
+    Histories longer than `max_history` are read as windows that overlap by half; a later window
+    supervises only what no earlier one did, so each of its targets sees at least half a window.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        train_ends: NDArray[np.int64],
+        *,
+        predict: Predict,
+        max_history: int,
+    ) -> None:
+        self._dataset = dataset.known
+        ends = dataset.known_before[train_ends]
+        self._met = MetItems(self._dataset, ends)
+        last_of_instant = basket_ends(self._dataset) if predict == "next_basket" else None
+        starts = self._dataset.offsets[:-1]
+        counts = np.maximum(ends - starts - 1, 0)
+        positions = spans(starts, counts)
+        users = np.repeat(np.arange(len(starts)), counts)
+        if last_of_instant is None:
+            target_counts = np.ones(len(positions), dtype=np.int64)
+        else:
+            closing = last_of_instant[positions] == positions + 1
+            positions, users = positions[closing], users[closing]
+            target_counts = np.minimum(last_of_instant[positions + 1], ends[users]) - positions - 1
+        self._positions = positions
+        self._target_counts = target_counts
+        begins, stops, self._first, self._last = _cut(starts, positions, users, max_history)
+        # A window stops just before a target, whose time its last position is asked about.
+        self.windows = Windows(begins, stops, self._dataset.times[stops])
+        self.targets = int(target_counts.sum())
+
+    def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[Supervised]:
+        """Every window once, in batches of like length with at most `tokens` places each."""
+        for chosen in self.plan(rng, tokens=tokens):
+            yield self.supervise(chosen)
+
+    def plan(self, rng: np.random.Generator, *, tokens: int) -> list[NDArray[np.int64]]:
+        """Which windows go together: near-equal lengths, differently grouped every epoch."""
+        lengths = self.windows.ends - self.windows.starts
+        order = np.argsort(lengths * rng.uniform(1.0, 1.05, len(lengths)), kind="stable")
+        batches = [order[part] for part in _under_budget(lengths[order], tokens)]
+        rng.shuffle(batches)
+        return batches
+
+    def supervise(self, chosen: NDArray[np.int64]) -> Supervised:
+        """A batch of some windows, with their supervised positions."""
+        windows = self.windows.select(chosen)
+        batch = gather(self._dataset, windows)
+        counts = self._last[chosen] - self._first[chosen]
+        index = spans(self._first[chosen], counts)
+        sample = np.repeat(np.arange(len(chosen)), counts)
+        positions = self._positions[index]
+        target_counts = self._target_counts[index]
+        targets = self._dataset.rows[spans(positions + 1, target_counts)]
+        flat = sample * batch.rows.shape[1] + positions - windows.starts[sample]
+        return Supervised(
+            batch=batch,
+            positions=torch.from_numpy(flat),
+            targets=torch.from_numpy(targets.astype(np.int64)),
+            position_of=torch.from_numpy(np.repeat(np.arange(len(index)), target_counts)),
+            weights=torch.from_numpy(
+                np.repeat(1 / target_counts, target_counts).astype(np.float32)
+            ),
+            users=np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1,
+            met=self._met,
+        )
+
+
+def _cut(
+    starts: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    users: NDArray[np.int64],
+    max_history: int,
+) -> list[NDArray[np.int64]]:
+    """Cover the supervised positions of every user with windows.
+
+    Returns where each window begins and stops, and the span of the positions it supervises.
+    """
+    firsts = np.searchsorted(users, np.arange(len(starts)), side="left")
+    lasts = np.searchsorted(users, np.arange(len(starts)), side="right")
+    step = max(max_history // 2, 1)
+    begins: list[int] = []
+    ends: list[int] = []
+    spans_from: list[int] = []
+    spans_to: list[int] = []
+    for start, first, last in zip(starts, firsts, lasts, strict=True):
+        begin, done = int(start), int(first)
+        while done < last:
+            reach = int(np.searchsorted(positions[done:last], begin + max_history)) + done
+            if reach > done:
+                begins.append(begin)
+                ends.append(int(positions[reach - 1]) + 1)
+                spans_from.append(done)
+                spans_to.append(reach)
+                done = reach
+            begin += step
+    return [np.array(column, dtype=np.int64) for column in (begins, ends, spans_from, spans_to)]
+
+
+def _under_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:
+    """Split lengths, near ascending, into runs whose padded size stays within `tokens`."""
+    begin, longest = 0, 0
+    for place, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        if (place + 1 - begin) * longest > tokens and place > begin:
+            yield slice(begin, place)
+            begin, longest = place, length
+    if len(lengths):
+        yield slice(begin, len(lengths))

@@ -1,0 +1,211 @@
+"""Every user's events in memory, as flat arrays: nothing per sample happens in Python."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from model.catalog import Catalog
+from model.clock import MICROSECONDS_PER_DAY
+from model.errors import TrainingError
+from model.history import Event
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Users one after another, each with their events oldest first, ties in source order.
+
+    Attributes:
+        catalog: the items.
+        actions: action names; `actions[p]` is action row `p + 1`.
+        user_ids: outside ids, one per user.
+        offsets: user `u` owns events `offsets[u]` up to `offsets[u + 1]`.
+        rows: catalogue row per event, 0 where the catalogue lacks the item.
+        times: epoch microseconds per event.
+        action_rows: action row per event, 0 = none.
+    """
+
+    catalog: Catalog
+    actions: tuple[str, ...]
+    user_ids: tuple[str, ...]
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    times: NDArray[np.int64]
+    action_rows: NDArray[np.int16]
+
+    @classmethod
+    def of(
+        cls,
+        events: pl.DataFrame,
+        items: pl.DataFrame | None = None,
+        *,
+        min_item_events: int = 1,
+        min_user_events: int = 1,
+        ignored_actions: tuple[str, ...] = (),
+    ) -> "Dataset":
+        """Lay out the events of `training.data.sources.read_events` (and titles of `read_items`).
+
+        Events of ignored actions are left out first; then items, then users, with fewer events
+        than asked, each in one pass.
+
+        Raises:
+            TrainingError: if no event is left.
+        """
+        if ignored_actions:
+            events = events.filter(~pl.col("action").is_in(ignored_actions))
+        if min_item_events > 1:
+            events = events.filter(pl.len().over("item_id") >= min_item_events)
+        if min_user_events > 1:
+            events = events.filter(pl.len().over("user_id") >= min_user_events)
+        if events.is_empty():
+            raise TrainingError(
+                f"a data set needs events, but none is left with {min_item_events=} and "
+                f"{min_user_events=}; lower them or bring more events"
+            )
+        users = events["user_id"].unique(maintain_order=True)
+        item_ids = events["item_id"].unique(maintain_order=True)
+        actions = events["action"].unique(maintain_order=True)
+        events = events.with_columns(
+            user=pl.col("user_id").replace_strict(users, pl.int_range(len(users), eager=True)),
+            row=pl.col("item_id").replace_strict(
+                item_ids, pl.int_range(1, len(item_ids) + 1, eager=True)
+            ),
+            action_row=pl.col("action").replace_strict(
+                actions, pl.int_range(1, len(actions) + 1, eager=True)
+            ),
+        ).sort("user", "timestamp", maintain_order=True)
+        counts = np.bincount(events["user"].to_numpy(), minlength=len(users))
+        rows = events["row"].to_numpy().astype(np.int32)
+        times = events["timestamp"].cast(pl.Int64).to_numpy()
+        return cls(
+            catalog=_catalog(item_ids, items, rows, times),
+            actions=tuple(actions.to_list()),
+            user_ids=tuple(users.to_list()),
+            offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            rows=rows,
+            times=np.ascontiguousarray(times),
+            action_rows=events["action_row"].to_numpy().astype(np.int16),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def user_of(self) -> NDArray[np.int64]:
+        """The user of every event."""
+        return np.repeat(np.arange(len(self.user_ids)), np.diff(self.offsets))
+
+    @cached_property
+    def known_before(self) -> NDArray[np.int64]:
+        """How many events whose item is known stand before each event, and before the end."""
+        return np.concatenate(([0], np.cumsum(self.rows > 0))).astype(np.int64)
+
+    @cached_property
+    def known(self) -> "Dataset":
+        """The same histories without the events whose item is unknown."""
+        keep = self.rows > 0
+        return replace(
+            self,
+            offsets=self.known_before[self.offsets],
+            rows=self.rows[keep],
+            times=self.times[keep],
+            action_rows=self.action_rows[keep],
+        )
+
+    def history(self, user: int, end: int | None = None) -> tuple[Event, ...]:
+        """The events of a user, oldest first, as a query carries them.
+
+        Those of unknown items are left out: the catalogue no longer tells their ids.
+
+        Args:
+            user: which user, counted as in `user_ids`.
+            end: the place in the flat arrays to stop before; the user's end by default.
+        """
+        span = slice(self.offsets[user], self.offsets[user + 1] if end is None else end)
+        return tuple(
+            Event(
+                self.catalog.item_id(int(row)),
+                int(at),
+                self.actions[action - 1] if action else None,
+            )
+            for row, at, action in zip(
+                self.rows[span], self.times[span], self.action_rows[span], strict=True
+            )
+            if row
+        )
+
+    def limited_to(self, is_training: NDArray[np.bool_]) -> "Dataset":
+        """The same events with a catalogue of the items met in training, and counts from there.
+
+        Items met only later become unknown (row 0): no model can have learned them.
+        """
+        trained = np.zeros(len(self.catalog) + 1, dtype=np.bool_)
+        trained[self.rows[is_training]] = True
+        trained[0] = False
+        kept = np.flatnonzero(trained) - 1
+        new_row = np.zeros(len(trained), dtype=np.int32)
+        new_row[trained] = np.arange(1, len(kept) + 1)
+        rows = new_row[self.rows]
+        popularity, recent = _counts(rows[is_training], self.times[is_training], len(kept))
+        catalog = Catalog(
+            item_ids=tuple(self.catalog.item_ids[place] for place in kept),
+            titles=tuple(self.catalog.titles[place] for place in kept),
+            categories=tuple(self.catalog.categories[place] for place in kept),
+            popularity=popularity,
+            recent_popularity=recent,
+        )
+        return replace(self, catalog=catalog, rows=rows)
+
+    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
+        """The same events under the rows of another catalogue and its actions."""
+        known = {action: row for row, action in enumerate(actions, start=1)}
+        action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
+        return replace(
+            self,
+            catalog=catalog,
+            actions=actions,
+            rows=self.rows_in(catalog)[self.rows],
+            action_rows=action_rows[self.action_rows].astype(np.int16),
+        )
+
+    def rows_in(self, catalog: Catalog) -> NDArray[np.int32]:
+        """For every row of this catalogue, padding included, its row in another, or 0."""
+        rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
+        return np.array([0, *rows], dtype=np.int32)
+
+
+def _counts(
+    rows: NDArray[np.int32], times: NDArray[np.int64], items: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Events per item, in all and in the last seven days."""
+    recent = times > times.max() - 7 * MICROSECONDS_PER_DAY
+    of_all = np.bincount(rows, minlength=items + 1)[1:]
+    of_recent = np.bincount(rows[recent], minlength=items + 1)[1:]
+    return of_all.astype(np.int64), of_recent.astype(np.int64)
+
+
+def _catalog(
+    item_ids: pl.Series,
+    items: pl.DataFrame | None,
+    rows: NDArray[np.int32],
+    times: NDArray[np.int64],
+) -> Catalog:
+    titles: dict[str, str | None] = {}
+    categories: dict[str, tuple[str, ...]] = {}
+    if items is not None:
+        titles = dict(zip(items["item_id"], items["title"], strict=True))
+        categories = {
+            item_id: tuple(names or ())
+            for item_id, names in zip(items["item_id"], items["categories"].to_list(), strict=True)
+        }
+    ids = tuple(item_ids.to_list())
+    popularity, recent = _counts(rows, times, len(ids))
+    return Catalog(
+        item_ids=ids,
+        titles=tuple(titles.get(item_id) for item_id in ids),
+        categories=tuple(categories.get(item_id, ()) for item_id in ids),
+        popularity=popularity,
+        recent_popularity=recent,
+    )

@@ -1,0 +1,189 @@
+"""Where events come from: files of four kinds, or the service's own database.
+
+Whatever the source, events arrive in one schema, in the order the source holds them. That order
+decides between events of one user at the same instant, so nothing here sorts.
+
+- `user_id`, `item_id`: text, never empty. Whole numbers are taken as their digits.
+- `timestamp`: microseconds, UTC. Found as aware datetimes, as RFC 3339 texts with an offset, or as
+  epoch seconds, whole or decimal.
+- `action`: text; "event" where nobody said. Optional.
+- `value`: a finite number or null. Optional.
+
+Other columns are ignored.
+"""
+
+import csv
+import glob
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from model.errors import EventSourceError
+from training.data.columns import (
+    EVENT_SCHEMA,
+    ITEM_SCHEMA,
+    RawTable,
+    event_columns,
+    item_columns,
+)
+from training.data.database_source import (
+    name_of_database,
+    read_database_events,
+    read_database_items,
+)
+from training.data.erasures import Erasures
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson")
+_SUFFIXES = (".parquet", *_SEPARATORS, *_JSON_LINES)
+
+
+def read_events(
+    location: str | Path,
+    until: int | None = None,
+    *,
+    known_by: int | None = None,
+    erasures: Erasures | None = None,
+) -> pl.DataFrame:
+    """The events at a location, in `EVENT_SCHEMA` and in source order.
+
+    Args:
+        location: a file, a directory or a glob of files, told apart by their suffix (`.parquet`,
+            `.csv` and `.tsv` with a header, `.jsonl`); or a database URL. The files of a directory
+            are read in the order of their names.
+        until: leave out events later than this instant (epoch microseconds, UTC).
+        known_by: leave out events that arrived later than this instant, too, where the source tells
+            when they did: the database does, files do not.
+        erasures: users to leave out. A database knows its own; a file does not.
+
+    Raises:
+        EventSourceError: naming file, row and column of what cannot be an event.
+
+    Example:
+        >>> read_events("demo/events.parquet").columns
+        ['user_id', 'item_id', 'timestamp', 'action', 'value']
+    """
+    if is_database(location):
+        everything = read_database_events(str(location), until, known_by=known_by)
+    else:
+        events = [event_columns(_read(file)) for file in _files(location)]
+        everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
+        if until is not None:
+            everything = everything.filter(pl.col("timestamp").to_physical() <= until)
+    return everything if erasures is None else erasures.leave_out(everything)
+
+
+def read_items(location: str | Path) -> pl.DataFrame:
+    """The items at a location, in `ITEM_SCHEMA`: an id, perhaps a title, perhaps categories.
+
+    In CSV, categories are joined by `|`.
+
+    Raises:
+        EventSourceError: naming file, row and column of what cannot be an item.
+    """
+    if is_database(location):
+        return read_database_items(str(location))
+    items = [item_columns(_read(file)) for file in _files(location)]
+    return pl.concat([ITEM_SCHEMA.to_frame(), *items])
+
+
+def name_of(location: str | Path) -> str:
+    """A location as reports and errors may show it: without a password."""
+    return name_of_database(str(location)) if is_database(location) else str(location)
+
+
+def is_database(location: str | Path) -> bool:
+    """Whether a location is a database rather than files."""
+    return "://" in str(location)
+
+
+def _files(location: str | Path) -> list[Path]:
+    path = Path(location)
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.suffix in _SUFFIXES]
+    elif path.is_file():
+        found = [path]
+    else:
+        found = [Path(name) for name in glob.glob(str(location), recursive=True)]
+    if not found:
+        raise EventSourceError(
+            f"a source is a file, a directory or a glob of files ending in {', '.join(_SUFFIXES)}, "
+            f"but nothing like that is at {str(location)!r}; check the path"
+        )
+    return sorted(found)
+
+
+def _read(file: Path) -> RawTable:
+    try:
+        if file.suffix == ".parquet":
+            return _read_parquet(file)
+        if file.suffix in _SEPARATORS:
+            return _read_separated(file, _SEPARATORS[file.suffix])
+        if file.suffix in _JSON_LINES:
+            return _read_json_lines(file)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise EventSourceError(
+            f"{file}: a file must hold what its suffix says, but: {error}; repair or rename it"
+        ) from error
+    raise EventSourceError(
+        f"{file}: a file must end in {', '.join(_SUFFIXES)}, but this one ends in "
+        f"{file.suffix!r}; convert or rename it"
+    )
+
+
+def _read_parquet(file: Path) -> RawTable:
+    frame = pl.read_parquet(file, glob=False, hive_partitioning=False)
+    return RawTable(str(file), frame, place=lambda row: f"row {row + 1}")
+
+
+def _read_separated(file: Path, separator: str) -> RawTable:
+    # Everything stays text: an id such as 007 must not lose its zeros.
+    frame = pl.read_csv(file, separator=separator, infer_schema=False, glob=False)
+
+    def place(row: int) -> str:
+        with file.open(newline="", encoding="utf-8") as lines:
+            records = csv.reader(lines, delimiter=separator)
+            for _ in range(row + 1):  # the header, and the records before
+                next(records)
+            # Lines are counted rather than records: a quoted field may span several.
+            return f"line {records.line_num + 1}"
+
+    return RawTable(str(file), frame, place)
+
+
+def _read_json_lines(file: Path) -> RawTable:
+    if file.stat().st_size == 0:
+        frame = pl.DataFrame()
+    else:
+        try:
+            # All lines have a say in the types, or a late text among numbers would be refused.
+            frame = pl.read_ndjson(file, infer_schema_length=None)
+        except pl.exceptions.PolarsError as error:
+            raise _broken_line(file, error) from error
+
+    def place(row: int) -> str:
+        numbers = (number for number, line in _lines(file) if line.strip())
+        return f"line {[*numbers][row]}"
+
+    return RawTable(str(file), frame, place)
+
+
+def _broken_line(file: Path, error: Exception) -> EventSourceError:
+    rule = "each line must be one JSON object"
+    for number, line in _lines(file):
+        try:
+            is_object = not line.strip() or isinstance(json.loads(line), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            return EventSourceError(
+                f"{file}, line {number}: {rule}, but got {line[:80].rstrip()!r}; repair the line"
+            )
+    return EventSourceError(f"{file}: {rule}, but: {error}; repair the file")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        yield from enumerate(lines, start=1)

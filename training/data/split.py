@@ -1,0 +1,276 @@
+"""Which events a model may learn from, and what it is then asked."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from model.catalog import Catalog
+from model.config import Config
+from model.errors import TrainingError
+from training.data.dataset import Dataset
+
+Predict = Literal["next_event", "next_basket"]
+"""What follows a position: the next event, or all events of the next instant together."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What evaluation asks: given a user's events before `ends`, which items come at `query_times`?
+
+    Attributes:
+        users: user index per question.
+        ends: absolute event index per question; the history is what the user did before it.
+        query_times: epoch microseconds per question.
+        target_offsets: question `q` owns targets `target_offsets[q]` up to `target_offsets[q + 1]`.
+        target_rows: catalogue rows of the right answers, 0 where the catalogue lacks them.
+    """
+
+    users: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    query_times: NDArray[np.int64]
+    target_offsets: NDArray[np.int64]
+    target_rows: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def question_of(self) -> NDArray[np.int64]:
+        """The question of every target."""
+        return np.repeat(np.arange(len(self)), np.diff(self.target_offsets))
+
+    def select(self, chosen: NDArray[np.int64]) -> "Questions":
+        """Some of the questions, in the order given."""
+        counts = np.diff(self.target_offsets)[chosen]
+        targets = spans(self.target_offsets[chosen], counts)
+        return Questions(
+            users=self.users[chosen],
+            ends=self.ends[chosen],
+            query_times=self.query_times[chosen],
+            target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            target_rows=self.target_rows[targets],
+        )
+
+
+@dataclass(frozen=True)
+class Split:
+    """One data set, cut for honest measurement.
+
+    Attributes:
+        dataset: the events, with a catalogue of the items met in training.
+        train_ends: per user, the absolute index of the first event that is not for training.
+        test_starts: per user, the absolute index of the first event that only the test may see;
+            what stands before it is known when the test is asked.
+        validation: what early stopping may look at.
+        test: what is reported.
+    """
+
+    dataset: Dataset
+    train_ends: NDArray[np.int64]
+    test_starts: NDArray[np.int64]
+    validation: Questions
+    test: Questions
+
+    @property
+    def is_training(self) -> NDArray[np.bool_]:
+        """Whether each event may be learned from."""
+        return is_before(self.dataset, self.train_ends)
+
+    @property
+    def is_known_before_test(self) -> NDArray[np.bool_]:
+        """Whether each event may be counted by what is fitted just before the test."""
+        return is_before(self.dataset, self.test_starts)
+
+    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
+        """The same split under the rows of another catalogue, such as a published one."""
+        dataset = self.dataset.in_terms_of(catalog, actions)
+        rows = self.dataset.rows_in(catalog)
+        return Split(
+            dataset=dataset,
+            train_ends=self.train_ends,
+            test_starts=self.test_starts,
+            validation=replace(self.validation, target_rows=rows[self.validation.target_rows]),
+            test=replace(self.test, target_rows=rows[self.test.target_rows]),
+        )
+
+
+class LeaveOneOutConfig(Config):
+    """The last event of every user is the test, the one before it the validation."""
+
+    kind: Literal["leave_one_out"] = "leave_one_out"
+
+    def split(self, dataset: Dataset, predict: Predict) -> Split:
+        """Cut the data set; users with fewer than three events only train."""
+        starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
+        users = np.flatnonzero(ends - starts >= 3)
+        train_ends = ends.copy()
+        train_ends[users] -= 2
+        test_starts = ends.copy()
+        test_starts[users] -= 1
+        return _assemble(
+            dataset, (train_ends, test_starts), ends[users] - 2, ends[users] - 1, predict
+        )
+
+
+class ByTimeConfig(Config):
+    """What comes after an instant is the test: each user's first event or basket after it."""
+
+    kind: Literal["by_time"] = "by_time"
+    test: float = Field(default=0.1, gt=0, lt=0.5)
+    validation: float = Field(default=0.1, gt=0, lt=0.5)
+    """The test's share is the latest, the validation's just before it."""
+    of: Literal["events", "span"] = "events"
+    """Whether shares are of the events, in order of time, or of the span from first to last."""
+
+    def split(self, dataset: Dataset, predict: Predict) -> Split:
+        """Cut the data set at two instants."""
+        before_test = _first_at_or_after(dataset, self._cut(dataset, self.test))
+        before_validation = _first_at_or_after(
+            dataset, self._cut(dataset, self.test + self.validation)
+        )
+        starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
+        validated = (before_validation > starts) & (before_validation < before_test)
+        tested = (before_test > starts) & (before_test < ends)
+        return _assemble(
+            dataset,
+            (before_validation, before_test),
+            before_validation[validated],
+            before_test[tested],
+            predict,
+        )
+
+    def _cut(self, dataset: Dataset, latest: float) -> int:
+        """The instant from which on the latest share lies."""
+        if self.of == "events":
+            return int(np.quantile(dataset.times, 1 - latest))
+        first, last = int(dataset.times.min()), int(dataset.times.max())
+        return first + round((last - first) * (1 - latest))
+
+
+class ByUserConfig(Config):
+    """Some users are held out for validation, some for the test: all their events are asked."""
+
+    kind: Literal["by_user"] = "by_user"
+    test: float = Field(default=0.1, gt=0, lt=0.5)
+    validation: float = Field(default=0.1, gt=0, lt=0.5)
+    seed: int = 0
+    """Of the assignment of users; apart from the seed of training."""
+
+    def split(self, dataset: Dataset, predict: Predict) -> Split:
+        """Cut the users; each asked event has at least one before it."""
+        users = len(dataset.user_ids)
+        shuffled = np.random.default_rng(self.seed).permutation(users)
+        tested = shuffled[: round(users * self.test)]
+        validated = shuffled[len(tested) : len(tested) + round(users * self.validation)]
+        train_ends = dataset.offsets[1:].copy()
+        test_starts = dataset.offsets[1:].copy()
+        test_starts[tested] = dataset.offsets[tested]
+        train_ends = test_starts.copy()
+        train_ends[validated] = dataset.offsets[validated]
+        return _assemble(
+            dataset,
+            (train_ends, test_starts),
+            _later_events(dataset, np.sort(validated)),
+            _later_events(dataset, np.sort(tested)),
+            predict,
+        )
+
+
+SplitConfig = Annotated[
+    LeaveOneOutConfig | ByTimeConfig | ByUserConfig, Field(discriminator="kind")
+]
+
+
+def ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
+    """Questions whose answers are some events, or the baskets that begin with one of them.
+
+    Args:
+        events: absolute event indices, each with an event of the same user before it.
+    """
+    if predict == "next_basket":
+        starts_basket = basket_ends(dataset)[np.maximum(events - 1, 0)] == events
+        events = events[starts_basket]
+        counts = basket_ends(dataset)[events] - events
+    else:
+        counts = np.ones(len(events), dtype=np.int64)
+    targets, question = (
+        dataset.rows[spans(events, counts)],
+        np.repeat(np.arange(len(events)), counts),
+    )
+    # A basket may list an item twice; the question has it as one target.
+    _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
+    first.sort()
+    counts = np.bincount(question[first], minlength=len(events))
+    return Questions(
+        users=dataset.user_of[events],
+        ends=events,
+        query_times=dataset.times[events],
+        target_offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        target_rows=targets[first],
+    )
+
+
+def ask_after(dataset: Dataset, instant: int, predict: Predict) -> Questions:
+    """Each user's first event or basket later than an instant, where the user has one before."""
+    begins = _first_at_or_after(dataset, instant + 1)
+    starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
+    return ask(dataset, begins[(begins > starts) & (begins < ends)], predict)
+
+
+def spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The integers of every span `start, start + 1, ..., start + count - 1`, one after another."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
+
+
+def is_before(dataset: Dataset, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each event stands before the end given for its user."""
+    return np.arange(len(dataset)) < ends[dataset.user_of]
+
+
+def basket_ends(dataset: Dataset) -> NDArray[np.int64]:
+    """Per event, the absolute index just after the last event of the same user and instant."""
+    count = len(dataset)
+    changes = (np.diff(dataset.times) != 0) | (np.diff(dataset.user_of) != 0)
+    boundaries = np.append(np.flatnonzero(changes) + 1, count)
+    return boundaries[np.searchsorted(boundaries, np.arange(count), side="right")]
+
+
+def _first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:
+    """Per user, the absolute index of the first event at or after an instant."""
+    earlier = np.bincount(dataset.user_of[dataset.times < instant], minlength=len(dataset.user_ids))
+    return dataset.offsets[:-1] + earlier
+
+
+def _later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every event of some users but their first."""
+    counts = np.diff(dataset.offsets)[users]
+    return spans(dataset.offsets[users] + 1, np.maximum(counts - 1, 0))
+
+
+def _assemble(
+    dataset: Dataset,
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]],
+    validated: NDArray[np.int64],
+    tested: NDArray[np.int64],
+    predict: Predict,
+) -> Split:
+    train_ends, test_starts = ends
+    is_training = is_before(dataset, train_ends)
+    if not is_training.any():
+        raise TrainingError(
+            f"a split must leave events to train on, but of {len(dataset)} events of "
+            f"{len(dataset.user_ids)} users it leaves nothing to train on; ask for less or bring "
+            "more events"
+        )
+    limited = dataset.limited_to(is_training)
+    return Split(
+        dataset=limited,
+        train_ends=train_ends,
+        test_starts=test_starts,
+        validation=ask(limited, validated, predict),
+        test=ask(limited, tested, predict),
+    )

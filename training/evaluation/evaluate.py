@@ -1,0 +1,79 @@
+"""How good a recommender is, beside the references that any recommender must beat."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Int64
+from numpy.typing import NDArray
+
+from model.recommender import Recommender
+from training.data.dataset import Dataset
+from training.data.split import Questions, spans
+from training.evaluation.metrics import MISS, Ranks, ranks_of, sampled_ranks_of
+from training.evaluation.scoring import ScoreBlock, score
+
+
+def rank(
+    blocks: Iterable[ScoreBlock],
+    dataset: Dataset,
+    questions: Questions,
+    *,
+    exclude_seen: bool,
+    candidates: Int64[np.ndarray, "questions candidates"] | None = None,
+) -> Ranks:
+    """The rank of every target of every question, by the tie rule of `training.evaluation.metrics`.
+
+    Pass the `candidates` of `training.data.negatives.sample_candidates` to rank targets
+    among them, too.
+    """
+    found = np.full(len(questions.target_rows), MISS, dtype=np.int64)
+    sampled = None if candidates is None else found.copy()
+    for block in blocks:
+        scores = block.scores.numpy()
+        if exclude_seen:
+            scores = scores.copy()
+            _hide_seen(scores, dataset, questions, block.questions)
+        counts = np.diff(questions.target_offsets)[block.questions]
+        targets = spans(questions.target_offsets[block.questions], counts)
+        rows = questions.target_rows[targets].astype(np.int64)
+        lines = np.repeat(np.arange(len(counts)), counts)
+        found[targets] = ranks_of(scores, rows, lines)
+        if candidates is not None and sampled is not None:
+            drawn = candidates[block.questions]
+            sampled[targets] = sampled_ranks_of(scores, rows, lines, drawn)
+    return Ranks(found, questions.question_of, len(questions), sampled)
+
+
+def evaluate(
+    recommender: Recommender,
+    dataset: Dataset,
+    questions: Questions,
+    *,
+    max_history: int,
+    exclude_seen: bool,
+    withheld: bool = False,
+    candidates: Int64[np.ndarray, "questions candidates"] | None = None,
+) -> Ranks:
+    """The ranks a recommender gives to the targets of some questions, in the whole catalogue.
+
+    And among `candidates`, as `rank` does.
+    """
+    blocks = score(recommender, dataset, questions, max_history=max_history, withheld=withheld)
+    return rank(blocks, dataset, questions, exclude_seen=exclude_seen, candidates=candidates)
+
+
+def after_a_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:
+    """The questions that come strictly later than the last event of their history."""
+    return np.flatnonzero(questions.query_times > dataset.times[questions.ends - 1])
+
+
+def _hide_seen(
+    scores: NDArray[np.float32],
+    dataset: Dataset,
+    questions: Questions,
+    chosen: NDArray[np.int64],
+) -> None:
+    starts = dataset.offsets[questions.users[chosen]]
+    counts = questions.ends[chosen] - starts
+    seen = dataset.rows[spans(starts, counts)]
+    scores[np.repeat(np.arange(len(chosen)), counts), seen] = -np.inf

@@ -1,0 +1,115 @@
+"""The table of a run: the model beside the references, on the same questions."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from model.config import Config
+from model.recommender import Recommender
+from training.config import DataConfig
+from training.data.negatives import MetItems, sample_candidates
+from training.data.split import Split
+from training.evaluation.evaluate import after_a_gap, evaluate, rank
+from training.evaluation.metrics import SAMPLED, Ranks, paired_bootstrap
+from training.evaluation.references import fit_references, score_by
+
+MODEL = "model"
+WITHHELD = "model_withheld"
+
+
+class Difference(NamedTuple):
+    """How far the model is ahead of a reference in NDCG@10, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Report(Config):
+    """What was measured on the test questions.
+
+    Attributes:
+        rows: metrics per ranker; `model_withheld` is the model asked without the query time. Names
+            that end in `_sampled100` are of ranks among a hundred random items.
+        after_a_gap: the same on questions later than the last event of their history.
+        ahead: the model's lead over every reference, by paired bootstrap over the questions.
+        cold_targets: share of the targets that the catalogue does not hold; every ranker misses
+            them.
+    """
+
+    rows: dict[str, dict[str, float]]
+    after_a_gap: dict[str, dict[str, float]] = Field(default_factory=dict)
+    ahead: dict[str, Difference] = Field(default_factory=dict)
+    cold_targets: float = 0.0
+
+    def write(self, file: Path) -> None:
+        """Write as JSON."""
+        file.write_text(json.dumps(self.model_dump(), indent=2) + "\n", "utf-8")
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The model's own figures under one name each, as a manifest keeps them."""
+        given = self.rows[MODEL]
+        withheld = {f"{name}_withheld": value for name, value in self.rows[WITHHELD].items()}
+        references = {
+            f"{name}_ndcg@10": row["ndcg@10"]
+            for name, row in self.rows.items()
+            if name not in {MODEL, WITHHELD}
+        }
+        return given | withheld | references
+
+
+def measure(
+    recommender: Recommender, split: Split, data: DataConfig, *, max_history: int
+) -> Report:
+    """Rank the test questions by the model, given and withheld, and by every reference."""
+    dataset, questions = split.dataset, split.test
+    candidates = None
+    if data.sampled_metrics:
+        met = MetItems(dataset, split.train_ends)
+        candidates = sample_candidates(met, questions, count=SAMPLED)
+    found: dict[str, Ranks] = {
+        name: evaluate(
+            recommender,
+            dataset,
+            questions,
+            max_history=max_history,
+            exclude_seen=data.exclude_seen,
+            withheld=withheld,
+            candidates=candidates,
+        )
+        for name, withheld in ((MODEL, False), (WITHHELD, True))
+    }
+    for name, reference in fit_references(dataset, split.is_known_before_test).items():
+        blocks = score_by(reference, questions, len(dataset.catalog))
+        found[name] = rank(
+            blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
+        )
+    own = found[MODEL].ndcg(10)
+    later = after_a_gap(dataset, questions)
+    return Report(
+        rows={name: ranks.summarise() for name, ranks in found.items()},
+        after_a_gap={name: _mean_of(ranks, later) for name, ranks in found.items()},
+        ahead={
+            name: Difference(*paired_bootstrap(own, ranks.ndcg(10)))
+            for name, ranks in found.items()
+            if name != MODEL
+        },
+        cold_targets=float(np.mean(questions.target_rows == 0)),
+    )
+
+
+def _mean_of(ranks: Ranks, questions: np.ndarray) -> dict[str, float]:
+    """The main metrics over some of the questions."""
+    if not len(questions):
+        return {"questions": 0.0}
+    return {
+        "hit_rate@10": float(ranks.hit_rate(10)[questions].mean()),
+        "ndcg@10": float(ranks.ndcg(10)[questions].mean()),
+        "mrr": float(ranks.reciprocal_rank()[questions].mean()),
+        "accuracy": float(ranks.accuracy()[questions].mean()),
+        "questions": float(len(questions)),
+    }

@@ -1,0 +1,151 @@
+"""A recommender's scores for questions, in blocks that fit in memory."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.batch import SequenceBatch
+from model.interfaces import EveryPosition
+from model.recommender import Recommender, with_repeats
+from training.data.batches import Windows, gather
+from training.data.dataset import Dataset
+from training.data.split import Questions
+
+BLOCK_ELEMENTS = 4_000_000
+"""Scores held at a time."""
+
+TOKENS = 20_000
+"""Places per forward pass."""
+
+
+class ScoreBlock(NamedTuple):
+    """Scores of every catalogue row for some of the questions.
+
+    Attributes:
+        questions: which questions, as indices.
+        scores: one row per question; column 0 is padding.
+    """
+
+    questions: NDArray[np.int64]
+    scores: Float[Tensor, "questions rows"]
+
+
+@torch.no_grad()
+def score(
+    recommender: Recommender,
+    dataset: Dataset,
+    questions: Questions,
+    *,
+    max_history: int,
+    withheld: bool = False,
+) -> Iterator[ScoreBlock]:
+    """Score every item for every question, as the service would at that instant.
+
+    Questions of one user are answered from one causal pass where their histories fit into it;
+    others each get a window of their own. Without any known event, popularity answers. `withheld`
+    keeps the query time from the model.
+    """
+    recommender.eval()
+    vectors = recommender.item_vectors()
+    known = dataset.known
+    starts, ends = known.offsets[questions.users], dataset.known_before[questions.ends]
+    windows = Windows(np.maximum(starts, ends - max_history), ends, questions.query_times)
+    yield from _unknown(dataset, np.flatnonzero(ends == starts))
+    shared = np.zeros(len(questions), dtype=np.bool_)
+    if not withheld and isinstance(recommender.encoder, EveryPosition):
+        shared = _can_share(dataset, questions, windows, starts)
+    for chosen in by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
+        yield ScoreBlock(
+            chosen,
+            _score_last(recommender, vectors, gather(known, windows.select(chosen)), withheld),
+        )
+    yield from _score_shared(
+        recommender, vectors, known, windows, questions.users, np.flatnonzero(shared)
+    )
+
+
+def _unknown(dataset: Dataset, chosen: NDArray[np.int64]) -> Iterator[ScoreBlock]:
+    if len(chosen):
+        catalog = dataset.catalog
+        order = np.zeros(len(catalog) + 1, dtype=np.float32)
+        order[catalog.rows_by_popularity] = np.arange(len(catalog), 0, -1)
+        yield ScoreBlock(chosen, torch.from_numpy(order).expand(len(chosen), -1))
+
+
+def _can_share(
+    dataset: Dataset,
+    questions: Questions,
+    windows: Windows,
+    starts: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whole histories, of users asked more than once, each at the time of its next known event."""
+    known = dataset.known
+    following = np.minimum(windows.ends, len(known) - 1)
+    is_next = (known.times[following] == questions.query_times) & (
+        windows.ends < known.offsets[questions.users + 1]
+    )
+    fits = (windows.starts == starts) & (windows.ends > starts) & is_next
+    asked = np.bincount(questions.users[fits], minlength=len(dataset.user_ids))
+    several: NDArray[np.bool_] = fits & (asked[questions.users] > 1)
+    return several
+
+
+def by_length(
+    windows: Windows, chosen: NDArray[np.int64], rows: int
+) -> Iterator[NDArray[np.int64]]:
+    """Chosen windows, the longest first, so many at a time as fit with `rows` scores for each."""
+    lengths = (windows.ends - windows.starts)[chosen]
+    chosen = chosen[np.argsort(-lengths, kind="stable")]
+    begin = 0
+    while begin < len(chosen):
+        longest = int(windows.ends[chosen[begin]] - windows.starts[chosen[begin]])
+        count = max(min(TOKENS // longest, BLOCK_ELEMENTS // rows), 1)
+        yield chosen[begin : begin + count]
+        begin += count
+
+
+def _score_last(
+    recommender: Recommender, vectors: Tensor, batch: SequenceBatch, withheld: bool
+) -> Tensor:
+    batch = batch.to(recommender.device)
+    if withheld:
+        places = torch.arange(batch.rows.shape[1], device=recommender.device)
+        batch = batch.withhold(places == batch.lengths[:, None] - 1)
+    return recommender.score_catalogue(batch, vectors).cpu()
+
+
+def _score_shared(
+    recommender: Recommender,
+    vectors: Tensor,
+    known: Dataset,
+    windows: Windows,
+    users: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+) -> Iterator[ScoreBlock]:
+    """One window per user, up to the latest question; each question reads its own position."""
+    if not len(chosen):
+        return
+    chosen = chosen[np.lexsort((windows.ends[chosen], users[chosen]))]
+    firsts = np.flatnonzero(np.diff(users[chosen], prepend=-1))
+    latest = np.append(firsts[1:], len(chosen)) - 1
+    of_users = windows.select(chosen[latest])
+    for group in by_length(of_users, np.arange(len(of_users)), 1):
+        batch = gather(known, of_users.select(group)).to(recommender.device)
+        states = recommender.states(batch)
+        of_positions = recommender.user_vectors(states.users)
+        for sample, user in enumerate(group):
+            asked = chosen[firsts[user] : latest[user] + 1]
+            last = windows.ends[asked] - windows.starts[asked] - 1
+            places = torch.from_numpy(last).to(recommender.device)
+            scores = of_positions[sample, places] @ vectors.T
+            if states.repeats is not None:
+                rows = batch.rows[sample].expand(len(asked), -1)
+                later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]
+                mass = states.repeats[sample, places].masked_fill(later, float("-inf"))
+                scores = with_repeats(scores, mass, rows)
+            yield ScoreBlock(asked, scores.cpu())

@@ -1,0 +1,4 @@
+"""The training loop, objectives, losses and checkpoints.
+
+Measuring a model belongs to `training.evaluation`.
+"""

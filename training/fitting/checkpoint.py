@@ -1,0 +1,103 @@
+"""A run's state on disk, so that a killed run goes on as if it had never stopped."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from model.errors import ForeignCheckpointError
+from model.recommender import Recommender
+from training.fitting.fit import EpochReport, FitState
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def save_checkpoint(
+    directory: Path,
+    fingerprint: str,
+    state: FitState,
+    recommender: Recommender,
+    optimizer: torch.optim.Optimizer,
+) -> None:
+    """Write a checkpoint in one atomic step.
+
+    Args:
+        fingerprint: identifies the run's configuration and events; resuming demands the same.
+    """
+    tensors = {f"weights/{name}": tensor for name, tensor in recommender.state_dict().items()}
+    tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
+    for number, moments in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{number}/{name}": tensor for name, tensor in moments.items()}
+    told = {
+        "fingerprint": fingerprint,
+        "epoch": state.epoch,
+        "step": state.step,
+        "best_epoch": state.best_epoch,
+        "best_value": state.best_value,
+        "reports": [report._asdict() for report in state.reports],
+    }
+    file = directory / CHECKPOINT
+    unfinished = file.with_suffix(".unfinished")
+    safetensors.torch.save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()},
+        unfinished,
+        metadata={"state": json.dumps(told)},
+    )
+    unfinished.replace(file)
+
+
+def load_checkpoint(
+    directory: Path,
+    fingerprint: str,
+    recommender: Recommender,
+    optimizer: torch.optim.Optimizer,
+) -> FitState | None:
+    """Put a checkpoint's weights and moments in place; None where there is no checkpoint.
+
+    Raises:
+        ForeignCheckpointError: if the checkpoint is damaged, or belongs to another configuration
+            or other events.
+    """
+    file = directory / CHECKPOINT
+    if not file.exists():
+        return None
+    try:
+        with safetensors.safe_open(file, framework="pt") as opened:
+            told: dict[str, Any] = json.loads(opened.metadata()["state"])
+            tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except safetensors.SafetensorError as error:
+        raise ForeignCheckpointError(
+            f"a run resumes from a whole checkpoint, but {file} is damaged ({error}); "
+            "delete it to begin anew"
+        ) from error
+    if told["fingerprint"] != fingerprint:
+        raise ForeignCheckpointError(
+            f"a run resumes only with the recipe and events it began with, but {file} belongs to "
+            "others; choose another output directory, or delete it to begin anew"
+        )
+    recommender.load_state_dict(_below("weights/", tensors))
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _below("optimizer/", tensors).items():
+        number, key = name.split("/")
+        moments.setdefault(int(number), {})[key] = tensor
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
+    return FitState(
+        epoch=told["epoch"],
+        step=told["step"],
+        best_epoch=told["best_epoch"],
+        best_value=told["best_value"],
+        best_weights=_below("best/", tensors),
+        reports=[EpochReport(**report) for report in told["reports"]],
+    )
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,188 @@
+"""The training loop, readable from top to bottom."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.errors import DivergedError
+from model.interfaces import Drawn
+from model.recommender import Recommender
+from training.config import FitConfig
+from training.data.batches import TrainingWindows
+from training.fitting.objective import batch_loss
+
+
+class EpochReport(NamedTuple):
+    """What one epoch did; `validation` is empty where it was not evaluated."""
+
+    epoch: int
+    loss: float
+    validation: dict[str, float]
+    seconds: float
+
+
+@dataclass
+class FitState:
+    """Where a run stands between two epochs: all that a resumed run needs.
+
+    Randomness is seeded anew from (seed, epoch) each epoch, so no generator state is kept.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    best_epoch: int = 0
+    best_value: float = float("-inf")
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    reports: list[EpochReport] = field(default_factory=list)
+
+
+Evaluate = Callable[[Recommender], dict[str, float]]
+OnStep = Callable[[int, int, float], None]
+OnEpoch = Callable[[FitState, Recommender, torch.optim.Optimizer], None]
+
+
+def fit(
+    recommender: Recommender,
+    windows: TrainingWindows,
+    config: FitConfig,
+    *,
+    evaluate: Evaluate | None,
+    stop_after: int | None = None,
+    state: FitState | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> FitState:
+    """Fit, and leave the recommender with the weights of its best validated epoch.
+
+    Pass the `state` and `optimizer` of a checkpoint to go on as if never interrupted.
+
+    Args:
+        evaluate: metrics on the validation questions; `config.monitor` picks the one that counts.
+            None to keep the last epoch's weights, whatever they are worth.
+        stop_after: epochs to run of the schedule of `config.epochs`; all of it by default.
+        on_step: called with (batches done, batches in this epoch, smoothed loss).
+        on_epoch: called after every epoch, for checkpoints and progress.
+
+    Raises:
+        DivergedError: if the loss stops being a number.
+    """
+    state = state or FitState()
+    optimizer = optimizer or make_optimizer(recommender, config)
+    steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
+    total_steps = steps_per_epoch * config.epochs
+    last_epoch = min(stop_after or config.epochs, config.epochs)
+    drawn = [module for module in recommender.modules() if isinstance(module, Drawn)]
+    while state.epoch < last_epoch and not _out_of_patience(state, config):
+        began = time.monotonic()
+        rng = np.random.default_rng([config.seed, state.epoch])
+        torch.manual_seed(int(rng.integers(2**62)))
+        recommender.train()
+        losses: list[float] = []
+        plan = windows.plan(rng, tokens=config.tokens)
+        for done, chosen in enumerate(plan, start=1):
+            supervised = windows.supervise(chosen)
+            _set_rate(optimizer, config, state.step, total_steps)
+            for module in drawn:
+                module.draw()
+            loss = batch_loss(recommender, supervised, config, rng)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            for group in optimizer.param_groups:
+                nn.utils.clip_grad_norm_(group["params"], group["clip"])
+            optimizer.step()
+            state.step += 1
+            losses.append(loss.item())
+            if not np.isfinite(losses[-1]):
+                raise DivergedError(
+                    f"the loss must stay finite, but is {losses[-1]} at step {state.step}; lower "
+                    f"the learning rate (now {config.learning_rate}) or look for broken times"
+                )
+            if on_step is not None:
+                on_step(done, len(plan), float(np.mean(losses[-50:])))
+        state.epoch += 1
+        seconds = time.monotonic() - began
+        validation: dict[str, float] = {}
+        due = state.epoch % config.evaluate_every == 0 or state.epoch == last_epoch
+        if evaluate is not None and due:
+            validation = evaluate(recommender)
+            if validation[config.monitor] > state.best_value:
+                state.best_value, state.best_epoch = validation[config.monitor], state.epoch
+                state.best_weights = {
+                    name: tensor.detach().clone()
+                    for name, tensor in recommender.state_dict().items()
+                }
+        state.reports.append(EpochReport(state.epoch, float(np.mean(losses)), validation, seconds))
+        if on_epoch is not None:
+            on_epoch(state, recommender, optimizer)
+    if state.best_weights:
+        recommender.load_state_dict(state.best_weights)
+    recommender.eval()
+    return state
+
+
+def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.AdamW:
+    """AdamW over three groups: matrices that decay, vectors that do not, and frequencies.
+
+    The gradient of a frequency grows with the interval, up to years; under one shared norm clip it
+    would drown the weights' gradient. So frequencies have a clip and a rate of their own.
+    """
+    periods = [
+        parameter
+        for name, parameter in recommender.named_parameters()
+        if any(part.endswith("log_periods") for part in name.split(".")) and parameter.requires_grad
+    ]
+    known = {id(parameter) for parameter in periods}
+    weights = [
+        parameter
+        for parameter in recommender.parameters()
+        if parameter.requires_grad and id(parameter) not in known
+    ]
+    rate, decay = config.learning_rate, config.weight_decay
+    groups = [
+        {
+            "params": [weight for weight in weights if weight.ndim > 1],
+            "weight_decay": decay,
+            "clip": config.clip,
+            "rate": rate,
+        },
+        {
+            "params": [weight for weight in weights if weight.ndim <= 1],
+            "weight_decay": 0.0,
+            "clip": config.clip,
+            "rate": rate,
+        },
+    ]
+    if periods:
+        groups.append(
+            {
+                "params": periods,
+                "weight_decay": 0.0,
+                "clip": config.frequency_clip,
+                "rate": config.frequency_learning_rate,
+            }
+        )
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
+
+
+def _set_rate(
+    optimizer: torch.optim.Optimizer, config: FitConfig, step: int, total_steps: int
+) -> None:
+    share = min((step + 1) / (config.warmup_steps + 1), 1.0)
+    if config.decay == "cosine" and step >= config.warmup_steps:
+        progress = (step - config.warmup_steps) / max(total_steps - config.warmup_steps, 1)
+        share *= 0.5 * (1 + np.cos(np.pi * min(progress, 1.0)))
+    for group in optimizer.param_groups:
+        group["lr"] = group["rate"] * share
+
+
+def _out_of_patience(state: FitState, config: FitConfig) -> bool:
+    return (
+        state.best_epoch > 0
+        and (state.epoch - state.best_epoch) // config.evaluate_every >= config.patience
+    )
