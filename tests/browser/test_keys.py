@@ -98,7 +98,7 @@ def test_a_key_that_will_not_do_is_refused_in_words(keyed: KeyedShop) -> None:
     keyed.enter(keyed.ingest)
     expect(refusal).to_contain_text("but this one has 'ingest'")
     keyed.enter("ключ")
-    expect(refusal).to_contain_text("could not be asked about this key")
+    expect(refusal).to_contain_text("could not be checked")
     assert keyed.kept() == '[{},{},"",null]'
     keyed.dialog.get_by_label("API key").press("Escape")
     expect(keyed.dialog).to_have_count(0)

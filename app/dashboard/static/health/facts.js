@@ -1,8 +1,14 @@
 /** What is said in words: readiness, the model that answers, retraining, the newest change. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText, inWords, DAY, SECOND } from "../shell/instants.js";
-import { count, counted } from "../shell/numbers.js";
+import {
+  DAY,
+  formatCount,
+  formatDuration,
+  formatInstant,
+  pluralize,
+  SECOND,
+} from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { showState } from "./panel.js";
 
 const OLD = 2 * DAY;
@@ -15,7 +21,7 @@ function tell(id, facts) {
 }
 
 const code = (text) => element("code", {}, text);
-const instant = (rfc3339) => (rfc3339 === null ? "–" : `${asText(Date.parse(rfc3339))} UTC`);
+const instant = (rfc3339) => (rfc3339 === null ? "–" : `${formatInstant(Date.parse(rfc3339))} UTC`);
 
 /** What `GET /health/ready` says; null where nothing answered. Answers the judgement. */
 export function showReadiness(said) {
@@ -44,13 +50,13 @@ export function showModel(newest, refusals) {
   const waiting = total(newest, ({ gauges }) => valueOf(gauges, "kairos_inference_in_progress"));
   tell("model", [
     ["serves", versions.length === 0 ? "no model is open" : listed(versions)],
-    ["items in the index", [...new Set(items)].map(count).join(" or ")],
+    ["items in the index", [...new Set(items)].map(formatCount).join(" or ")],
     ["opened", instant(new Date(Math.min(...loaded) * SECOND).toISOString())],
-    ["swaps since start", `${count(swaps("activated"))} opened, ${count(swaps("refused"))} refused`],
-    ["asked just now", `${counted(waiting, "request")} at the model or waiting for it`],
+    ["swaps since start", `${formatCount(swaps("activated"))} opened, ${formatCount(swaps("refused"))} refused`],
+    ["asked just now", `${pluralize(waiting, "request")} at the model or waiting for it`],
   ]);
   byId("model-note").textContent =
-    `${counted(refusals, "version")} refused in the last 15 minutes. ` +
+    `${pluralize(refusals, "version")} refused in the last 15 minutes. ` +
     "Limit: bad above none (KairosSwapRefused); watch while processes serve different ones " +
     "(KairosVersionsDiffer).";
   return state;
@@ -129,7 +135,7 @@ export function showChange(change) {
   const isOld = change.traffic === null && age > OLD;
   showState(byId("state-change"), isOld ? "watch" : "ok");
   tell("change", [
-    ["changed", `${instant(change.at)}, ${inWords(Math.max(0, age))} ago`],
+    ["changed", `${instant(change.at)}, ${formatDuration(Math.max(0, age))} ago`],
     ["what", change.change],
     ["version", change.version === null ? "–" : code(change.version)],
     ["before", change.previous_version === null ? "–" : code(change.previous_version)],

@@ -1,7 +1,6 @@
 /** Rates, shares and times as a person reads them; a dash where there is none. */
 
-import { inWords } from "../shell/instants.js";
-import { percent } from "../shell/numbers.js";
+import { formatDuration, formatPercent } from "../shell/format.js";
 
 const digits = (number, most) => number.toFixed(number >= 100 ? 0 : number >= 10 ? 1 : most);
 
@@ -9,11 +8,11 @@ const digits = (number, most) => number.toFixed(number >= 100 ? 0 : number >= 10
 export const perSecond = (rate) => (rate === null ? "–" : `${digits(rate, 2)}\u00a0/s`);
 
 /** A share of one. */
-export const share = (part) => (part === null ? "–" : percent(part));
+export const share = (part) => (part === null ? "–" : formatPercent(part));
 
 /** A time in seconds, whether of a microsecond or of a month. */
 export function duration(seconds) {
   if (seconds === null) return "–";
   if (seconds < 0.9995) return `${digits(seconds * 1000, 1)}\u00a0ms`;
-  return seconds < 60 ? `${digits(seconds, 2)}\u00a0s` : inWords(seconds * 1000);
+  return seconds < 60 ? `${digits(seconds, 2)}\u00a0s` : formatDuration(seconds * 1000);
 }

@@ -1,12 +1,18 @@
 /** The page: asks the service how it is doing, as long as somebody looks. */
 
 import { call, Problem } from "../shell/api.js";
-import { showBanner, showVersion } from "../shell/banner.js";
-import { byId, element } from "../shell/dom.js";
-import { asText, inWords, MINUTE, SECOND } from "../shell/instants.js";
-import { roleHeld, watchKey } from "../shell/key.js";
-import { Permalink, whole } from "../shell/permalink.js";
-import { announce, clearProblem, showBusy, showProblem } from "../shell/problem.js";
+import { formatDuration, formatInstant, MINUTE, SECOND } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { heldRole, onKeyChange } from "../shell/key.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showVersion,
+} from "../shell/page.js";
+import { integer, Permalink } from "../shell/permalink.js";
 import { served, showChange, showMissing, showModel, showReadiness, showRun } from "./facts.js";
 import { showOperations } from "./operations.js";
 import { Panel } from "./panel.js";
@@ -16,7 +22,7 @@ import { askReadiness } from "./readiness.js";
 import { Record } from "./record.js";
 
 const INTERVALS = [1, 2, 5, 10, 30];
-const LINK = new Permalink({ interval: whole(1, 60, 5) });
+const LINK = new Permalink({ interval: integer(1, 60, 5) });
 
 let state = LINK.read();
 const record = new Record();
@@ -51,12 +57,12 @@ function* showRecord(heardAt) {
   const { rates, values, points, newest, refusals } = record;
   const span = rates.isSinceStart
     ? "since start"
-    : `in the last ${inWords(Math.max(SECOND, rates.seconds * SECOND))}`;
+    : `in the last ${formatDuration(Math.max(SECOND, rates.seconds * SECOND))}`;
   showVersion([...served(newest)].join(", ") || "none");
   const processes = newest.length === 1 ? "1 process" : `${newest.length} processes`;
   const of = rates.processes < newest.length ? `of ${rates.processes} of them ` : "";
   byId("heard").textContent =
-    `${processes} heard, last at ${asText(heardAt)} UTC; figures ${of}${span}.`;
+    `${processes} heard, last at ${formatInstant(heardAt)} UTC; figures ${of}${span}.`;
   const { isSinceStart } = rates;
   for (const [id, panel] of panels) {
     yield [panel.heading, panel.show({ values: values[id], span, isSinceStart, points })];
@@ -118,12 +124,12 @@ function start() {
   byId("panels").prepend(...panels.map(([, panel]) => panel.node));
   byId("interval").addEventListener("change", ({ target }) => {
     state = { interval: Number(target.value) };
-    LINK.keep(state);
+    LINK.save(state);
     poller.interval = state.interval;
   });
   byId("pause").addEventListener("click", () => (poller.isPaused ? poller.resume() : poller.pause()));
-  watchKey(() => {
-    if (roleHeld() !== null) poller.resume();
+  onKeyChange(() => {
+    if (heldRole() !== null) poller.resume();
   });
   window.addEventListener("popstate", () => {
     state = LINK.read();

@@ -1,7 +1,7 @@
 /** Every operation that was asked for: how often, how fast, with what success. */
 
-import { byId } from "../shell/dom.js";
-import { scrolling, table } from "../shell/tables.js";
+import { byId, render } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 import { duration, perSecond, share } from "./figures.js";
 import { isWork } from "./panels.js";
 
@@ -26,7 +26,7 @@ export function showOperations(rates) {
     ];
   });
   const caption = "Operations, the busiest first";
-  place.replaceChildren(scrolling(table({ caption, columns: COLUMNS, rows }), caption));
+  render(scrollRegion(table({ caption, columns: COLUMNS, rows }), caption), place);
 }
 
 function busiest(rates) {

@@ -1,8 +1,8 @@
 /** One panel: the newest figure large, the last fifteen minutes beside it, each line's figure below. */
 
 import { Chart } from "../shell/chart.js";
-import { element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
+import { formatInstant } from "../shell/format.js";
+import { element } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { judge, worst } from "./limits.js";
 import { lines as drawn } from "./time_chart.js";
@@ -124,7 +124,7 @@ export class Panel {
     showAsTable(this.#table, {
       caption: `${heading}, newest first`,
       columns: ["Time (UTC)", ...lines.map(({ name }) => name)],
-      rows: this.#points.toReversed().map(({ at, values }) => [asText(at), ...values.map(say)]),
+      rows: this.#points.toReversed().map(({ at, values }) => [formatInstant(at), ...values.map(say)]),
     });
   }
 }

@@ -6,7 +6,7 @@
  */
 
 import { duration, perSecond, share } from "./figures.js";
-import { LIMITS, limitInWords } from "./limits.js";
+import { limitInWords, LIMITS } from "./limits.js";
 
 /** What callers ask for: no probes, no metrics, no files of this dashboard. */
 export const isWork = ({ route }) => !/^\/(health\/|metrics$|v1\/metrics$|dashboard)/.test(route);

@@ -1,6 +1,6 @@
 /** Asks again and again, for as long as somebody looks. */
 
-import { SECOND } from "../shell/instants.js";
+import { SECOND } from "../shell/format.js";
 
 /**
  * Calls `poll()` every `interval` seconds, one at a time, while the page is visible and it is not

@@ -1,6 +1,6 @@
 /** What this page has heard in the last fifteen minutes. */
 
-import { MINUTE, SECOND } from "../shell/instants.js";
+import { MINUTE, SECOND } from "../shell/format.js";
 import { measure } from "./panels.js";
 import { byInstance, increase, ratesOf, snapshotOf } from "./rates.js";
 

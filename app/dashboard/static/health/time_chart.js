@@ -1,7 +1,7 @@
 /** The lines of a panel as plotly.js draws them. */
 
-import { MINUTE } from "../shell/instants.js";
-import { color } from "../shell/palette.js";
+import { cssColor } from "../shell/chart.js";
+import { MINUTE } from "../shell/format.js";
 import { KEPT } from "./record.js";
 
 /** By place, as in the legend: nobody needs the colours to tell lines apart. */
@@ -28,7 +28,7 @@ export function lines({ lines: named, axis, scale = 1, isLogarithmic = false }, 
     name,
     x,
     y: told.map(({ values }) => (values[line] === null ? null : values[line] * scale)),
-    line: { color: color(`--series-${line + 1}`), width: line === 0 ? 2 : 1.5, dash: DASHES[line] },
+    line: { color: cssColor(`--series-${line + 1}`), width: line === 0 ? 2 : 1.5, dash: DASHES[line] },
     marker: { size: 4 },
   }));
   const last = points.at(-1).at;

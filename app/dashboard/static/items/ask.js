@@ -1,6 +1,6 @@
 /** What the items view asks the service. */
 
-import { call, part, Problem } from "../shell/api.js";
+import { call, encodePath, Problem } from "../shell/api.js";
 
 /** What is stored of an item. */
 export async function readItem(itemId, signal) {
@@ -28,7 +28,7 @@ function address(itemId) {
   if (itemId.split("/").some((step) => step === "." || step === "..")) {
     throw unreachable(itemId, 'has "." or ".." between slashes, which addresses leave out');
   }
-  return `v1/items/${part(itemId)}`;
+  return `v1/items/${encodePath(itemId)}`;
 }
 
 const unreachable = (itemId, why) =>

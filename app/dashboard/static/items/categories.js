@@ -1,6 +1,6 @@
 /** Sorts the items of a map by their categories. */
 
-import { seriesStyles } from "../widgets/series_styles.js";
+import { seriesStyles } from "../widgets/series.js";
 
 const MOST_NAMED = 16;
 

@@ -1,8 +1,8 @@
 /** What the colours and symbols of the map mean, and which of them are shown. */
 
-import { byId, element } from "../shell/dom.js";
-import { count } from "../shell/numbers.js";
-import { LETTERS } from "../widgets/series_styles.js";
+import { formatCount } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { SYMBOL_CHARACTERS } from "../widgets/series.js";
 import { isShown } from "./categories.js";
 
 export class CategoryLegend {
@@ -56,7 +56,7 @@ export class CategoryLegend {
 }
 
 function entry({ name, style, count: items, kind }, isTicked) {
-  const letter = element("span", { class: "letter", "aria-hidden": "true" }, LETTERS[style.symbol]);
+  const letter = element("span", { class: "letter", "aria-hidden": "true" }, SYMBOL_CHARACTERS[style.symbol]);
   letter.style.setProperty("--letter", `var(${style.token})`);
   return element(
     "label",
@@ -64,6 +64,6 @@ function entry({ name, style, count: items, kind }, isTicked) {
     element("input", { type: "checkbox", checked: isTicked }),
     letter,
     element("span", { class: kind === "category" ? null : "note" }, name),
-    element("span", { class: "note" }, count(items)),
+    element("span", { class: "note" }, formatCount(items)),
   );
 }

@@ -1,8 +1,7 @@
 /** What is known of an item. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { counted } from "../shell/numbers.js";
+import { formatInstant, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 
 /**
  * Show `{itemId, stored, refusal, mapped, version}`: the item as it is stored, or in the words of
@@ -16,11 +15,11 @@ export function showFacts({ itemId, stored, refusal, mapped, version }) {
     rows.push(["Available", availability(stored)]);
     const properties = Object.entries(stored.properties ?? {});
     if (properties.length > 0) rows.push(["Properties", list(properties)]);
-    rows.push(["Stored", `${asText(Date.parse(stored.updated_at))} UTC`]);
+    rows.push(["Stored", `${formatInstant(Date.parse(stored.updated_at))} UTC`]);
   } else if (refusal !== null) {
     rows.push(["Stored", element("span", { class: "caution" }, `no: ${refusal}`)]);
   }
-  if (mapped) rows.push(["Trained on", `${counted(mapped.events, "event")} of it, by ${version}`]);
+  if (mapped) rows.push(["Trained on", `${pluralize(mapped.events, "event")} of it, by ${version}`]);
   byId("facts").replaceChildren(
     ...rows.flatMap(([name, said]) => [element("dt", {}, name), element("dd", {}, said)]),
   );
@@ -30,8 +29,8 @@ function availability({ available_from: from, available_until: until }) {
   const now = Date.now();
   const isNow = (from === null || Date.parse(from) <= now) && (until === null || now < Date.parse(until));
   const span = [
-    from === null ? "" : ` from ${asText(Date.parse(from))} UTC`,
-    until === null ? "" : ` until ${asText(Date.parse(until))} UTC`,
+    from === null ? "" : ` from ${formatInstant(Date.parse(from))} UTC`,
+    until === null ? "" : ` until ${formatInstant(Date.parse(until))} UTC`,
   ].join("");
   if (isNow) return `now${span || ", without an end"}`;
   return element("span", { class: "caution" }, `not now, only${span}`);

@@ -1,6 +1,6 @@
 /** Items one can go to. */
 
-import { element, itemName } from "../shell/dom.js";
+import { element, itemName } from "../shell/html.js";
 import { LINK } from "./state.js";
 
 /** A link to an item, with all else as it is now. */

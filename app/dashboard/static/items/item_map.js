@@ -1,7 +1,7 @@
 /** The map with all that belongs to it: what it shows in words, its legend, and a table. */
 
-import { byId } from "../shell/dom.js";
-import { count, counted, percent } from "../shell/numbers.js";
+import { formatCount, formatPercent, pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { groupsOf } from "./categories.js";
 import { CategoryLegend } from "./category_legend.js";
@@ -72,7 +72,7 @@ export class ItemMap {
     const item = this.find(chosen);
     const there = similar.filter((itemId) => this.find(itemId)).length;
     const near = similar.length
-      ? ` In circles: ${there} of the ${counted(similar.length, "item")} listed as similar.`
+      ? ` In circles: ${there} of the ${pluralize(similar.length, "item")} listed as similar.`
       : "";
     return item
       ? `In a diamond: ${item.title || chosen}.${near}`
@@ -81,11 +81,11 @@ export class ItemMap {
 }
 
 function summary({ items, model_version: version, explained }, dimensions) {
-  const [first, second] = explained.map(percent);
+  const [first, second] = explained.map(formatPercent);
   const all = dimensions === null ? "all" : `all ${dimensions}`;
   const of = dimensions === null ? "" : ` of ${dimensions}`;
   return (
-    `The ${count(items.length)} items of ${version} with the most events, the larger the more, laid out ` +
+    `The ${formatCount(items.length)} items of ${version} with the most events, the larger the more, laid out ` +
     `by PCA of the directions of their vectors: the first axis explains ${first} of the variance, the ` +
     `second ${second}. Near on the map is near in two${of} directions only; the list of similar items ` +
     `goes by ${all}.`

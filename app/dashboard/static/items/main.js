@@ -1,12 +1,11 @@
 /** The page: items as a model sees them. */
 
 import { describeModel } from "../shell/api.js";
-import { showBanner, showServedVersion } from "../shell/banner.js";
-import { byId, element, itemName } from "../shell/dom.js";
-import { count } from "../shell/numbers.js";
-import { announce } from "../shell/problem.js";
+import { formatCount } from "../shell/format.js";
+import { byId, element, itemName, render } from "../shell/html.js";
+import { announce, showBanner, showServedVersion } from "../shell/page.js";
 import { ItemSearch } from "../widgets/item_search.js";
-import { offerVersions } from "../widgets/version_select.js";
+import { fillVersionSelect } from "../widgets/versions.js";
 import { readItem, readMap, readPopularity, similarItems } from "./ask.js";
 import { showFacts } from "./facts.js";
 import { followLinks } from "./item_link.js";
@@ -41,7 +40,7 @@ const version = () => byId("version").value || null;
 function choose(itemId, hint = null) {
   if (itemId === state.item) return;
   state = { ...state, item: itemId };
-  LINK.keep(state, { isMove: true });
+  LINK.save(state, { isNavigation: true });
   openItem(hint);
 }
 
@@ -74,7 +73,7 @@ function openItem(hint = null) {
 function showItem(hint = null) {
   const mapped = map.find(state.item);
   const title = item.stored?.title ?? mapped?.title ?? hint?.title;
-  byId("item-heading").replaceChildren(itemName(title, state.item));
+  render(itemName(title, state.item), byId("item-heading"));
   showFacts({ itemId: state.item, ...item, mapped, version: version() });
 }
 
@@ -137,20 +136,20 @@ const drawMap = () => map.draw(state, state.item, item.similar);
 /** Take over a choice of categories. */
 function redraw(update) {
   state = { ...state, ...update };
-  LINK.keep(state);
+  LINK.save(state);
   questions.renew("drawing", drawMap, () => {});
 }
 
 /** Take over another version or another size of the map. */
 function remap(update) {
   state = { ...state, ...update };
-  LINK.keep(state);
+  LINK.save(state);
   askMap();
 }
 
 /** Let the controls say what the state says. */
 function showControls() {
-  const shown = offerVersions(byId("version"), models, state.model_version);
+  const shown = fillVersionSelect(byId("version"), models, state.model_version);
   const isOther = state.model_version !== null && state.model_version !== shown;
   byId("version-note").hidden = !isOther;
   byId("version-note").textContent = isOther
@@ -158,7 +157,7 @@ function showControls() {
     : "";
   const sizes = [...new Set([...MAP_SIZES, state.items])].sort((one, other) => one - other);
   byId("map-items").replaceChildren(
-    ...sizes.map((size) => element("option", { value: String(size) }, count(size))),
+    ...sizes.map((size) => element("option", { value: String(size) }, formatCount(size))),
   );
   byId("map-items").value = state.items;
   document.querySelector(`input[name="step"][value="${state.step}"]`).checked = true;
@@ -185,7 +184,7 @@ function listen() {
   for (const radio of document.querySelectorAll('input[name="step"]')) {
     radio.addEventListener("change", () => {
       state = { ...state, step: radio.value };
-      LINK.keep(state);
+      LINK.save(state);
       if (state.item !== null) askPopularity();
     });
   }

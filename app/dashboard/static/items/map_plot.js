@@ -1,9 +1,8 @@
 /** The items of a model as points of a plane. */
 
-import { Chart, plain } from "../shell/chart.js";
-import { byId, element, itemName } from "../shell/dom.js";
-import { counted, percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { formatPercent, pluralize } from "../shell/format.js";
+import { byId, element, itemName } from "../shell/html.js";
 import { shownGroups } from "./categories.js";
 import { MapWindow } from "./map_window.js";
 
@@ -45,7 +44,7 @@ export class MapPlot {
           marks(itself, { symbol: "diamond-open", size: CHOSEN_PIXELS, line: 3, token: "--query-time" }),
         ],
         layout: {
-          ...this.#window.layout(size, explained.map((share, axis) => `${AXES[axis]}, ${percent(share)}`)),
+          ...this.#window.layout(size, explained.map((share, axis) => `${AXES[axis]}, ${formatPercent(share)}`)),
           annotations: itself.map(nameOf),
         },
         config: this.#window.config,
@@ -66,7 +65,7 @@ export class MapPlot {
           itemName(item.title, item.item_id),
           ...(item.title ? [element("code", {}, item.item_id)] : []),
           item.categories.length ? item.categories.join(", ") : "no category",
-          `${counted(item.events, "event")} trained on`,
+          `${pluralize(item.events, "event")} trained on`,
         ];
   }
 }
@@ -76,13 +75,13 @@ function points({ items, style, name }, mostEvents) {
   const { least, most } = POINT_PIXELS;
   return {
     ...placed(items),
-    name: plain(name),
+    name: escapeText(name),
     opacity: 0.8,
     marker: {
       symbol: style.symbol,
-      color: color(style.token),
+      color: cssColor(style.token),
       size: items.map((item) => Math.max(least, most * Math.sqrt(item.events / mostEvents))),
-      line: { width: style.symbol.endsWith("-open") ? 1.2 : 0.6, color: color("--card") },
+      line: { width: style.symbol.endsWith("-open") ? 1.2 : 0.6, color: cssColor("--card") },
     },
   };
 }
@@ -91,7 +90,7 @@ function points({ items, style, name }, mostEvents) {
 const marks = (items, { symbol, size, line, token }) => ({
   ...placed(items),
   hoverinfo: "skip",
-  marker: { symbol, size, color: color(token), line: { width: line, color: color(token) } },
+  marker: { symbol, size, color: cssColor(token), line: { width: line, color: cssColor(token) } },
 });
 
 const placed = (items) => ({
@@ -107,12 +106,12 @@ function nameOf({ x, y, title, item_id: itemId }) {
   return {
     x,
     y,
-    text: plain(shown),
+    text: escapeText(shown),
     showarrow: false,
     yshift: 24,
-    bgcolor: color("--card"),
-    bordercolor: color("--query-time"),
+    bgcolor: cssColor("--card"),
+    bordercolor: cssColor("--query-time"),
     borderpad: 3,
-    font: { color: color("--text") },
+    font: { color: cssColor("--text") },
   };
 }

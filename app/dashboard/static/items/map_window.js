@@ -1,7 +1,7 @@
 /** The part of the plane that is in view: moved by wheel and drag, and by buttons for the keyboard. */
 
-import { element } from "../shell/dom.js";
-import { color } from "../shell/palette.js";
+import { cssColor } from "../shell/chart.js";
+import { element } from "../shell/html.js";
 
 const ZOOM = 1.5;
 const PAN = 0.25;
@@ -67,7 +67,7 @@ export class MapWindow {
         ...axis,
         range: y,
         showline: true,
-        linecolor: color("--faint"),
+        linecolor: cssColor("--faint"),
         scaleanchor: "x",
         title: { text: names[1] },
       },

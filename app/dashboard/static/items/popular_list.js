@@ -1,7 +1,7 @@
 /** The items of the map, the most popular first, narrowed down by what they are called. */
 
-import { byId, element } from "../shell/dom.js";
-import { count, counted } from "../shell/numbers.js";
+import { formatCount, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { itemLink } from "./item_link.js";
 
 const SHOWN = 50;
@@ -26,15 +26,15 @@ export class PopularList {
       .map((item, place) => ({ ...item, rank: place + 1 }))
       .filter((item) => isCalled(item, wanted));
     byId("popular-items").replaceChildren(...found.slice(0, SHOWN).map(row));
-    const whose = `the ${counted(this.#items.length, "item")} on the map`;
+    const whose = `the ${pluralize(this.#items.length, "item")} on the map`;
     byId("popular-note").textContent =
       this.#items.length === 0
         ? "There is no map to list the items of."
         : found.length === 0
           ? `None of ${whose} is called so; the search above knows every stored item.`
           : found.length > SHOWN
-            ? `The first ${SHOWN} of ${wanted === "" ? whose : counted(found.length, "item")}.`
-            : `${counted(found.length, "item")} of ${whose}.`;
+            ? `The first ${SHOWN} of ${wanted === "" ? whose : pluralize(found.length, "item")}.`
+            : `${pluralize(found.length, "item")} of ${whose}.`;
   }
 }
 
@@ -47,8 +47,8 @@ function row(item) {
   return element(
     "tr",
     {},
-    element("td", { class: "number rank" }, count(item.rank)),
+    element("td", { class: "number rank" }, formatCount(item.rank)),
     element("td", {}, itemLink(item), kind ? element("span", { class: "note block" }, kind) : null),
-    element("td", { class: "number" }, count(item.events)),
+    element("td", { class: "number" }, formatCount(item.events)),
   );
 }

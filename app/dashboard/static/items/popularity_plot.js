@@ -1,10 +1,8 @@
 /** How often an item was chosen over time: bars, one part for each action. */
 
-import { Chart, plain } from "../shell/chart.js";
-import { byId, element } from "../shell/dom.js";
-import { asDay, DAY } from "../shell/instants.js";
-import { count, counted } from "../shell/numbers.js";
-import { color, faded, seriesToken } from "../shell/palette.js";
+import { Chart, cssColor, escapeText, seriesToken, withOpacity } from "../shell/chart.js";
+import { DAY, formatCount, formatDay, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 
 /** Hatchings, so that colour does not tell actions apart alone. Seven and eight share no divisor. */
@@ -39,7 +37,7 @@ export class PopularityPlot {
       caption: `Events of the item by ${answer.step}`,
       columns: [`${answer.step} from`, "events", ...parts.map(({ name }) => name)],
       rows: buckets.map(({ start, events }, place) => [
-        element("span", {}, asDay(start)),
+        element("span", {}, formatDay(start)),
         events,
         ...parts.map((part) => part.events[place]),
       ]),
@@ -52,8 +50,8 @@ export class PopularityPlot {
       ({ curveNumber, pointNumber }) => {
         const { name, events } = parts[curveNumber];
         const { start, events: all } = buckets[pointNumber];
-        const whole = parts.length > 1 ? [`of ${counted(all, "event")}`] : [];
-        return [`${answer.step} from ${asDay(start)}`, `${name}: ${count(events[pointNumber])}`, ...whole];
+        const whole = parts.length > 1 ? [`of ${pluralize(all, "event")}`] : [];
+        return [`${answer.step} from ${formatDay(start)}`, `${name}: ${formatCount(events[pointNumber])}`, ...whole];
       },
     );
   }
@@ -86,17 +84,17 @@ function endOf({ counts, step }, place) {
 function bars({ name, events }, place, buckets) {
   return {
     type: "bar",
-    name: plain(name),
+    name: escapeText(name),
     x: buckets.map(({ start }) => start),
     y: events,
     offset: 0,
     width: buckets.map(({ start, end }) => (end - start) * BAR_SHARE),
     marker: {
-      color: color(seriesToken(place)),
+      color: cssColor(seriesToken(place)),
       pattern: {
         shape: PATTERNS[place % PATTERNS.length],
         fillmode: "overlay",
-        fgcolor: color("--card"),
+        fgcolor: cssColor("--card"),
         size: 6,
       },
     },
@@ -116,7 +114,7 @@ function layout(buckets, trained) {
 }
 
 function windowMark({ first, last }) {
-  const edge = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: color("--faint"), dash: "dot" } };
+  const edge = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: cssColor("--faint"), dash: "dot" } };
   return {
     shapes: [
       {
@@ -128,7 +126,7 @@ function windowMark({ first, last }) {
         y0: 0,
         y1: 1,
         line: { width: 0 },
-        fillcolor: faded(color("--accent"), 0.08),
+        fillcolor: withOpacity(cssColor("--accent"), 0.08),
       },
       { ...edge, x0: first, x1: first },
       { ...edge, x0: last, x1: last },
@@ -147,11 +145,11 @@ function summary({ step, events, first_at: first, last_at: last }, buckets, trai
   const busiest = buckets.reduce((one, other) => (other.events > one.events ? other : one));
   const shading = trained
     ? ` Shaded, between dotted lines: the events that ${version} was trained on, from ` +
-      `${asDay(trained.first)} to ${asDay(trained.last)}; what came later it has not seen.`
+      `${formatDay(trained.first)} to ${formatDay(trained.last)}; what came later it has not seen.`
     : "";
   return (
-    `${counted(events, "stored event")}, from ${asDay(Date.parse(first))} to ` +
-    `${asDay(Date.parse(last))}. Most in the ${step} from ${asDay(busiest.start)}: ` +
-    `${count(busiest.events)}.${shading}`
+    `${pluralize(events, "stored event")}, from ${formatDay(Date.parse(first))} to ` +
+    `${formatDay(Date.parse(last))}. Most in the ${step} from ${formatDay(busiest.start)}: ` +
+    `${formatCount(busiest.events)}.${shading}`
   );
 }

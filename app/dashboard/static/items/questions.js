@@ -3,7 +3,7 @@
  * the last of them is answered.
  */
 
-import { clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
+import { clearProblem, showBusy, showProblem, showStale } from "../shell/page.js";
 import { isAnswer } from "./ask.js";
 
 export class Questions {

@@ -1,6 +1,6 @@
 /** The items that are like one, with the cosine of their vectors as bars. */
 
-import { byId, element } from "../shell/dom.js";
+import { byId, element } from "../shell/html.js";
 import { itemLink } from "./item_link.js";
 
 /** Show an answer of `GET /v1/items/{id}/similar`. */

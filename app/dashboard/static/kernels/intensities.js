@@ -1,7 +1,7 @@
 /** How likely a self-modulating model finds each group of items, as a user's time goes by. */
 
 import { call, readHistory } from "../shell/api.js";
-import { DAY, SECOND } from "../shell/instants.js";
+import { DAY, SECOND } from "../shell/format.js";
 
 const LONGEST_HISTORY = 1000;
 const EVEN_INSTANTS = 280;

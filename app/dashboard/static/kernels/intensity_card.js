@@ -1,15 +1,12 @@
 /** The part of the page about intensities: a user, the groups, and how likely each is over time. */
 
-import { Chart, plain } from "../shell/chart.js";
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { Latest } from "../shell/latest.js";
-import { counted, figure } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
-import { showProblem } from "../shell/problem.js";
+import { LatestRequest } from "../shell/api.js";
+import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { formatInstant, formatMetric, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
-import { SeriesLegend } from "../widgets/series_legend.js";
-import { colorOf, seriesStyles } from "../widgets/series_styles.js";
+import { SeriesLegend, seriesStyles, styleColor } from "../widgets/series.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { readIntensities } from "./intensities.js";
 
@@ -35,8 +32,8 @@ export class IntensityCard {
       noun: "groups",
       most: MOST_GROUPS,
     });
-    this.#answers = new Latest({
-      ask: ({ user, version }, signal) => readIntensities(user, version, signal),
+    this.#answers = new LatestRequest({
+      send: ({ user, version }, signal) => readIntensities(user, version, signal),
       show: (answer, asked) => this.#take(answer, asked),
       fail: (error) => {
         this.#asked = null;
@@ -62,15 +59,15 @@ export class IntensityCard {
     const asked = JSON.stringify([user, version]);
     if (asked === this.#asked) return;
     this.#asked = asked;
-    this.#picker.mark(user);
+    this.#picker.select(user);
     byId("intensity-user").textContent = user;
-    this.#answers.drop();
-    this.#answers.want({ user, version });
+    this.#answers.cancel();
+    this.#answers.request({ user, version });
   }
 
   /** Let go of what was asked. */
   drop() {
-    this.#answers.drop();
+    this.#answers.cancel();
     this.#asked = this.#shown = null;
   }
 
@@ -104,33 +101,33 @@ export class IntensityCard {
   #draw(groups, styles) {
     const { instants, events } = this.#shown;
     byId("intensity-caption").textContent =
-      `Per day, of the last block, averaged over heads; asked at ${counted(instants.length, "instant")}. ` +
-      `Ticks on the axis are the ${counted(events.length, "instant")} with events.`;
+      `Per day, of the last block, averaged over heads; asked at ${pluralize(instants.length, "instant")}. ` +
+      `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.`;
     showAsTable(byId("intensity-table"), {
       caption: "Intensities by instant",
       columns: ["Instant (UTC)", ...groups.map((group) => group.name)],
       rows: instants.map(({ at, intensities }) => [
-        asText(at),
-        ...groups.map(({ key }) => figure(intensities?.[key])),
+        formatInstant(at),
+        ...groups.map(({ key }) => formatMetric(intensities?.[key])),
       ]),
     });
     const build = ({ width }) => pictureOf(groups, styles, this.#shown, width);
     const tell = ({ curveNumber, pointNumber }) =>
       curveNumber < groups.length
         ? tipOf(groups[curveNumber], instants[pointNumber])
-        : ["event", `${asText(events[pointNumber])} UTC`];
+        : ["event", `${formatInstant(events[pointNumber])} UTC`];
     this.#chart.draw(build, tell).then(this.#settled, showProblem);
   }
 }
 
 function pictureOf(groups, styles, { instants, events }, width) {
   const lines = groups.map(({ key, name }) => ({
-    name: plain(name),
+    name: escapeText(name),
     type: "scatter",
     mode: "lines+markers",
     x: instants.map(({ at }) => at),
     y: instants.map(({ intensities }) => intensities?.[key] ?? null),
-    line: { color: colorOf(styles.get(key)), width: 1.8 },
+    line: { color: styleColor(styles.get(key)), width: 1.8 },
     marker: {
       symbol: styles.get(key).symbol,
       // A shape here and there tells lines apart; one at every instant would hide them.
@@ -145,7 +142,7 @@ function pictureOf(groups, styles, { instants, events }, width) {
     x: events,
     y: events.map(() => 0),
     cliponaxis: false,
-    marker: { symbol: "line-ns-open", size: 9, color: color("--faint"), line: { width: 1 } },
+    marker: { symbol: "line-ns-open", size: 9, color: cssColor("--faint"), line: { width: 1 } },
   };
   return {
     traces: [...lines, ticks],
@@ -162,6 +159,6 @@ function pictureOf(groups, styles, { instants, events }, width) {
 
 const tipOf = ({ key, name }, { at, intensities }) => [
   element("span", { class: "title" }, name),
-  `${asText(at)} UTC`,
-  `${figure(intensities?.[key])} per day`,
+  `${formatInstant(at)} UTC`,
+  `${formatMetric(intensities?.[key])} per day`,
 ];

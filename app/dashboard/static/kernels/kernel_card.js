@@ -1,7 +1,7 @@
 /** One version's kernel: psi and its rhythms, each with a table. */
 
 import { Chart } from "../shell/chart.js";
-import { element } from "../shell/dom.js";
+import { element } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { intervalAxis } from "../widgets/time_axes.js";
 import { heightsOf, psiTraces } from "./psi_figure.js";

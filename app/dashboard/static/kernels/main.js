@@ -1,9 +1,8 @@
 /** The page: what a model makes of time. */
 
-import { showBanner } from "../shell/banner.js";
-import { byId, element } from "../shell/dom.js";
-import { clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
-import { VersionPair } from "../widgets/version_pair.js";
+import { byId, element } from "../shell/html.js";
+import { clearProblem, showBanner, showBusy, showProblem, showStale } from "../shell/page.js";
+import { VersionPair } from "../widgets/versions.js";
 import { hasIntensities } from "./intensities.js";
 import { IntensityCard } from "./intensity_card.js";
 import { KernelCard, psiExtent } from "./kernel_card.js";
@@ -19,19 +18,19 @@ let state = LINK.read();
 let described = [null, null];
 let firstUser = null;
 
-const versions = new VersionPair((chosen) => load(chosen, { isMove: true }));
+const versions = new VersionPair((chosen) => load(chosen, { isNavigation: true }));
 const cards = ["first", "second"].map((name) => new KernelCard(byId(`${name}-kernel`), name));
 const intensities = new IntensityCard({
-  choose: (user) => redisplay({ user }, { isMove: true }),
+  choose: (user) => redisplay({ user }, { isNavigation: true }),
   settled: () => settle(),
 });
 /** Pictures of kernels that are being drawn. */
 let drawing = 0;
 
 /** Take over a choice of versions, and ask for them. */
-async function load(update, { isMove = false } = {}) {
+async function load(update, { isNavigation = false } = {}) {
   state = { ...state, ...update };
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   showBusy(true);
   showStale();
   try {
@@ -46,9 +45,9 @@ async function load(update, { isMove = false } = {}) {
 }
 
 /** Take over a change of the display alone. */
-function redisplay(update, { isMove = false } = {}) {
+function redisplay(update, { isNavigation = false } = {}) {
   state = { ...state, ...update };
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   show();
 }
 
@@ -150,7 +149,7 @@ async function findModulated(button) {
     }
     const offers = found.map((version) => {
       const offer = element("button", { type: "button", class: "plain" }, version);
-      offer.addEventListener("click", () => load({ version }, { isMove: true }));
+      offer.addEventListener("click", () => load({ version }, { isNavigation: true }));
       return offer;
     });
     const none = `None of the ${newest.length} newest does.`;

@@ -1,6 +1,6 @@
 /** The picture of a kernel: psi against the interval, now and before training. */
 
-import { color, faded } from "../shell/palette.js";
+import { cssColor, withOpacity } from "../shell/chart.js";
 import { formulaOf, psiBetween, SIX_DIGITS } from "./rhythms.js";
 
 /**
@@ -12,11 +12,11 @@ export function psiTraces(kernel, shown) {
   const before = beforeTraining(kernel);
   if (before !== null) {
     const { points } = lineOf(before, formulaOf(before, SIX_DIGITS), shown);
-    const line = { color: color("--quiet"), width: 1.2, dash: "dash" };
+    const line = { color: cssColor("--quiet"), width: 1.2, dash: "dash" };
     drawn.push({ points, trace: { ...lineTrace(points, shown), name: "before training", line } });
   }
   const { points, isFormula } = lineOf(kernel, formulaOf(kernel), shown);
-  const strong = color("--series-1");
+  const strong = cssColor("--series-1");
   if (isFormula) drawn.push({ points, trace: rangeTrace(points, shown, strong) });
   drawn.push({
     points,
@@ -72,7 +72,7 @@ function rangeTrace(points, shown, strong) {
     x: [...places, ...places.toReversed()],
     y: [...points.map((point) => point.high), ...points.map((point) => point.low).toReversed()],
     fill: "toself",
-    fillcolor: faded(strong, 0.2),
+    fillcolor: withOpacity(strong, 0.2),
     line: { width: 0 },
     hoverinfo: "skip",
   };

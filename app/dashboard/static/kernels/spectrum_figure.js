@@ -1,8 +1,8 @@
 /** The picture of a kernel's rhythms: how much of all power each period has, now and before. */
 
-import { DAY, HOUR, MINUTE } from "../shell/instants.js";
-import { color, faded } from "../shell/palette.js";
-import { intervalPlace } from "../widgets/time_axes.js";
+import { cssColor, withOpacity } from "../shell/chart.js";
+import { DAY, HOUR, MINUTE } from "../shell/format.js";
+import { intervalPosition } from "../widgets/time_axes.js";
 import { movesOf, sharesOf } from "./rhythms.js";
 
 /** The periods, in milliseconds, and the highest share of some kernels, now and before training. */
@@ -23,22 +23,22 @@ export function spectrumExtent(kernels) {
 export function spectrumTraces(kernel) {
   const after = sharesOf(kernel.spectrum);
   const before = sharesOf(kernel.initial_spectrum ?? []);
-  const strong = color("--series-1");
-  const faint = color("--quiet");
+  const strong = cssColor("--series-1");
+  const faint = cssColor("--quiet");
   const drawn = [];
   if (before.length > 0) {
     const open = { color: faint, size: 7, symbol: "circle-open" };
-    drawn.push(stems(before, { color: faded(faint, 0.6), width: 1, dash: "dot" }));
+    drawn.push(stems(before, { color: withOpacity(faint, 0.6), width: 1, dash: "dot" }));
     drawn.push(heads(before, "before training", open));
     const moves = movesOf(before, after) ?? [];
-    drawn.push(ways(moves, { color: color("--series-2"), width: 1 }));
+    drawn.push(ways(moves, { color: cssColor("--series-2"), width: 1 }));
   }
   drawn.push(stems(after, { color: strong, width: 2 }));
   drawn.push(heads(after, "share", { color: strong, size: 8 }));
   return drawn;
 }
 
-const placeOf = (rhythm) => intervalPlace(Math.abs(rhythm.period_days) * DAY);
+const placeOf = (rhythm) => intervalPosition(Math.abs(rhythm.period_days) * DAY);
 
 function heads(rhythms, name, marker) {
   const trace = {

@@ -1,7 +1,7 @@
 /** Which intervals are shown: all of them by their logarithm, or a window from now on. */
 
-import { DAY, HOUR, SECOND } from "../shell/instants.js";
-import { intervalAxis, intervalPlace } from "../widgets/time_axes.js";
+import { DAY, HOUR, SECOND } from "../shell/format.js";
+import { intervalAxis, intervalPosition } from "../widgets/time_axes.js";
 
 const WINDOWS = {
   day: { length: DAY, unit: HOUR, step: 3, title: "interval (hours)" },
@@ -23,11 +23,11 @@ export function shownIntervals({ scale, window }, longest, width) {
 }
 
 function logarithmic(longest, count, width) {
-  const [from, to] = [intervalPlace(SECOND), intervalPlace(longest * DAY)];
+  const [from, to] = [intervalPosition(SECOND), intervalPosition(longest * DAY)];
   const edge = (number) => 10 ** (from + ((to - from) * number) / count) / DAY;
   return {
     axis: intervalAxis({ shortest: SECOND, longest: longest * DAY }, width, "interval (log)"),
-    place: (days) => intervalPlace(days * DAY),
+    place: (days) => intervalPosition(days * DAY),
     shows: () => true,
     columns: stretches(edge, count),
   };

@@ -1,8 +1,7 @@
 /** The kernel view in words: tips, captions, tables, and why there is nothing to see. */
 
-import { element } from "../shell/dom.js";
-import { DAY, inWords } from "../shell/instants.js";
-import { figure, percent } from "../shell/numbers.js";
+import { DAY, formatDuration, formatMetric, formatPercent } from "../shell/format.js";
+import { element } from "../shell/html.js";
 import { formulaOf, movesOf, sharesOf } from "./rhythms.js";
 
 const NAMES = [
@@ -18,7 +17,7 @@ const MOST_NAMED = 3;
 /** An interval or a period, given in days, such as "2 d 3 h"; in seconds where it is shorter. */
 export const spanOf = (days) => {
   const length = Math.abs(days) * DAY;
-  return length < 10_000 ? `${(length / 1000).toPrecision(3)} s` : inWords(length);
+  return length < 10_000 ? `${(length / 1000).toPrecision(3)} s` : formatDuration(length);
 };
 
 /** What a point of psi says when it is pointed at. */
@@ -27,15 +26,15 @@ export const psiTip = (name, point) =>
     ? [
         element("span", { class: "title" }, name),
         `${spanOf(point.from)} to ${spanOf(point.to)}`,
-        `mean ${figure(point.mean)}, from ${figure(point.low)} to ${figure(point.high)}`,
+        `mean ${formatMetric(point.mean)}, from ${formatMetric(point.low)} to ${formatMetric(point.high)}`,
       ]
-    : [element("span", { class: "title" }, name), spanOf(point.at), `psi ${figure(point.psi)}`];
+    : [element("span", { class: "title" }, name), spanOf(point.at), `psi ${formatMetric(point.psi)}`];
 
 /** What a rhythm says when it is pointed at. */
 export const rhythmTip = (name, rhythm) => [
   element("span", { class: "title" }, `period ${spanOf(rhythm.period_days)}`),
   name,
-  `${percent(rhythm.share)} of all power, ${rhythm.power.toPrecision(4)}`,
+  `${formatPercent(rhythm.share)} of all power, ${rhythm.power.toPrecision(4)}`,
 ];
 
 /** What a kernel is, in a line. */
@@ -60,7 +59,7 @@ export function psiCaption(kernel) {
   const share = formula.constant / kernel.psi[0];
   return (
     `Points are what the service tells; the line is the mean, and the band the range, of what the ` +
-    `rhythms sum up to within every pixel. ${percent(share)} of psi at no interval is constant.${before}`
+    `rhythms sum up to within every pixel. ${formatPercent(share)} of psi at no interval is constant.${before}`
   );
 }
 
@@ -73,7 +72,7 @@ export function spectrumCaption(kernel) {
   if (shares.length === 0) return "No rhythm has any power: the kernel is constant.";
   const strongest = shares
     .slice(0, MOST_NAMED)
-    .map((rhythm) => `${nameOf(rhythm.period_days)} ${percent(rhythm.share)}`);
+    .map((rhythm) => `${nameOf(rhythm.period_days)} ${formatPercent(rhythm.share)}`);
   const moved =
     kernel.initial_spectrum === null
       ? ""
@@ -103,8 +102,8 @@ export function psiTable(kernel) {
   const columns = ["Interval", "psi", ...(isKnown ? ["Before training"] : [])];
   const rows = kernel.interval_days.map((interval, place) => [
     spanOf(interval),
-    figure(kernel.psi[place]),
-    ...(isKnown ? [figure(kernel.initial_psi[place])] : []),
+    formatMetric(kernel.psi[place]),
+    ...(isKnown ? [formatMetric(kernel.initial_psi[place])] : []),
   ]);
   return { caption: `psi of ${kernel.place}`, columns, rows };
 }
@@ -140,5 +139,5 @@ export function rhythmTable(kernel) {
 }
 
 const sharesOfOrNull = (rhythms) => (rhythms === null ? null : sharesOf(rhythms));
-const share = (rhythm) => percent(rhythm.share);
+const share = (rhythm) => formatPercent(rhythm.share);
 const power = (rhythm) => rhythm.power.toPrecision(4);

@@ -1,8 +1,8 @@
 /** What an operator may change: which version is current, and who answers beside it. */
 
-import { call, part } from "../shell/api.js";
-import { element } from "../shell/dom.js";
-import { percent } from "../shell/numbers.js";
+import { call, encodePath } from "../shell/api.js";
+import { formatPercent } from "../shell/format.js";
+import { element } from "../shell/html.js";
 import { confirm } from "./confirm.js";
 import { versionBefore } from "./line.js";
 import { versionCode } from "./roles.js";
@@ -19,7 +19,7 @@ export async function activate(version, { models }) {
     heading: "Activate this version?",
     says: [becomes(version, current), CHECKED_FIRST],
     verb: "Activate",
-    send: (reason) => call(`v1/models/${part(version)}/activate`, { body: { reason } }),
+    send: (reason) => call(`v1/models/${encodePath(version)}/activate`, { body: { reason } }),
   });
   return answer && done(answer);
 }
@@ -59,7 +59,7 @@ export async function setTraffic({ models, traffic }) {
 /** Who answers beside the current version, in words. */
 export function inWords({ challenger, share, shadow }) {
   const parts = [];
-  if (challenger !== null) parts.push(`challenger ${challenger} answers ${percent(share)} of the users`);
+  if (challenger !== null) parts.push(`challenger ${challenger} answers ${formatPercent(share)} of the users`);
   if (shadow !== null) parts.push(`shadow ${shadow} is asked, too`);
   return parts.join(", ") || "no challenger, no shadow";
 }

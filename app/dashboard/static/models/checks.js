@@ -1,12 +1,13 @@
 /** The gate's decision, rule by rule. */
 
-import { element } from "../shell/dom.js";
-import { scrolling, table } from "../shell/tables.js";
+import { element } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 
 /** A table of the checks of a decision. */
 export function checksTable({ promote, checks }) {
   const caption = promote ? "Every check passed" : "The gate refused";
   const made = table({
+    className: "checks",
     caption,
     columns: ["Check", "Passed", "Value", "Threshold", "In words"],
     rows: checks.map((check) => [
@@ -17,8 +18,7 @@ export function checksTable({ promote, checks }) {
       check.sentence,
     ]),
   });
-  made.className = "checks";
-  return scrolling(made, caption);
+  return scrollRegion(made, caption);
 }
 
 const precise = (number) => (number === null ? "–" : String(Number(number.toPrecision(4))));

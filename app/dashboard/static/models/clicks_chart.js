@@ -1,9 +1,8 @@
 /** What came of the answers of each version. */
 
-import { Chart } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { count, counted, percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatCount, formatPercent, pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { shortName } from "./roles.js";
 import { fitRows, rowAxis, showOrSay } from "./rows.js";
@@ -32,9 +31,9 @@ export class ClicksChart {
       columns: ["Version", "Shown", "Clicked", "Rate", "95 % interval"],
       rows: rows.map((row) => [
         row.version,
-        count(row.shown),
-        count(row.clicked),
-        row.rate === null ? NONE : percent(row.rate),
+        formatCount(row.shown),
+        formatCount(row.clicked),
+        row.rate === null ? NONE : formatPercent(row.rate),
         row.interval === null ? "–" : interval(row),
       ]),
     });
@@ -58,20 +57,20 @@ const rowOf = (version, { shown, clicked, rate }) => ({
   interval: shown > 0 ? wilson(clicked, shown) : null,
 });
 
-const interval = ({ interval: [from, to] }) => `${percent(from)} to ${percent(to)}`;
+const interval = ({ interval: [from, to] }) => `${formatPercent(from)} to ${formatPercent(to)}`;
 
 const inWords = (row) =>
   row.rate === null
     ? `${shortName(row.version)} ${NONE}`
-    : `${shortName(row.version)} ${percent(row.rate)} of ${counted(row.shown, "answer")} (${interval(row)})`;
+    : `${shortName(row.version)} ${formatPercent(row.rate)} of ${pluralize(row.shown, "answer")} (${interval(row)})`;
 
 const told = (row) =>
   row.rate === null
     ? [row.version, NONE]
     : [
         row.version,
-        `${count(row.clicked)} of ${counted(row.shown, "answer")} clicked`,
-        `${percent(row.rate)}, ${interval(row)}`,
+        `${formatCount(row.clicked)} of ${pluralize(row.shown, "answer")} clicked`,
+        `${formatPercent(row.rate)}, ${interval(row)}`,
       ];
 
 function picture(rows) {
@@ -85,13 +84,13 @@ function picture(rows) {
         x: rows.map((row) => row.rate ?? 0),
         y: rows.map((_, row) => row),
         width: 0.5,
-        marker: { color: color("--bar") },
+        marker: { color: cssColor("--bar") },
         error_x: {
           type: "data",
           symmetric: false,
           array: rows.map((row, place) => some[place][1] - (row.rate ?? 0)),
           arrayminus: rows.map((row, place) => (row.rate ?? 0) - some[place][0]),
-          color: color("--text"),
+          color: cssColor("--text"),
           thickness: 1.5,
           width: 4,
         },
@@ -105,7 +104,7 @@ function picture(rows) {
         range: [0, Math.min(1, highest * 1.1)],
         nticks: 5,
       },
-      yaxis: rowAxis(rows.map((row) => `${shortName(row.version)}, ${count(row.shown)} shown`)),
+      yaxis: rowAxis(rows.map((row) => `${shortName(row.version)}, ${formatCount(row.shown)} shown`)),
       annotations: rows.flatMap((row, place) =>
         row.rate === null
           ? [{ x: 0, y: place, xanchor: "left", text: NONE, showarrow: false, xshift: 8 }]

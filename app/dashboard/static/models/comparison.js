@@ -1,10 +1,16 @@
 /** Two versions side by side, first where they were asked the same questions. */
 
-import { byId, element } from "../shell/dom.js";
-import { counted, figure } from "../shell/numbers.js";
-import { scrolling, table } from "../shell/tables.js";
+import { formatMetric, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 import { checksTable } from "./checks.js";
-import { byMetric, HEADLINE_REFERENCES, referenceName, runBetween, testMetrics } from "./metrics.js";
+import {
+  byMetric,
+  HEADLINE_REFERENCES,
+  referenceName,
+  runBetween,
+  testMetrics,
+} from "./metrics.js";
 import { shortName } from "./roles.js";
 
 const NOT_COMPARABLE = "measured on different test windows: not comparable";
@@ -34,7 +40,7 @@ export function showComparison(one, other, runs) {
 }
 
 const asked = (run) =>
-  `Asked the same ${counted(run.questions, "question")} on the same window by the retraining run ` +
+  `Asked the same ${pluralize(run.questions, "question")} on the same window by the retraining run ` +
   `${run.run_id}, which ${outcome(run)}.`;
 
 const outcome = ({ result, reason }) => `ended as "${result}"${reason ? `: ${reason}` : ""}`;
@@ -72,7 +78,7 @@ function ofRun(run, one, other) {
         metric,
         suffix === "" ? "given" : "withheld",
         ...pair(rankers[mine + suffix], rankers[theirs + suffix] ?? null),
-        ...HEADLINE_REFERENCES.map((reference) => figure(rankers[reference])),
+        ...HEADLINE_REFERENCES.map((reference) => formatMetric(rankers[reference])),
       ]),
   );
   const columns = [
@@ -102,7 +108,7 @@ function ofManifests(one, other, isSame) {
   return framed("Metrics of each version's own test", columns, rows, isSame ? "compared" : "compared apart");
 }
 
-const pair = (mine, theirs) => [figure(mine), figure(theirs), difference(mine, theirs)];
+const pair = (mine, theirs) => [formatMetric(mine), formatMetric(theirs), difference(mine, theirs)];
 
 function difference(mine, theirs) {
   if (mine === null || theirs === null) return "–";
@@ -112,7 +118,6 @@ function difference(mine, theirs) {
 }
 
 function framed(caption, columns, rows, name) {
-  const made = table({ caption, columns, rows });
-  made.className = name;
-  return scrolling(made, caption);
+  const made = table({ caption, columns, rows, className: name });
+  return scrollRegion(made, caption);
 }

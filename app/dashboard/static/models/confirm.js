@@ -1,7 +1,7 @@
 /** Asks the reader before anything changes, and shows what the service says of it. */
 
 import { Problem } from "../shell/api.js";
-import { element } from "../shell/dom.js";
+import { element } from "../shell/html.js";
 
 const LONGEST_REASON = 500;
 

@@ -1,8 +1,7 @@
 /** What a version's manifest tells beside its metrics. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { count, counted, percent } from "../shell/numbers.js";
+import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { byId, element, render } from "../shell/html.js";
 import { table } from "../shell/tables.js";
 import { runOf } from "./metrics.js";
 import { rolesOf } from "./roles.js";
@@ -14,10 +13,10 @@ export function showFacts(description, { models, traffic, runs }) {
   const { encoder } = manifest.recommender;
   const facts = [
     ["Role", rolesOf(model, traffic).join(", ") || "none"],
-    ["Trained", `${asText(Date.parse(manifest.created_at))} UTC`],
+    ["Trained", `${formatInstant(Date.parse(manifest.created_at))} UTC`],
     ["Learned from", learnedFrom(manifest.counts)],
     ["Encoder", encoder.time_encoding ? `${encoder.kind}, ${encoder.time_encoding.kind} time` : encoder.kind],
-    ["Reads", `the last ${counted(manifest.max_history, "event")} of a history`],
+    ["Reads", `the last ${pluralize(manifest.max_history, "event")} of a history`],
     ["Training", training(manifest.provenance)],
     ["Index recall", indexRecall(description, runs)],
     ["Latency", latency(description, runs)],
@@ -27,17 +26,18 @@ export function showFacts(description, { models, traffic, runs }) {
     ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
   );
   byId("recipe").textContent = JSON.stringify(manifest.provenance.recipe ?? manifest.recommender, null, 2);
-  byId("files").replaceChildren(
+  render(
     table({
       caption: "Files of the bundle",
       columns: ["File", "SHA-256"],
       rows: Object.entries(manifest.files).map(([file, sum]) => [file, element("code", {}, sum)]),
     }),
+    byId("files"),
   );
 }
 
 const learnedFrom = ({ events, users, items }) =>
-  `${counted(events, "event")} of ${counted(users, "user")}, ${counted(items, "item")}`;
+  `${pluralize(events, "event")} of ${pluralize(users, "user")}, ${pluralize(items, "item")}`;
 
 function training({ best_epoch: best, seconds, refitted_after_measuring: isRefitted }) {
   const parts = [];
@@ -48,7 +48,7 @@ function training({ best_epoch: best, seconds, refitted_after_measuring: isRefit
 }
 
 function indexRecall(description, runs) {
-  const of = (share, where) => `${percent(share)} of the exact ten best items found, ${where}`;
+  const of = (share, where) => `${formatPercent(share)} of the exact ten best items found, ${where}`;
   return measured(description, runs, "index_recall", "index_recall", of);
 }
 
@@ -69,5 +69,5 @@ function measured({ version, missing, ...description }, runs, part, check, say) 
 function clicks({ clicks: told, missing }) {
   if (told === null) return missing.find((one) => one.part === "clicks")?.why ?? "not told";
   if (told.shown === 0) return "no answers recorded";
-  return `${count(told.clicked)} of ${counted(told.shown, "answer")} clicked, ${percent(told.rate)}`;
+  return `${formatCount(told.clicked)} of ${pluralize(told.shown, "answer")} clicked, ${formatPercent(told.rate)}`;
 }

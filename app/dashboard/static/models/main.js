@@ -1,12 +1,17 @@
 /** The page: versions, one of them in detail, two beside each other, and changing which serves. */
 
-import { showBanner, showVersion } from "../shell/banner.js";
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { keyHeld, watchKey } from "../shell/key.js";
-import { counted } from "../shell/numbers.js";
-import { announce, clearProblem, showBusy, showProblem } from "../shell/problem.js";
-import { offerVersions } from "../widgets/version_select.js";
+import { formatInstant, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { heldKey, onKeyChange } from "../shell/key.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showVersion,
+} from "../shell/page.js";
+import { fillVersionSelect } from "../widgets/versions.js";
 import { activate, rollBack, setTraffic } from "./changes.js";
 import { ClicksChart } from "./clicks_chart.js";
 import { showComparison } from "./comparison.js";
@@ -63,7 +68,7 @@ async function load() {
     await describe(signal);
     clearProblem();
     await showAll();
-    byId("as-of").textContent = `as of ${asText(Date.now())} UTC`;
+    byId("as-of").textContent = `as of ${formatInstant(Date.now())} UTC`;
     showBusy(false);
   } catch (error) {
     // One that was aborted leaves the display to its successor.
@@ -92,17 +97,17 @@ const isOnDuty = (model) =>
 /** Let the selects offer what there is; answers the version they show, and that beside it. */
 function choose() {
   const { models } = told;
-  const chosen = offerVersions(byId("version"), models, state.version);
+  const chosen = fillVersionSelect(byId("version"), models, state.version);
   const others = models.filter((model) => model.version !== chosen);
   const against = state.compare ?? opponentOf(chosen, told);
-  const other = offerVersions(byId("compare"), others, against);
+  const other = fillVersionSelect(byId("compare"), others, against);
   return { chosen, other };
 }
 
 function showRest(left) {
   const button = byId("describe-rest");
   button.hidden = left === 0;
-  button.textContent = `Describe ${counted(left, "older version")}, too`;
+  button.textContent = `Describe ${pluralize(left, "older version")}, too`;
 }
 
 function showLists(known) {
@@ -155,9 +160,9 @@ function offerMetrics() {
 }
 
 /** Show another state of what was told already. */
-async function redisplay(update, { isMove = false } = {}) {
+async function redisplay(update, { isNavigation = false } = {}) {
   state = { ...state, ...update };
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   if (told === null) return;
   const { signal } = loading;
   showBusy(true);
@@ -182,7 +187,7 @@ async function change(ask, ...subject) {
 
 function listen() {
   byId("version").addEventListener("change", ({ target }) =>
-    redisplay({ version: target.value, compare: null }, { isMove: true }),
+    redisplay({ version: target.value, compare: null }, { isNavigation: true }),
   );
   byId("compare").addEventListener("change", ({ target }) => redisplay({ compare: target.value }));
   byId("metric").addEventListener("change", ({ target }) => redisplay({ metric: target.value }));
@@ -199,8 +204,8 @@ function listen() {
   // Links to other versions, back, forward, and a fragment typed by hand.
   window.addEventListener("popstate", () => redisplay(LINK.read()));
   // Whoever was turned away comes in with a key from the banner.
-  watchKey(() => {
-    if (hasFailed && keyHeld() !== null) load();
+  onKeyChange(() => {
+    if (hasFailed && heldKey() !== null) load();
   });
 }
 

@@ -1,9 +1,8 @@
 /** One metric of a version, given and withheld the query time, beside other rankings. */
 
-import { Chart } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { counted, figure } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatMetric, pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { referenceName, testMetrics } from "./metrics.js";
 import { fitRows, rowAxis, showOrSay } from "./rows.js";
@@ -30,12 +29,12 @@ export class MetricsChart {
     if (metrics.size > 0) this.#tabulate(metrics);
     if (!showOrSay(this.#place, summary, why)) return;
     const rows = rowsOf(told);
-    const on = questions === null ? "its test questions" : counted(questions, "test question");
+    const on = questions === null ? "its test questions" : pluralize(questions, "test question");
     summary.textContent = `${metric} on ${on}, all the same for every row: ${inWords(rows)}.`;
     fitRows(this.#place, rows.length);
     await this.#chart.draw(() => picture(rows, metric), ({ pointNumber }) => [
       rows[pointNumber].name,
-      `${metric} ${figure(rows[pointNumber].value)}`,
+      `${metric} ${formatMetric(rows[pointNumber].value)}`,
     ]);
   }
 
@@ -47,9 +46,9 @@ export class MetricsChart {
       columns: ["Metric", "Given", "Withheld", ...references.map(referenceName)],
       rows: [...metrics].map(([name, one]) => [
         name,
-        figure(one.given),
-        figure(one.withheld),
-        ...references.map((reference) => figure(new Map(one.references).get(reference))),
+        formatMetric(one.given),
+        formatMetric(one.withheld),
+        ...references.map((reference) => formatMetric(new Map(one.references).get(reference))),
       ]),
     });
   }
@@ -69,7 +68,7 @@ function rowsOf({ given, withheld, references }) {
   return [...own, ...others].filter((row) => row.value !== null);
 }
 
-const inWords = (rows) => rows.map((row) => `${row.name.toLowerCase()} ${figure(row.value)}`).join(", ");
+const inWords = (rows) => rows.map((row) => `${row.name.toLowerCase()} ${formatMetric(row.value)}`).join(", ");
 
 function picture(rows, metric) {
   const values = rows.map((row) => row.value);
@@ -80,11 +79,11 @@ function picture(rows, metric) {
         orientation: "h",
         x: values,
         y: rows.map((_, row) => row),
-        text: values.map(figure),
+        text: values.map(formatMetric),
         textposition: "outside",
         cliponaxis: false,
         width: 0.62,
-        marker: { color: rows.map((row) => color(row.color)) },
+        marker: { color: rows.map((row) => cssColor(row.color)) },
       },
     ],
     layout: {

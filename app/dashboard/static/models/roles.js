@@ -1,14 +1,14 @@
 /** What versions do, and names short enough for an axis. */
 
-import { element } from "../shell/dom.js";
-import { percent } from "../shell/numbers.js";
+import { formatPercent } from "../shell/format.js";
+import { element } from "../shell/html.js";
 
 /** What a version does, in words; `traffic` tells the challenger's share. */
 export function rolesOf(model, traffic) {
   const roles = [];
   if (model.is_current) roles.push(model.is_serving ? "current" : "current, not serving here yet");
   else if (model.is_serving) roles.push("serving here");
-  if (model.version === traffic.challenger) roles.push(`challenger, ${percent(traffic.share)}`);
+  if (model.version === traffic.challenger) roles.push(`challenger, ${formatPercent(traffic.share)}`);
   if (model.version === traffic.shadow) roles.push("shadow");
   return roles;
 }

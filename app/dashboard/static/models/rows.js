@@ -1,7 +1,7 @@
 /** Charts of one row per name, read from top to bottom. */
 
-import { element } from "../shell/dom.js";
-import { plain } from "../shell/chart.js";
+import { escapeText } from "../shell/chart.js";
+import { element } from "../shell/html.js";
 
 const ROW_PIXELS = 30;
 const AXIS_PIXELS = 62;
@@ -13,7 +13,7 @@ export const fitRows = (place, rows) =>
 /** The y axis for names that stand at 0, 1, ... from the top. */
 export const rowAxis = (names) => ({
   tickvals: names.map((_, row) => row),
-  ticktext: names.map(plain),
+  ticktext: names.map(escapeText),
   range: [names.length - 0.4, -0.6],
   showgrid: false,
   ticks: "outside",

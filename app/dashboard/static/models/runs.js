@@ -1,8 +1,7 @@
 /** What became of retraining, run by run. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { count } from "../shell/numbers.js";
+import { formatCount, formatInstant } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { checksTable } from "./checks.js";
 import { versionCode } from "./roles.js";
 
@@ -38,7 +37,7 @@ export class RunList {
       "summary",
       {},
       element("span", { class: `result ${run.result}` }, MEANINGS[run.result] ?? run.result),
-      ` ${asText(Date.parse(run.started_at)).slice(0, 16)} UTC`,
+      ` ${formatInstant(Date.parse(run.started_at)).slice(0, 16)} UTC`,
       run.reason ? element("span", { class: "note block" }, run.reason) : null,
     );
     const details = element("details", { open: isOpen, "data-run": run.run_id }, summary, this.#facts(run));
@@ -56,8 +55,8 @@ export class RunList {
       ["Champion", versionCode(run.champion)],
       ["Candidate", versionCode(run.candidate)],
       ["Recipe", run.recipe ?? "–"],
-      ["Questions", run.questions === null ? "–" : count(run.questions)],
-      ["Finished", run.finished_at === null ? "–" : `${asText(Date.parse(run.finished_at))} UTC`],
+      ["Questions", run.questions === null ? "–" : formatCount(run.questions)],
+      ["Finished", run.finished_at === null ? "–" : `${formatInstant(Date.parse(run.finished_at))} UTC`],
     ];
     return element(
       "dl",

@@ -1,7 +1,7 @@
 /** Which versions answer, in words. */
 
-import { byId, element } from "../shell/dom.js";
-import { percent } from "../shell/numbers.js";
+import { formatPercent } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { versionBefore } from "./line.js";
 import { versionCode } from "./roles.js";
 
@@ -26,7 +26,7 @@ const challenger = (traffic) =>
     "span",
     {},
     versionCode(traffic.challenger),
-    ` answers ${percent(traffic.share)} of the users in place of the current one`,
+    ` answers ${formatPercent(traffic.share)} of the users in place of the current one`,
   );
 
 const shadow = (traffic) =>

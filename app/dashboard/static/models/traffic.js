@@ -1,7 +1,7 @@
 /** The controls for challenger, share and shadow. */
 
-import { element } from "../shell/dom.js";
-import { described } from "../widgets/version_select.js";
+import { element } from "../shell/html.js";
+import { versionLabel } from "../widgets/versions.js";
 import { versionCode } from "./roles.js";
 
 const NONE = "";
@@ -55,7 +55,7 @@ function selectOf(id, chosen, models) {
   );
   const options = [
     element("option", { value: NONE }, "none"),
-    ...offered.map((model) => element("option", { value: model.version }, described(model))),
+    ...offered.map((model) => element("option", { value: model.version }, versionLabel(model))),
   ];
   if (chosen !== null && !offered.some((model) => model.version === chosen)) {
     options.push(element("option", { value: chosen }, `${chosen} (not published)`));

@@ -1,8 +1,8 @@
 /** The audit trail: who changed what is served, and why. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { scrolling, table } from "../shell/tables.js";
+import { formatInstant } from "../shell/format.js";
+import { byId, element, nothing, render } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 import { inWords } from "./changes.js";
 import { versionCode } from "./roles.js";
 
@@ -11,14 +11,15 @@ export function showTrail(changes) {
   const place = byId("trail");
   byId("trail-note").textContent = changes.length === 0 ? "Nothing was ever changed here." : "";
   if (changes.length === 0) {
-    place.replaceChildren();
+    render(nothing, place);
     return;
   }
   const made = table({
+    className: "trail",
     caption: "Changes of what is served, newest first",
     columns: ["When (UTC)", "Who", "What", "From", "To", "Reason"],
     rows: changes.map((change) => [
-      asText(Date.parse(change.at)),
+      formatInstant(Date.parse(change.at)),
       element("span", { class: "title" }, change.actor),
       change.change,
       versionCode(change.previous_version),
@@ -26,6 +27,5 @@ export function showTrail(changes) {
       element("span", { class: "title" }, change.reason ?? "–"),
     ]),
   });
-  made.className = "trail";
-  place.replaceChildren(scrolling(made, "Changes of what is served"));
+  render(scrollRegion(made, "Changes of what is served"), place);
 }

@@ -1,9 +1,8 @@
 /** How training went: loss and validation metric, epoch by epoch. */
 
-import { Chart, plain } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { counted, figure } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { formatMetric, pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { showOrSay } from "./rows.js";
 
@@ -35,18 +34,18 @@ export class TrainingChart {
 const sentence = (why) => `No training curves: ${why ?? "the service tells no epochs of it"}`;
 
 function told({ epoch, loss, validation, seconds }) {
-  const metrics = Object.entries(validation).map(([name, value]) => `${name} ${figure(value)}`);
-  return [`epoch ${epoch}`, `loss ${figure(loss)}`, ...metrics, `${seconds.toFixed(1)} s`];
+  const metrics = Object.entries(validation).map(([name, value]) => `${name} ${formatMetric(value)}`);
+  return [`epoch ${epoch}`, `loss ${formatMetric(loss)}`, ...metrics, `${seconds.toFixed(1)} s`];
 }
 
 function inWords(epochs, metric, best) {
   const [first, last] = [epochs[0], epochs.at(-1)];
   const parts = [
-    `${counted(epochs.length, "epoch")}: loss from ${figure(first.loss)} to ${figure(last.loss)}`,
+    `${pluralize(epochs.length, "epoch")}: loss from ${formatMetric(first.loss)} to ${formatMetric(last.loss)}`,
   ];
   const asked = epochs.filter((epoch) => metric !== null && metric in epoch.validation);
   if (asked.length > 0) {
-    const [from, to] = [asked[0], asked.at(-1)].map((epoch) => figure(epoch.validation[metric]));
+    const [from, to] = [asked[0], asked.at(-1)].map((epoch) => formatMetric(epoch.validation[metric]));
     parts.push(`validation ${metric} from ${from} to ${to}`);
   }
   const kept = best === null ? "" : ` The weights of epoch ${best}, the best by validation, were kept.`;
@@ -59,8 +58,8 @@ function tabulate(epochs, measured) {
     columns: ["Epoch", "Loss", ...measured.map((name) => `Validation ${name}`), "Seconds"],
     rows: epochs.map(({ epoch, loss, validation, seconds }) => [
       epoch,
-      figure(loss),
-      ...measured.map((name) => figure(validation[name])),
+      formatMetric(loss),
+      ...measured.map((name) => formatMetric(validation[name])),
       seconds.toFixed(1),
     ]),
   });
@@ -73,8 +72,8 @@ function picture(epochs, metric, best) {
     mode: "lines+markers",
     x,
     y,
-    line: { color: color(name), width: 2 },
-    marker: { color: color(name), size: 6 },
+    line: { color: cssColor(name), width: 2 },
+    marker: { color: cssColor(name), size: 6 },
   });
   const traces = [line(epochs.map((epoch) => epoch.loss), "--series-1")];
   if (metric !== null) {
@@ -94,14 +93,14 @@ function picture(epochs, metric, best) {
         anchor: isAlone ? "y" : "y2",
       },
       yaxis: { title: { text: "loss", standoff: 10 }, domain: isAlone ? [0, 1] : [0.56, 1] },
-      ...(isAlone ? {} : { yaxis2: { title: { text: plain(metric), standoff: 10 }, domain: [0, 0.44] } }),
+      ...(isAlone ? {} : { yaxis2: { title: { text: escapeText(metric), standoff: 10 }, domain: [0, 0.44] } }),
       ...(best === null ? {} : bestMark(best, best > (x[0] + x.at(-1)) / 2)),
     },
   };
 }
 
 function bestMark(best, isLate) {
-  const line = { color: color("--query-time"), width: 1.5, dash: "dot" };
+  const line = { color: cssColor("--query-time"), width: 1.5, dash: "dot" };
   return {
     shapes: [{ type: "line", layer: "below", x0: best, x1: best, yref: "paper", y0: 0, y1: 1, line }],
     annotations: [
@@ -113,7 +112,7 @@ function bestMark(best, isLate) {
         xanchor: isLate ? "right" : "left",
         text: `best epoch, ${best}`,
         showarrow: false,
-        font: { color: color("--query-time") },
+        font: { color: cssColor("--query-time") },
       },
     ],
   };

@@ -1,9 +1,8 @@
 /** All versions at a glance: what each does, what it learned from, how well it did. */
 
-import { byId, element } from "../shell/dom.js";
-import { asDay, asText } from "../shell/instants.js";
-import { count, figure } from "../shell/numbers.js";
-import { scrolling, table } from "../shell/tables.js";
+import { formatCount, formatDay, formatInstant, formatMetric } from "../shell/format.js";
+import { byId, element, render } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 import { HEADLINE_REFERENCES, referenceName, testMetrics } from "./metrics.js";
 import { roleBadge, rolesOf } from "./roles.js";
 
@@ -22,6 +21,7 @@ export class VersionsTable {
   show({ models, traffic }, descriptions, { chosen, metric }) {
     const focused = this.#focused();
     const made = table({
+      className: "versions",
       caption: "Published versions, newest first",
       columns: [
         "Version",
@@ -35,14 +35,12 @@ export class VersionsTable {
       ],
       rows: models.map((model) => this.#row(model, traffic, descriptions.get(model.version), metric)),
     });
-    made.className = "versions";
-    made.tBodies[0].childNodes.forEach((row, place) => {
+    render(scrollRegion(made, "Published versions"), this.#place);
+    this.#place.querySelectorAll("tbody tr").forEach((row, place) => {
       row.dataset.version = models[place].version;
       if (models[place].version === chosen) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
     });
-    const scroll = this.#place.firstChild?.scrollLeft ?? 0;
-    this.#place.replaceChildren(scrolling(made, "Published versions"));
-    this.#place.firstChild.scrollLeft = scroll;
     this.#focus(focused);
   }
 
@@ -84,8 +82,8 @@ export class VersionsTable {
 
 function windowCells({ trained_at: trainedAt, data_window: window }) {
   if (trainedAt === null) return ["–", "–"];
-  const [first, last] = [window.first_at, window.last_at].map((at) => asDay(Date.parse(at)));
-  return [asText(Date.parse(trainedAt)).slice(0, 16), `${first} to ${last}`];
+  const [first, last] = [window.first_at, window.last_at].map((at) => formatDay(Date.parse(at)));
+  return [formatInstant(Date.parse(trainedAt)).slice(0, 16), `${first} to ${last}`];
 }
 
 function metricCells(model, description, metric) {
@@ -93,9 +91,9 @@ function metricCells(model, description, metric) {
   const told = metrics.get(metric);
   const references = new Map(told?.references ?? []);
   return [
-    figure(told?.given),
-    figure(told?.withheld),
-    ...HEADLINE_REFERENCES.map((reference) => figure(references.get(reference))),
-    questions === null ? "–" : count(questions),
+    formatMetric(told?.given),
+    formatMetric(told?.withheld),
+    ...HEADLINE_REFERENCES.map((reference) => formatMetric(references.get(reference))),
+    questions === null ? "–" : formatCount(questions),
   ];
 }

@@ -1,10 +1,8 @@
 /** From when to when versions' training events are, beside each other. */
 
-import { Chart } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { asDay, asText, DAY } from "../shell/instants.js";
-import { count } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { DAY, formatCount, formatDay, formatInstant } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { shortName } from "./roles.js";
 import { fitRows, rowAxis, showOrSay } from "./rows.js";
@@ -33,22 +31,22 @@ export class WindowsChart {
     byId("windows-table").hidden = why !== null;
     if (!showOrSay(this.#place, summary, why)) return;
     summary.textContent =
-      `From ${asText(own.first)} to ${asText(own.last)} UTC, ${days(own)} days; ` +
+      `From ${formatInstant(own.first)} to ${formatInstant(own.last)} UTC, ${days(own)} days; ` +
       "the stronger bar is this version's, the others are those of the newest versions.";
     showAsTable(byId("windows-table"), {
       caption: "Data windows of versions",
       columns: ["Version", "First event (UTC)", "Last event (UTC)", "Days"],
-      rows: told.map((row) => [row.version, asText(row.first), asText(row.last), days(row)]),
+      rows: told.map((row) => [row.version, formatInstant(row.first), formatInstant(row.last), days(row)]),
     });
     fitRows(this.#place, told.length);
     await this.#chart.draw(({ width }) => picture(told, width), ({ pointNumber }) => {
       const row = told[pointNumber];
-      return [row.version, `${asDay(row.first)} to ${asDay(row.last)}`, `${days(row)} days`];
+      return [row.version, `${formatDay(row.first)} to ${formatDay(row.last)}`, `${days(row)} days`];
     });
   }
 }
 
-const days = ({ first, last }) => count((last - first) / DAY);
+const days = ({ first, last }) => formatCount((last - first) / DAY);
 
 function picture(rows, width) {
   return {
@@ -60,7 +58,7 @@ function picture(rows, width) {
         x: rows.map((row) => row.last - row.first),
         y: rows.map((_, row) => row),
         width: 0.5,
-        marker: { color: rows.map((row) => color(row.isChosen ? "--bar" : "--faint")) },
+        marker: { color: rows.map((row) => cssColor(row.isChosen ? "--bar" : "--faint")) },
       },
     ],
     layout: {

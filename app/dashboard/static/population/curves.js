@@ -1,6 +1,6 @@
 /** Attention profiles as curves: what the API tells point by point, put together. */
 
-import { DAY } from "../shell/instants.js";
+import { DAY } from "../shell/format.js";
 
 /** The name of the curve of all histories, as the API has it. */
 export const ALL = "";

@@ -1,9 +1,8 @@
 /** One of the two pictures: curves with bands above, the histories behind each point beneath. */
 
-import { color, faded } from "../shell/palette.js";
-import { plain } from "../shell/chart.js";
-import { colorOf } from "../widgets/series_styles.js";
-import { intervalAxis, intervalPlace } from "../widgets/time_axes.js";
+import { cssColor, escapeText, withOpacity } from "../shell/chart.js";
+import { styleColor } from "../widgets/series.js";
+import { intervalAxis, intervalPosition } from "../widgets/time_axes.js";
 import { bandOf, FEW } from "./curves.js";
 
 const CURVES = { yaxis: [0.27, 1], counts: [0, 0.17] };
@@ -49,7 +48,7 @@ function heights(line, view, band) {
 
 function bandTrace({ curve, style, isShare }, view, kind) {
   const points = curve[view];
-  const places = points.map((point) => intervalPlace(point.interval));
+  const places = points.map((point) => intervalPosition(point.interval));
   const bands = points.map((point) => bandOf(point, kind, isShare));
   if (points.length === 1) {
     // A band of one point would have no width.
@@ -63,7 +62,7 @@ function bandTrace({ curve, style, isShare }, view, kind) {
     x: [...places, ...places.toReversed()],
     y: [...bands.map(([, high]) => high), ...bands.map(([low]) => low).toReversed()],
     fill: "toself",
-    fillcolor: faded(colorOf(style), 0.13),
+    fillcolor: withOpacity(styleColor(style), 0.13),
     line: { width: 0 },
     hoverinfo: "skip",
   };
@@ -73,14 +72,14 @@ function curveTrace({ curve, label, style, isOther }, view) {
   const points = curve[view];
   const isFew = points.map((point) => point.count < FEW);
   return {
-    name: plain(label),
+    name: escapeText(label),
     type: "scatter",
     mode: "lines+markers",
-    x: points.map((point) => intervalPlace(point.interval)),
+    x: points.map((point) => intervalPosition(point.interval)),
     y: points.map((point) => point.mean),
-    line: { color: colorOf(style), width: isOther ? 1.5 : 2, dash: isOther ? "dash" : "solid" },
+    line: { color: styleColor(style), width: isOther ? 1.5 : 2, dash: isOther ? "dash" : "solid" },
     marker: {
-      color: colorOf(style),
+      color: styleColor(style),
       size: (view === "observed" ? 8 : 5) - (isOther ? 2 : 0),
       symbol: isFew.map((few) => (few ? `${style.symbol}-open` : style.symbol)),
       opacity: isFew.map((few) => (few ? 0.6 : 1)),
@@ -95,15 +94,15 @@ function countTrace({ curve, style }, view) {
     type: "scatter",
     mode: "markers",
     yaxis: "y2",
-    x: points.map((point) => intervalPlace(point.interval)),
+    x: points.map((point) => intervalPosition(point.interval)),
     y: points.map((point) => point.count),
-    marker: { color: colorOf(style), size: 5, symbol: style.symbol },
+    marker: { color: styleColor(style), size: 5, symbol: style.symbol },
   };
 }
 
 function layout(shown, view, extent, width) {
   const counts = shown.flatMap(({ curve }) => curve[view].map((point) => point.count));
-  const line = { color: color("--faint"), width: 1, dash: "dot" };
+  const line = { color: cssColor("--faint"), width: 1, dash: "dot" };
   return {
     xaxis: {
       ...intervalAxis(extent, width, "time since the last event (log)"),

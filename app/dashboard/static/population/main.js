@@ -1,13 +1,18 @@
 /** The page: how attention on the last event fades, over a population. */
 
-import { showBanner } from "../shell/banner.js";
 import { Chart } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { announce, clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
+import { byId } from "../shell/html.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showStale,
+} from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
-import { SeriesLegend } from "../widgets/series_legend.js";
-import { seriesStyles } from "../widgets/series_styles.js";
-import { VersionPair } from "../widgets/version_pair.js";
+import { SeriesLegend, seriesStyles } from "../widgets/series.js";
+import { VersionPair } from "../widgets/versions.js";
 import { ALL, curvesOf, namesOf, weighsShares } from "./curves.js";
 import { extentOf, figure } from "./figure.js";
 import { LINK } from "./state.js";
@@ -22,7 +27,7 @@ let state = LINK.read();
 let described = [null, null];
 
 const charts = new Map(VIEWS.map((view) => [view, new Chart(byId(`${view}-plot`))]));
-const versions = new VersionPair((chosen) => load(chosen, { isMove: true }));
+const versions = new VersionPair((chosen) => load(chosen, { isNavigation: true }));
 const legend = new SeriesLegend(byId("legend"), {
   choose: (names) => redisplay({ names }),
   noun: "curves",
@@ -30,9 +35,9 @@ const legend = new SeriesLegend(byId("legend"), {
 });
 
 /** Take over a choice of versions, and ask for them. */
-async function load(update, { isMove = false } = {}) {
+async function load(update, { isNavigation = false } = {}) {
   state = { ...state, ...update };
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   showBusy(true);
   showStale();
   try {
@@ -50,7 +55,7 @@ async function load(update, { isMove = false } = {}) {
 /** Take over a change of the display alone. */
 function redisplay(update) {
   state = { ...state, ...update };
-  LINK.keep(state);
+  LINK.save(state);
   show();
 }
 

@@ -1,8 +1,7 @@
 /** The population view in words: tips, captions, tables, and why there is nothing to see. */
 
-import { element } from "../shell/dom.js";
-import { inWords } from "../shell/instants.js";
-import { count, percent } from "../shell/numbers.js";
+import { formatCount, formatDuration, formatPercent } from "../shell/format.js";
+import { element } from "../shell/html.js";
 import { ALL, FEW, standardError } from "./curves.js";
 
 /** The name of a curve as a person reads it. */
@@ -14,10 +13,10 @@ export function tipOf({ label, version, isOther }, point) {
   return [
     element("span", { class: "title" }, label),
     isOther ? element("code", {}, version) : null,
-    `${inWords(point.interval)} after the last event`,
-    `mean ${percent(point.mean)}${error === null ? "" : `, standard error ${percent(error)}`}`,
-    point.sd === null ? null : `standard deviation ${percent(point.sd)}`,
-    `over ${count(point.count)} ${point.count === 1 ? "history" : "histories"}`,
+    `${formatDuration(point.interval)} after the last event`,
+    `mean ${formatPercent(point.mean)}${error === null ? "" : `, standard error ${formatPercent(error)}`}`,
+    point.sd === null ? null : `standard deviation ${formatPercent(point.sd)}`,
+    `over ${formatCount(point.count)} ${point.count === 1 ? "history" : "histories"}`,
     point.count < FEW ? "few: read with care" : null,
   ].filter((line) => line !== null);
 }
@@ -52,7 +51,7 @@ export function summaryOf(lines, view) {
     .join("; ");
 }
 
-const said = (point) => `${percent(point.mean)} after ${inWords(point.interval)}`;
+const said = (point) => `${formatPercent(point.mean)} after ${formatDuration(point.interval)}`;
 
 /** The points of a view, for a table. */
 export function tableOf(lines, view) {
@@ -62,11 +61,11 @@ export function tableOf(lines, view) {
     curve[view].map((point) => {
       const error = standardError(point);
       const numbers = [
-        inWords(point.interval),
-        percent(point.mean),
-        error === null ? "–" : percent(error),
-        point.sd === null ? "–" : percent(point.sd),
-        count(point.count),
+        formatDuration(point.interval),
+        formatPercent(point.mean),
+        error === null ? "–" : formatPercent(error),
+        point.sd === null ? "–" : formatPercent(point.sd),
+        formatCount(point.count),
       ];
       return isCompared ? [label, version, ...numbers] : [label, ...numbers];
     }),

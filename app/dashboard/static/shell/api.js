@@ -1,15 +1,21 @@
-/** The service's HTTP API, as the pages ask it. */
+// @ts-check
+/** Calls the service's HTTP API. */
 
-import { askForKey, authorization, forgetKey, keyHeld } from "./key.js";
+import { authorizationHeaders, forgetKey, heldKey, promptForKey } from "./key.js";
 
-// A key that reads, then one that may change things: no request needs more than two.
+// A read key, then an admin key: no request needs more than two.
 const MOST_KEYS = 2;
 
 // Every page lies at <service>/dashboard/, whatever path a proxy puts the service under.
 const SERVICE = new URL("../", document.baseURI);
 
-/** A request that failed, in the words of the service where it said any; `code` is the API's. */
+/** A request that failed. `message` is the API's `detail` where it sent one. */
 export class Problem extends Error {
+  /**
+   * @param {string} message
+   * @param {{status?: number, code?: string | null}} [answer] HTTP status (0: no answer) and the
+   *   API's problem code
+   */
   constructor(message, { status = 0, code = null } = {}) {
     super(message);
     this.status = status;
@@ -18,43 +24,56 @@ export class Problem extends Error {
 }
 
 /**
- * Ask the service: `path` from its root, `query` and `body` as plain objects (nulls of the query are
- * left out). Where it wants a key, the reader is asked for one and the request sent again.
+ * Sends a request and returns the response's JSON. On 401 or 403 the user is prompted for a key and
+ * the request is sent again.
  *
- * Throws a `Problem`, or an `AbortError` once `signal` says so.
+ * @param {string} path from the service's root, such as "v1/models"
+ * @param {object} [options]
+ * @param {Record<string, any>} [options.query] null, undefined and empty values are left out
+ * @param {any} [options.body] sent as JSON
+ * @param {string} [options.method] GET without a body, POST with one, unless given
+ * @param {AbortSignal} [options.signal]
+ * @returns {Promise<any>}
+ * @throws {Problem} if the request failed; an `AbortError` if `signal` was aborted
  */
 export async function call(path, { query = {}, body, method, signal } = {}) {
   const url = new URL(path, SERVICE);
   for (const [name, value] of Object.entries(query)) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
   }
+  /** @type {RequestInit} */
   const request = { signal, method: method ?? (body === undefined ? "GET" : "POST") };
   if (body !== undefined) request.body = JSON.stringify(body);
-  let answer = await send(url, request);
-  for (let asked = 0; asked < MOST_KEYS && answer.refused !== null; asked += 1) {
-    if (!(await anotherKeyIsHeld(answer))) break;
+  let outcome = await send(url, request);
+  for (let prompts = 0; prompts < MOST_KEYS && outcome.requiredRole !== null; prompts += 1) {
+    if (!(await obtainAnotherKey(outcome))) break;
     signal?.throwIfAborted();
-    answer = await send(url, request);
+    outcome = await send(url, request);
   }
-  if (answer.problem !== null) throw answer.problem;
-  return answer.content;
+  if (outcome.problem !== null) throw outcome.problem;
+  return outcome.content;
 }
 
-/** Whether it is worth sending again: the reader is asked unless a key came while the request ran. */
-async function anotherKeyIsHeld({ sentAt, key, refused, problem }) {
-  if (keyHeld() !== null && keyHeld() !== key) return true;
+/** Whether to send the request again: another key arrived meanwhile, or the user enters one. */
+async function obtainAnotherKey({ sentAt, key, requiredRole, problem }) {
+  if (heldKey() !== null && heldKey() !== key) return true;
   // Expired, or revoked.
   if (key !== null && problem.status === 401) forgetKey();
-  return askForKey(refused, problem.message, sentAt);
+  return promptForKey(requiredRole, problem.message, sentAt);
 }
 
-/** Part of a path, whatever an id holds. */
-export const part = (id) => id.split("/").map(encodeURIComponent).join("/");
+/** Encodes an id as part of a path; slashes stay. */
+export const encodePath = (id) => id.split("/").map(encodeURIComponent).join("/");
 
+/**
+ * @param {URL} url
+ * @param {RequestInit} request
+ */
 async function send(url, request) {
   const sentAt = performance.now();
-  const key = keyHeld();
-  const headers = { Accept: "application/json", ...authorization() };
+  const key = heldKey();
+  /** @type {Record<string, string>} */
+  const headers = { Accept: "application/json", ...authorizationHeaders() };
   if (request.body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
@@ -64,22 +83,25 @@ async function send(url, request) {
     throw new Problem("the service cannot be reached; check that it runs, then try again");
   }
   const content = response.status === 204 ? {} : await response.json().catch(() => null);
-  return { sentAt, key, content, ...judged(response, content, request) };
+  return { sentAt, key, content, ...classify(response, content, request) };
 }
 
-/** `problem` is null for an answer that can be used; `refused` is the role that may be let in. */
-function judged(response, content, request) {
+/**
+ * `problem` is null for a usable response; `requiredRole` is the role of the key to prompt for, null
+ * where no key would help.
+ */
+function classify(response, content, request) {
   const { status } = response;
-  if (response.ok && content !== null) return { problem: null, refused: null };
-  const said = response.ok
+  if (response.ok && content !== null) return { problem: null, requiredRole: null };
+  const message = response.ok
     ? "the service sent something other than JSON"
     : (content?.detail ?? `the service answered with status ${status}`);
-  const reads = status === 401 || request.method === "GET";
-  const refused = status === 401 || status === 403 ? (reads ? "read" : "admin") : null;
-  return { problem: new Problem(said, { status, code: content?.code ?? null }), refused };
+  const isRead = status === 401 || request.method === "GET";
+  const requiredRole = status === 401 || status === 403 ? (isRead ? "read" : "admin") : null;
+  return { problem: new Problem(message, { status, code: content?.code ?? null }), requiredRole };
 }
 
-/** Users whose ids start with `prefix`, by id. */
+/** Users whose ids start with `prefix`, ordered by id. */
 export async function listUsers(prefix, limit, signal) {
   return (await call("v1/users", { query: { limit, prefix }, signal })).users;
 }
@@ -95,6 +117,79 @@ export async function listModels(signal) {
   return (await call("v1/models", { signal })).models;
 }
 
-/** One version: manifest, kernels, attention profile, epochs, clicks, and what is missing. */
+/** One version: manifest, kernels, attention profile, epochs, clicks. */
 export const describeModel = (version, signal) =>
   call(`v1/models/${encodeURIComponent(version)}`, { signal });
+
+/**
+ * Sends the newest of a stream of requests, such as those of a slider that is dragged.
+ *
+ * The first request is sent at once. Later ones wait for a short pause; one is in flight at a time,
+ * and of those that arrive meanwhile only the newest is sent. The display keeps following without
+ * flooding the service, and an older response never replaces a newer one.
+ */
+export class LatestRequest {
+  #send;
+  #show;
+  #fail;
+  #pause;
+  #waiting = null;
+  /** @type {any} */
+  #timer = null;
+  /** @type {AbortController | null} */
+  #inFlight = null;
+  #sentAt = -Infinity;
+
+  /**
+   * @param {object} options
+   * @param {(request: any, signal: AbortSignal) => Promise<any>} options.send
+   * @param {(response: any, request: any) => void} options.show
+   * @param {(error: Error) => void} options.fail
+   * @param {number} [options.pause] milliseconds between two requests
+   */
+  constructor({ send, show, fail, pause = 60 }) {
+    this.#send = send;
+    this.#show = show;
+    this.#fail = fail;
+    this.#pause = pause;
+  }
+
+  /** Whether nothing waits and nothing is in flight. */
+  get isIdle() {
+    return this.#waiting === null && this.#inFlight === null;
+  }
+
+  /** Send this next, in place of the request that waits. */
+  request(request) {
+    this.#waiting = request;
+    if (this.#inFlight) return;
+    const rest = this.#sentAt + this.#pause - performance.now();
+    this.#timer ??= setTimeout(() => this.#sendWaiting(), Math.max(0, rest));
+  }
+
+  /** Drop the request that waits, and abort the one in flight. */
+  cancel() {
+    clearTimeout(this.#timer);
+    this.#timer = this.#waiting = null;
+    this.#inFlight?.abort();
+    this.#inFlight = null;
+  }
+
+  async #sendWaiting() {
+    this.#timer = null;
+    this.#sentAt = performance.now();
+    const request = this.#waiting;
+    this.#waiting = null;
+    const controller = new AbortController();
+    this.#inFlight = controller;
+    try {
+      const response = await this.#send(request, controller.signal);
+      if (this.#inFlight === controller) this.#show(response, request);
+    } catch (error) {
+      if (this.#inFlight === controller) this.#fail(error);
+    }
+    if (this.#inFlight !== controller) return;
+    this.#inFlight = null;
+    if (this.#waiting) this.request(this.#waiting);
+  }
+}

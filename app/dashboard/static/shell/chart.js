@@ -1,53 +1,69 @@
-/**
- * One picture: drawn by plotly.js in the page's colours, drawn again when the page's width or
- * colour scheme changes, with a tip that shows text as text.
- */
+// @ts-check
+/** Charts: plotly.js in the page's colours, loaded when the first chart is drawn. */
 
-import { element } from "./dom.js";
-import { color } from "./palette.js";
-import { plotly } from "./plotly.js";
+import { html, render } from "./html.js";
 
 const MARGIN = { l: 56, r: 14, t: 14, b: 46 };
 
+/** Milliseconds after which plotly.js runs in any case: browsers warn of unused preloads. */
+const LOAD_DEADLINE = 1000;
+
+let loading = null;
+setTimeout(() => plotly().catch(() => {}), LOAD_DEADLINE);
+
+/**
+ * One chart. It is redrawn when the page's width or colour scheme changes; its tooltip shows text
+ * as text.
+ */
 export class Chart {
-  #place;
-  #tip = element("div", { class: "tip", "aria-hidden": "true", hidden: true });
+  #container;
+  #tip = document.createElement("div");
+  /** @type {((size: {width: number, height: number}) => any) | null} */
   #build = null;
-  #tell = null;
+  /** @type {((point: any) => any[] | null) | null} */
+  #describePoint = null;
   #drawing = Promise.resolve();
+  /** @type {Promise<void> | null} */
   #waiting = null;
   #listeners = [];
   #isNew = true;
 
-  /** `place` is an element of the class `plot`, within one that is positioned, such as a figure. */
-  constructor(place) {
-    this.#place = place;
-    place.after(this.#tip);
+  /**
+   * @param {any} container an element of the class `plot`, within a positioned one such as a figure
+   */
+  constructor(container) {
+    this.#container = container;
+    this.#tip.className = "tip";
+    this.#tip.setAttribute("aria-hidden", "true");
+    this.#tip.hidden = true;
+    container.after(this.#tip);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
-    new ResizeObserver(() => this.redraw()).observe(place);
+    new ResizeObserver(() => this.redraw()).observe(container);
   }
 
   /**
-   * Draw what `build({width, height})` answers, `{traces, layout}` as plotly.js takes them, on top
-   * of the page's own layout; width and height are those of the plotting area in pixels. `tell(point)`
-   * answers the children of the tip for a point under the pointer, or null for none. A `config`
-   * beside them is plotly.js's, for pictures that can be zoomed.
+   * Draws a chart. Text that plotly.js draws (names, ticks, annotations) must pass through
+   * `escapeText`.
    *
-   * Text that plotly.js draws (names, ticks, annotations) must pass through `plain`. Resolves once
-   * the picture is there.
+   * @param {(size: {width: number, height: number}) => {traces: any[], layout: any, config?: any}} build
+   *   returns what plotly.js takes, merged over the page's own layout; `size` is that of the plotting
+   *   area in pixels. `config` is for charts that can be zoomed.
+   * @param {((point: any) => any[] | null) | null} [describePoint] returns the lines of the tooltip
+   *   (texts, nodes or templates) for the point under the pointer, or null for no tooltip
+   * @returns {Promise<void>} resolves once the chart is drawn
    */
-  draw(build, tell = null) {
+  draw(build, describePoint = null) {
     this.#build = build;
-    this.#tell = tell;
+    this.#describePoint = describePoint;
     this.#tip.hidden = true;
     return this.redraw();
   }
 
-  /** Draw the same again, for another width or colour scheme. */
+  /** Draws the same chart again, for another width or colour scheme. */
   redraw() {
     if (this.#build === null) return this.#drawing;
-    // One after the other: plotly.js minds being asked for a second picture within the first. What is
-    // asked for while one waits is in that one.
+    // One at a time: plotly.js does not support a second drawing within the first. Requests that
+    // arrive while one waits are covered by it.
     this.#waiting ??= this.#drawing
       .catch(() => {})
       .then(plotly)
@@ -59,35 +75,36 @@ export class Chart {
     return this.#drawing;
   }
 
-  /** Call `listener(event)` for an event of plotly.js, such as "plotly_click". */
+  /** Calls `listener(event)` for an event of plotly.js, such as "plotly_click". */
   on(name, listener) {
     this.#listeners.push([name, listener]);
-    if (!this.#isNew) this.#place.on(name, listener);
+    if (!this.#isNew) this.#container.on(name, listener);
   }
 
-  /** Change properties of traces, without building anew: as Plotly.restyle. */
+  /** Changes properties of traces without building anew: `Plotly.restyle`. */
   async restyle(changes, traces) {
     await this.#drawing;
-    if (!this.#isNew) await (await plotly()).restyle(this.#place, changes, traces);
+    if (!this.#isNew) await (await plotly()).restyle(this.#container, changes, traces);
   }
 
-  /** Change the layout, such as a range, without building anew: as Plotly.relayout. */
+  /** Changes the layout, such as a range, without building anew: `Plotly.relayout`. */
   async relayout(changes) {
     await this.#drawing;
-    if (!this.#isNew) await (await plotly()).relayout(this.#place, changes);
+    if (!this.#isNew) await (await plotly()).relayout(this.#container, changes);
   }
 
   async #redraw() {
     const Plotly = await plotly();
-    const { clientWidth, clientHeight } = this.#place;
-    if (clientWidth === 0) return;
+    const { clientWidth, clientHeight } = this.#container;
+    if (clientWidth === 0 || this.#build === null) return;
     const size = {
       width: clientWidth - MARGIN.l - MARGIN.r,
       height: clientHeight - MARGIN.t - MARGIN.b,
     };
     const { traces, layout, config = {} } = this.#build(size);
-    const quiet = this.#tell === null ? traces : traces.map((trace) => ({ hoverinfo: "none", ...trace }));
-    await Plotly.react(this.#place, quiet, withinThePage(layout, clientWidth, clientHeight), {
+    const hasTip = this.#describePoint !== null;
+    const quiet = hasTip ? traces.map((trace) => ({ hoverinfo: "none", ...trace })) : traces;
+    await Plotly.react(this.#container, quiet, mergeLayout(layout, clientWidth, clientHeight), {
       displayModeBar: false,
       responsive: false,
       ...config,
@@ -97,37 +114,38 @@ export class Chart {
   }
 
   #listen() {
-    this.#place.on("plotly_hover", (hover) => this.#showTip(hover));
-    this.#place.on("plotly_unhover", () => {
+    this.#container.on("plotly_hover", (hover) => this.#showTip(hover));
+    this.#container.on("plotly_unhover", () => {
       this.#tip.hidden = true;
     });
-    for (const [name, listener] of this.#listeners) this.#place.on(name, listener);
+    for (const [name, listener] of this.#listeners) this.#container.on(name, listener);
   }
 
   #showTip({ points: [point], event: pointer }) {
-    const children = this.#tell?.(point) ?? null;
-    this.#tip.hidden = children === null;
-    if (children === null) return;
-    this.#tip.replaceChildren(
-      ...children.map((child) => element("span", { class: "block" }, child)),
+    const lines = this.#describePoint?.(point) ?? null;
+    this.#tip.hidden = lines === null;
+    if (lines === null) return;
+    render(
+      lines.map((line) => html`<span class="block">${line}</span>`),
+      this.#tip,
     );
-    const frame = this.#place.getBoundingClientRect();
+    const frame = this.#container.getBoundingClientRect();
     const x = pointer.clientX - frame.left;
     const room = frame.width - this.#tip.offsetWidth;
     this.#tip.style.left = `${Math.max(0, Math.min(x + 12, room))}px`;
-    this.#tip.style.top = `${this.#place.offsetTop + pointer.clientY - frame.top + 14}px`;
+    this.#tip.style.top = `${this.#container.offsetTop + pointer.clientY - frame.top + 14}px`;
   }
 }
 
-/** Untrusted text for plotly.js, which would take tags within it for its own. */
-export const plain = (text) =>
+/** Escapes untrusted text for plotly.js, which interprets tags in it. */
+export const escapeText = (text) =>
   String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-function withinThePage(layout, width, height) {
+function mergeLayout(layout, width, height) {
   const font = {
     family: getComputedStyle(document.body).fontFamily,
     size: 12,
-    color: color("--quiet"),
+    color: cssColor("--quiet"),
   };
   const own = {
     width,
@@ -141,17 +159,81 @@ function withinThePage(layout, width, height) {
     plot_bgcolor: "rgba(0,0,0,0)",
     font,
   };
-  const made = { ...own, ...layout };
-  for (const name of Object.keys(made).filter((name) => /^[xy]axis\d*$/.test(name))) {
-    made[name] = { ...axis(name), ...made[name] };
+  const merged = { ...own, ...layout };
+  for (const name of Object.keys(merged).filter((name) => /^[xy]axis\d*$/.test(name))) {
+    merged[name] = { ...defaultAxis(name), ...merged[name] };
   }
-  return made;
+  return merged;
 }
 
-/** Faint lines to read heights by; the bottom as a line of its own. */
-function axis(name) {
-  const grid = { gridcolor: color("--line"), zeroline: false, fixedrange: true, automargin: true };
+/** Faint horizontal grid lines; the x axis as a line of its own. */
+function defaultAxis(name) {
+  const grid = { gridcolor: cssColor("--line"), zeroline: false, fixedrange: true, automargin: true };
   return name.startsWith("x")
-    ? { ...grid, showgrid: false, showline: true, linecolor: color("--faint"), tickangle: 0 }
+    ? { ...grid, showgrid: false, showline: true, linecolor: cssColor("--faint"), tickangle: 0 }
     : { ...grid, nticks: 5 };
 }
+
+/** Loads plotly.js once; resolves to the library. */
+function plotly() {
+  loading ??= loadPlotly();
+  return loading;
+}
+
+async function loadPlotly() {
+  const script = document.createElement("script");
+  script.src = new URL("../plotly.min.js", import.meta.url).href;
+  const loaded = new Promise((resolve, reject) => {
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));
+  });
+  document.head.append(script);
+  dropStyleElements();
+  await loaded;
+  Reflect.deleteProperty(document.head, "appendChild");
+  return /** @type {any} */ (globalThis).Plotly;
+}
+
+/**
+ * While plotly.js runs for the first time, drops the style element of its map library: the pages
+ * have no maps, and the Content-Security-Policy would refuse it with an error on the console.
+ */
+function dropStyleElements() {
+  /** @type {any} */
+  const head = document.head;
+  head.appendChild = (node) =>
+    node.nodeName === "STYLE" ? node : Node.prototype.appendChild.call(head, node);
+}
+
+/** The value of a custom property of the style sheet, such as "--bar". */
+export const cssColor = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const SERIES = 8;
+
+/** The custom property with the colour of the series at an index. */
+export const seriesToken = (index) => `--series-${(index % SERIES) + 1}`;
+
+/**
+ * A colour per name, the same wherever the same list of names is drawn. Colours repeat after eight
+ * names: a chart with more needs a second way to distinguish them.
+ */
+export function seriesColors(names) {
+  return new Map(names.map((name, index) => [name, cssColor(seriesToken(index))]));
+}
+
+/** Any CSS colour as an rgba with this opacity, for bands. */
+export function withOpacity(css, opacity) {
+  const canvas = /** @type {any} */ (document.createElement("canvas").getContext("2d"));
+  canvas.fillStyle = css;
+  const [red, green, blue] = canvas.fillStyle.match(/[0-9a-f]{2}/gi).map((hex) => parseInt(hex, 16));
+  return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
+}
+
+/** The colour scale of heat maps: from the card's own colour to a strong one. */
+export const heatScale = () => [
+  [0, cssColor("--heat-0")],
+  [0.25, cssColor("--heat-1")],
+  [0.5, cssColor("--heat-2")],
+  [1, cssColor("--heat-3")],
+];

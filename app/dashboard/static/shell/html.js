@@ -1,5 +1,57 @@
-/** Templates: lit-html 3.3.3, vendored. Values go in as text, never as markup. */
+// @ts-check
+/**
+ * Builds DOM: lit-html 3.3.3 (vendored) and the elements that every page shares. Values are
+ * inserted as text, never parsed as HTML.
+ */
 
-export { html, nothing, render } from "../vendor/lit-html.js";
+import { html, nothing, render } from "../vendor/lit-html.js";
+
 export { live } from "../vendor/directives/live.js";
 export { repeat } from "../vendor/directives/repeat.js";
+export { html, nothing, render };
+
+/**
+ * The element with an id, which the page's template guarantees.
+ *
+ * @param {string} id
+ * @returns {any} typed loosely: callers know whether it is an input, a dialog or a table.
+ */
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Creates an element with properties (`class`, `data-*` and `aria-*` as attributes) and children:
+ * texts, nodes or templates. New code uses `html` instead.
+ *
+ * @param {string} tag
+ * @param {Record<string, any>} [properties] null and undefined values are skipped
+ * @param {...any} children nulls are skipped
+ * @returns {any}
+ */
+export function element(tag, properties = {}, ...children) {
+  /** @type {any} */
+  const created = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (name === "class") created.className = value;
+    else if (name.includes("-")) created.setAttribute(name, value);
+    else created[name] = value;
+  }
+  created.append(...children.filter((child) => child !== null).map(toNode));
+  return created;
+}
+
+function toNode(child) {
+  if (child?._$litType$ === undefined) return child;
+  const fragment = document.createDocumentFragment();
+  render(child, fragment);
+  return fragment;
+}
+
+/** An item's title, or its id where there is none. */
+export const itemName = (title, itemId) =>
+  title ? html`<span class="title">${title}</span>` : html`<code>${itemId}</code>`;
+
+/** An item's name as a link to the Items page. */
+export const itemLink = (title, itemId) =>
+  html`<a class="item-link" href="items.html#${new URLSearchParams({ item: itemId })}"
+    >${itemName(title, itemId)}</a>`;

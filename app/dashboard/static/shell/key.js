@@ -1,68 +1,124 @@
+// @ts-check
 /**
- * The key this page sends. A key that only reads is kept while the tab is open; one that may change
- * things is kept in memory alone, and is gone with the next page, which reads with the kept one.
+ * The API key of this page. A read key is kept in the session storage until the tab is closed; an
+ * admin key is kept in memory and is gone with the next page, which uses the stored read key again.
  */
 
-import { element } from "./dom.js";
+import { html, render } from "./html.js";
 
 const SLOT = "kairos-read-key";
 
-/** `{value, role, name}`, or null where the service lets this page in without. */
-let held = remembered();
-let asking = null;
+/** @typedef {{value: string, role: "read" | "admin", name: string}} Key */
+
+/** @type {Key | null} null where the service needs no key */
+let held = loadStoredKey();
+/** @type {Promise<boolean> | null} */
+let prompting = null;
 let declinedAt = -1;
-const watchers = [];
+/** @type {(() => void)[]} */
+const listeners = [];
 
-/** The headers that carry the key; none without one. */
-export const authorization = () => (held === null ? {} : { Authorization: `Bearer ${held.value}` });
+/**
+ * The headers that carry the key; none without one.
+ *
+ * @returns {Record<string, string>}
+ */
+export const authorizationHeaders = () =>
+  held === null ? {} : { Authorization: `Bearer ${held.value}` };
 
-/** The key this page holds; null for none. */
-export const keyHeld = () => held?.value ?? null;
+/** The key this page holds, or null. */
+export const heldKey = () => held?.value ?? null;
 
-/** The role of the key this page holds: "read", "admin", or null for no key. */
-export const roleHeld = () => held?.role ?? null;
+/** The role of the held key: "read", "admin", or null for no key. */
+export const heldRole = () => held?.role ?? null;
 
-/** Call `watcher()` whenever another key, or none, is held. */
-export function watchKey(watcher) {
-  watchers.push(watcher);
+/**
+ * Calls `listener()` whenever the held key changes.
+ *
+ * @param {() => void} listener
+ */
+export function onKeyChange(listener) {
+  listeners.push(listener);
 }
 
-/** Let go of the key, and of the one kept for the next page. */
+/** Drops the held key and the stored one. */
 export function forgetKey() {
-  hold(null);
+  holdKey(null);
 }
 
 /**
- * Ask the reader for a key with a role, saying why; answers whether one is held then. However many
- * requests are refused, the reader is asked once: whoever has said no is not asked for a request
- * that was under way by then (`sentAt`, of the page's clock).
+ * Prompts the user for a key with a role. Requests that are refused at the same time share one
+ * prompt; a request sent before the user last declined (`sentAt`, of the page's clock) opens none.
+ *
+ * @param {"read" | "admin"} role
+ * @param {string} why shown in the dialog
+ * @returns {Promise<boolean>} whether the user entered a key
  */
-export function askForKey(role, why, sentAt = performance.now()) {
-  if (asking === null && sentAt <= declinedAt) return Promise.resolve(false);
-  asking ??= ask(role, why).finally(() => {
-    asking = null;
+export function promptForKey(role, why, sentAt = performance.now()) {
+  if (prompting === null && sentAt <= declinedAt) return Promise.resolve(false);
+  prompting ??= showDialog(role, why).finally(() => {
+    prompting = null;
   });
-  return asking;
+  return prompting;
 }
 
-function hold(key) {
+/** @param {Key | null} key */
+function holdKey(key) {
   held = key;
   if (key === null) sessionStorage.removeItem(SLOT);
   else if (key.role === "read") sessionStorage.setItem(SLOT, JSON.stringify(key));
-  for (const watcher of watchers) watcher();
+  for (const listener of listeners) listener();
 }
 
-function remembered() {
+function loadStoredKey() {
   try {
-    const key = JSON.parse(sessionStorage.getItem(SLOT));
+    const key = JSON.parse(sessionStorage.getItem(SLOT) ?? "null");
     return key?.role === "read" ? key : null;
   } catch {
     return null;
   }
 }
 
-function ask(role, why) {
-  const dialog = dialogFor(role, why);
+/** @returns {Promise<boolean>} */
+function showDialog(role, why) {
+  const dialog = document.createElement("dialog");
+  dialog.className = "card";
+  dialog.setAttribute("aria-labelledby", "key-heading");
+  const submit = async (event) => {
+    event.preventDefault();
+    const field = event.target.querySelector("input");
+    show("");
+    const { key, problem } = await checkKey(field.value.trim());
+    // The user may have cancelled meanwhile.
+    if (!dialog.open) return;
+    if (key !== null && (role !== "admin" || key.role === "admin")) {
+      holdKey(key);
+      dialog.close("held");
+    } else {
+      show(problem ?? "this key can only read; enter one with the role admin");
+      field.select();
+    }
+  };
+  const show = (refusal) =>
+    render(
+      html`<form method="dialog" @submit=${submit}>
+        <h2 id="key-heading">${role === "admin" ? "An admin key is needed" : "A key is needed"}</h2>
+        <p id="key-why" class="note">${why}</p>
+        <label for="key-field">API key</label>
+        <input id="key-field" type="password" autocomplete="off" spellcheck="false" required
+          aria-describedby="key-why key-refused">
+        <p id="key-refused" class="refusal" role="alert">${refusal}</p>
+        <p class="note">
+          A read key stays until this tab is closed; an admin key only until you leave this page.
+        </p>
+        <div class="buttons">
+          <button type="submit" class="main">Use key</button>
+          <button type="button" @click=${() => dialog.close("cancelled")}>Cancel</button>
+        </div>
+      </form>`,
+      dialog,
+    );
+  show("");
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
@@ -75,80 +131,41 @@ function ask(role, why) {
   });
 }
 
-function dialogFor(role, why) {
-  const field = element("input", {
-    id: "key-field",
-    type: "password",
-    autocomplete: "off",
-    spellcheck: false,
-    required: true,
-    "aria-describedby": "key-why key-refused",
-  });
-  const refused = element("p", { id: "key-refused", class: "refusal", role: "alert" });
-  const cancel = element("button", { type: "button" }, "Cancel");
-  const form = element(
-    "form",
-    { method: "dialog" },
-    element("h2", { id: "key-heading" }, role === "admin" ? "An admin key is needed" : "A key is needed"),
-    element("p", { id: "key-why", class: "note" }, why),
-    element("label", { htmlFor: "key-field" }, "API key"),
-    field,
-    refused,
-    element(
-      "p",
-      { class: "note" },
-      "A read key stays until this tab is closed; an admin key only until you leave this page.",
-    ),
-    element("div", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Use key"), cancel),
-  );
-  const dialog = element("dialog", { class: "card", "aria-labelledby": "key-heading" }, form);
-  cancel.addEventListener("click", () => dialog.close("cancelled"));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    refused.textContent = "";
-    const answer = await identify(field.value.trim());
-    // The reader may have thought better of it meanwhile.
-    if (!dialog.open) return;
-    if (answer.key !== null && (role !== "admin" || answer.key.role === "admin")) {
-      hold(answer.key);
-      dialog.close("held");
-    } else {
-      refused.textContent =
-        answer.refused ?? "this key may read, but not change anything; enter one with the role admin";
-      field.select();
-    }
-  });
-  return dialog;
-}
-
-/** What the service says of a key: `{key}`, or `{key: null, refused}`. */
-async function identify(value) {
+/**
+ * Checks a key with the service.
+ *
+ * @param {string} value
+ * @returns {Promise<{key: Key | null, problem?: string}>}
+ */
+async function checkKey(value) {
   try {
     const response = await fetch(new URL("../v1/caller", document.baseURI), {
       headers: { Accept: "application/json", Authorization: `Bearer ${value}` },
     });
-    const answer = await response.json();
-    if (!response.ok) return { key: null, refused: answer.detail };
-    return { key: { value, role: answer.role, name: answer.name } };
+    const content = await response.json();
+    if (!response.ok) return { key: null, problem: content.detail };
+    return { key: { value, role: content.role, name: content.name } };
   } catch {
-    // A character no header can carry, or no service to ask.
-    return { key: null, refused: "the service could not be asked about this key; check it, then try again" };
+    // A character that no header can carry, or the service cannot be reached.
+    return { key: null, problem: "the key could not be checked; check it, then try again" };
   }
 }
 
-/** The element of the banner that says which key is held, and changes it. */
+/** The element of the banner that shows which key is held, and changes it. */
 export function keyControl() {
-  const said = element("span", { class: "note" });
-  const change = element("button", { type: "button" });
-  const show = () => {
-    said.textContent = held === null ? "" : `${held.role} key ${held.name}`;
-    change.textContent = held === null ? "Enter a key" : "Forget key";
-  };
-  change.addEventListener("click", () => {
+  const control = document.createElement("span");
+  control.className = "key";
+  const change = () => {
     if (held !== null) forgetKey();
-    else askForKey("read", "Keys are made with: kairos keys create");
-  });
-  watchKey(show);
+    else promptForKey("read", "Keys are made with: kairos keys create");
+  };
+  const show = () =>
+    render(
+      html`<span class="note">${held === null ? "" : `${held.role} key ${held.name}`}</span>
+        <button type="button" @click=${change}>${held === null ? "Enter a key" : "Forget key"}</button>`,
+      control,
+    );
+  onKeyChange(show);
   show();
-  return element("span", { class: "key" }, said, change);
+  return control;
 }

@@ -1,33 +1,43 @@
-/** What a page shows, kept in the URL's fragment so that a link brings it back. */
+// @ts-check
+/** The state of a page, kept in the URL's fragment so that a link restores it. */
 
 /**
- * The state of a page: fields by the name they have in the fragment, which are those of the API
- * where it has one. Each field is one of the kinds below, with the value that goes without saying.
+ * @typedef {object} Field one value of the state
+ * @property {any} defaultValue left out of the fragment
+ * @property {(text: string) => any} read parses the fragment's text; undefined if it is invalid
+ * @property {(value: any) => string} write
  */
+
+/** Reads and writes the state of a page: values by name, those of the API where it has one. */
 export class Permalink {
   #fields;
 
+  /** @param {Record<string, Field>} fields */
   constructor(fields) {
     this.#fields = fields;
   }
 
-  /** The state a fragment describes; whatever it leaves out or garbles has its default. */
+  /**
+   * The state of a fragment; missing and invalid values become their defaults.
+   *
+   * @returns {Record<string, any>}
+   */
   read(fragment = location.hash) {
     const query = new URLSearchParams(fragment.replace(/^#/, ""));
     return Object.fromEntries(
       Object.entries(this.#fields).map(([name, field]) => {
         const text = query.get(name);
         const value = text === null ? undefined : field.read(text);
-        return [name, value === undefined ? field.byDefault : value];
+        return [name, value === undefined ? field.defaultValue : value];
       }),
     );
   }
 
-  /** The fragment that describes a state. */
+  /** The fragment of a state. */
   write(state) {
     const query = new URLSearchParams();
     for (const [name, field] of Object.entries(this.#fields)) {
-      const [value, usual] = [state[name], field.byDefault].map((one) =>
+      const [value, usual] = [state[name], field.defaultValue].map((one) =>
         one === null ? null : field.write(one),
       );
       if (value !== null && value !== usual) query.set(name, value);
@@ -35,56 +45,56 @@ export class Permalink {
     return `#${query}`;
   }
 
-  /** Let the address bar say a state; `isMove` for one that "back" should return from. */
-  keep(state, { isMove = false } = {}) {
-    window.history[isMove ? "pushState" : "replaceState"](null, "", this.write(state));
+  /** Writes a state into the address bar; with `isNavigation` as an entry that "back" leaves. */
+  save(state, { isNavigation = false } = {}) {
+    window.history[isNavigation ? "pushState" : "replaceState"](null, "", this.write(state));
   }
 }
 
-/** A text, not empty. */
-export const text = (byDefault = null) => ({
-  byDefault,
-  read: (said) => said || undefined,
+/** A non-empty text. */
+export const text = (defaultValue = null) => ({
+  defaultValue,
+  read: (text) => text || undefined,
   write: (value) => value,
 });
 
 /** An instant, in milliseconds since 1970; in the fragment as RFC 3339. */
-export const instant = (byDefault = null) => ({
-  byDefault,
-  read: (said) => (Number.isNaN(Date.parse(said)) ? undefined : Date.parse(said)),
+export const instant = (defaultValue = null) => ({
+  defaultValue,
+  read: (text) => (Number.isNaN(Date.parse(text)) ? undefined : Date.parse(text)),
   write: (value) => new Date(value).toISOString(),
 });
 
-/** A whole number between two bounds. */
-export const whole = (least, most, byDefault = null) => ({
-  byDefault,
-  read(said) {
-    const number = Number(said);
+/** An integer between two bounds, inclusive. */
+export const integer = (least, most, defaultValue = null) => ({
+  defaultValue,
+  read(text) {
+    const number = Number(text);
     return Number.isInteger(number) && number >= least && number <= most ? number : undefined;
   },
   write: String,
 });
 
-/** True or false. */
-export const flag = (byDefault = false) => ({
-  byDefault,
-  read: (said) => (said === "true" ? true : said === "false" ? false : undefined),
+/** A boolean. */
+export const flag = (defaultValue = false) => ({
+  defaultValue,
+  read: (text) => (text === "true" ? true : text === "false" ? false : undefined),
   write: String,
 });
 
-/** One of a few words; the first goes without saying. */
+/** One of several words; the first is the default. */
 export const choice = (...words) => ({
-  byDefault: words[0],
-  read: (said) => (words.includes(said) ? said : undefined),
+  defaultValue: words[0],
+  read: (text) => (words.includes(text) ? text : undefined),
   write: (value) => value,
 });
 
-/** Several texts, in order; null is not the same as none. */
-export const list = (byDefault = null) => ({
-  byDefault,
-  read(said) {
+/** A list of texts; null differs from an empty list. */
+export const list = (defaultValue = null) => ({
+  defaultValue,
+  read(text) {
     try {
-      const texts = JSON.parse(said);
+      const texts = JSON.parse(text);
       return Array.isArray(texts) ? texts.map(String) : undefined;
     } catch {
       return undefined;

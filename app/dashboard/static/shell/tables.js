@@ -1,51 +1,62 @@
-/** Tables of what a picture shows, for those who read rather than look. */
+// @ts-check
+/** Tables, among them those with the numbers behind a chart. */
 
-import { element } from "./dom.js";
+import { html, nothing, render } from "./html.js";
 
 const MOST_ROWS = 500;
 
 /**
- * Fill `place`, a `<details>`, with the numbers behind a picture: a table that is made when it is
- * first opened. `columns` are headings, `rows` lists of texts or nodes, numbers set to the right.
+ * @typedef {object} TableContent
+ * @property {string} caption for screen readers
+ * @property {any[]} columns headings: texts, nodes or templates
+ * @property {any[][]} rows cells likewise; numbers, and texts that look like one, are aligned right
+ * @property {string} [className]
  */
-export function showAsTable(place, { caption, columns, rows }) {
-  const isOpen = place.open;
-  place.className = "as-table";
-  // A summary that is there stays, and with it the focus.
-  if (place.firstChild === null) place.append(element("summary", {}, "The same as a table"));
-  while (place.children.length > 1) place.lastChild.remove();
-  place.ontoggle = () => {
-    if (place.open && place.children.length === 1) {
-      place.append(scrolling(table({ caption, columns, rows: rows.slice(0, MOST_ROWS) }), caption));
-      if (rows.length > MOST_ROWS) {
-        place.append(element("p", { class: "note" }, `The first ${MOST_ROWS} of ${rows.length} rows.`));
-      }
-    }
-  };
-  if (isOpen) place.ontoggle();
+
+/**
+ * Fills `details`, a `<details>` element, with the numbers behind a chart. The table is built when
+ * it is opened.
+ *
+ * @param {any} details
+ * @param {TableContent} content at most 500 rows are shown
+ */
+export function showAsTable(details, { caption, columns, rows }) {
+  details.className = "as-table";
+  const shown = () => [
+    scrollRegion(table({ caption, columns, rows: rows.slice(0, MOST_ROWS) }), caption),
+    rows.length > MOST_ROWS
+      ? html`<p class="note">The first ${MOST_ROWS} of ${rows.length} rows.</p>`
+      : nothing,
+  ];
+  const show = () =>
+    render(html`<summary>The same as a table</summary>${details.open ? shown() : nothing}`, details);
+  details.ontoggle = show;
+  show();
 }
 
-/** A table: cells that are numbers, or look like one, stand to the right, their heading likewise. */
-export function table({ caption, columns, rows }) {
-  const sides = columns.map((_, place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : null));
-  const heading = (name, place) => element("th", { scope: "col", class: sides[place] }, name);
-  const row = (cells) => element("tr", {}, ...cells.map((content, place) => cell(content, sides[place])));
-  return element(
-    "table",
-    {},
-    element("caption", { class: "visually-hidden" }, caption),
-    element("thead", {}, element("tr", {}, ...columns.map(heading))),
-    element("tbody", {}, ...rows.map(row)),
-  );
+/**
+ * A table. Columns of numbers are aligned right, their headings too.
+ *
+ * @param {TableContent} content
+ */
+export function table({ caption, columns, rows, className = "" }) {
+  const sides = columns.map((_, place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : ""));
+  return html`<table class=${className}>
+    <caption class="visually-hidden">${caption}</caption>
+    <thead><tr>${columns.map((name, place) => html`<th scope="col" class=${sides[place]}>${name}</th>`)}</tr></thead>
+    <tbody>${rows.map(
+      (cells) => html`<tr>${cells.map((content, place) => cell(content, sides[place]))}</tr>`,
+    )}</tbody>
+  </table>`;
 }
 
-/** Something wide in a box of its own that scrolls, by keyboard too. */
-export const scrolling = (content, label) =>
-  element("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": label }, content);
+/** Wide content in a box of its own that scrolls, by keyboard too. */
+export const scrollRegion = (content, label) =>
+  html`<div class="scroller" tabindex="0" role="region" aria-label=${label}>${content}</div>`;
 
 const isNumber = (content) =>
   typeof content === "number" || /^[-–−+<]? ?[\d,.]+(\s(%|ms|s|\/s))?$/.test(content);
 
-// A dash stands where the numbers of its column do.
+// A dash is aligned as the numbers of its column are.
 const cell = (content, side) =>
-  element("td", { class: isNumber(content) ? "number" : content === "–" ? side : null }, content);
+  html`<td class=${isNumber(content) ? "number" : content === "–" ? side : ""}>${content}</td>`;

@@ -1,9 +1,8 @@
 /** The weights of a history as bars over time. */
 
-import { Chart } from "../shell/chart.js";
-import { byId } from "../shell/dom.js";
-import { percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatPercent } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { barsOver, barTrace, heightOf } from "./bars.js";
 import { eventInWords } from "./event_words.js";
 import { queryTimeLine, queryTimeName, timeAxis } from "./time_axis.js";
@@ -41,7 +40,7 @@ export class AttentionPlot {
     const rest = events.filter((event) => event.part !== "read" && axis.shows(event));
     this.#drawn = { bars: piles.bars, rest };
     const isPiled = piles.bars.some((bar) => bar.base > 0);
-    const line = { color: color("--card"), width: isPiled ? 0.5 : 0 };
+    const line = { color: cssColor("--card"), width: isPiled ? 0.5 : 0 };
     return {
       traces: [
         { ...barTrace(piles), marker: { color: this.#colors(), line } },
@@ -52,7 +51,7 @@ export class AttentionPlot {
   }
 
   #colors() {
-    const [plain, pointed] = [color("--bar"), color("--bar-pointed")];
+    const [plain, pointed] = [cssColor("--bar"), cssColor("--bar-pointed")];
     return this.#drawn.bars.map(({ event }) => (event === this.#pointed ? pointed : plain));
   }
 
@@ -61,9 +60,9 @@ export class AttentionPlot {
     const bar = curveNumber === 0 ? bars[pointNumber] : null;
     const event = bar?.event ?? rest[pointNumber];
     const lines = eventInWords(event, this.#shown.items);
-    lines.push(bar ? `weight ${percent(event.weight)}` : "not read by the model");
+    lines.push(bar ? `weight ${formatPercent(event.weight)}` : "not read by the model");
     if (bar?.pile.events > 1) {
-      lines.push(`one of ${bar.pile.events} piled up here, together ${percent(bar.pile.weight)}`);
+      lines.push(`one of ${bar.pile.events} piled up here, together ${formatPercent(bar.pile.weight)}`);
     }
     return lines;
   }
@@ -77,7 +76,7 @@ function ticks(events, place) {
     x: events.map(place),
     y: events.map(() => 0),
     cliponaxis: false,
-    marker: { symbol: "line-ns-open", size: 8, color: color("--faint"), line: { width: 1 } },
+    marker: { symbol: "line-ns-open", size: 8, color: cssColor("--faint"), line: { width: 1 } },
   };
 }
 

@@ -1,6 +1,6 @@
 /** The controls that say what is asked and how it is shown, but for the query time's own. */
 
-import { byId, element } from "../shell/dom.js";
+import { byId, element } from "../shell/html.js";
 import { COUNTS } from "./state.js";
 
 /**

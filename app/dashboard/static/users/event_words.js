@@ -1,7 +1,7 @@
 /** An event in the words of a tip. */
 
-import { itemName } from "../shell/dom.js";
-import { asText, inWords } from "../shell/instants.js";
+import { formatDuration, formatInstant } from "../shell/format.js";
+import { itemName } from "../shell/html.js";
 
 /** Lines about an event `{itemId, action, at, age}`; `items` knows titles and categories by id. */
 export function eventInWords({ itemId, action, at, age }, items) {
@@ -10,7 +10,7 @@ export function eventInWords({ itemId, action, at, age }, items) {
     itemName(item?.title, itemId),
     item?.categories.length ? item.categories.join(", ") : null,
     action,
-    `${asText(at)} UTC`,
-    age < 0 ? "after the query time" : `${inWords(age)} before the query time`,
+    `${formatInstant(at)} UTC`,
+    age < 0 ? "after the query time" : `${formatDuration(age)} before the query time`,
   ].filter(Boolean);
 }

@@ -1,10 +1,8 @@
 /** The weights of every head, small and side by side on one scale. */
 
-import { Chart } from "../shell/chart.js";
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { counted, percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { barsOver, barTrace, heightOf } from "./bars.js";
 import { eventInWords } from "./event_words.js";
@@ -92,13 +90,13 @@ export class HeadCharts {
       ...barTrace(piles),
       xaxis: `x${numbered(place)}`,
       yaxis: `y${numbered(place)}`,
-      marker: { color: color(isChosen ? "--bar" : "--faint") },
+      marker: { color: cssColor(isChosen ? "--bar" : "--faint") },
     };
   }
 
   #tip({ event, pile }) {
-    const lines = [...eventInWords(event, this.#shown.items), `weight ${percent(event.weight)}`];
-    if (pile.events > 1) lines.push(`one of ${pile.events} here, together ${percent(pile.weight)}`);
+    const lines = [...eventInWords(event, this.#shown.items), `weight ${formatPercent(event.weight)}`];
+    if (pile.events > 1) lines.push(`one of ${pile.events} here, together ${formatPercent(pile.weight)}`);
     return lines;
   }
 
@@ -109,8 +107,8 @@ export class HeadCharts {
       columns: ["Item", "Event (UTC)", ...heads.map((_, place) => `Head ${place + 1}`)],
       rows: heads[0].map((event, row) => [
         items.get(event.itemId)?.title || element("code", {}, event.itemId),
-        asText(event.at),
-        ...heads.map((events) => percent(events[row].weight)),
+        formatInstant(event.at),
+        ...heads.map((events) => formatPercent(events[row].weight)),
       ]),
     });
   }
@@ -132,7 +130,7 @@ function nameOf(place, isChosen) {
     yanchor: "bottom",
     showarrow: false,
     text: `head ${place + 1}${isChosen ? ", shown above" : ""}`,
-    font: { color: color(isChosen ? "--text" : "--quiet") },
+    font: { color: cssColor(isChosen ? "--text" : "--quiet") },
   };
 }
 
@@ -140,8 +138,8 @@ function inWords({ heads, items }) {
   const heaviest = heads.map((events, place) => {
     const most = events.reduce((one, other) => (other.weight > one.weight ? other : one));
     const title = items.get(most.itemId)?.title || most.itemId;
-    return `head ${place + 1} most on ${title} (${percent(most.weight)})`;
+    return `head ${place + 1} most on ${title} (${formatPercent(most.weight)})`;
   });
   const words = heaviest.length <= 8 ? `: ${heaviest.join("; ")}` : "";
-  return `${counted(heads.length, "head")} over ${counted(heads[0].length, "event")}, all on one scale${words}.`;
+  return `${pluralize(heads.length, "head")} over ${pluralize(heads[0].length, "event")}, all on one scale${words}.`;
 }

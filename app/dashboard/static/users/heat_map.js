@@ -1,10 +1,8 @@
 /** Every event at every swept instant: how its weight comes and goes while the clock runs. */
 
-import { Chart, plain } from "../shell/chart.js";
-import { byId, itemName } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { percent } from "../shell/numbers.js";
-import { color, heatScale } from "../shell/palette.js";
+import { Chart, cssColor, escapeText, heatScale } from "../shell/chart.js";
+import { formatInstant, formatPercent } from "../shell/format.js";
+import { byId, itemName } from "../shell/html.js";
 import { queryTimeLine } from "./time_axis.js";
 
 const MOST_EVENTS = 200;
@@ -72,7 +70,7 @@ export class HeatMap {
       layout: {
         margin: isNamed ? { ...MARGIN, l: NAMED.margin } : MARGIN,
         // What had not happened yet has no colour of the scale.
-        plot_bgcolor: color("--page"),
+        plot_bgcolor: cssColor("--page"),
         shapes: queryTimeLine(this.#at),
         xaxis: {
           type: "date",
@@ -96,9 +94,9 @@ export class HeatMap {
     const { row, place } = this.#cell(point);
     const { itemId, action, at } = events[row];
     const weight = matrix[row][place];
-    const happened = `${action ?? "event"} of ${asText(at)} UTC`;
-    const seen = weight === null ? "had not happened yet" : weight === 0 ? "not read" : percent(weight);
-    const when = `at ${asText(this.#sweep.instants[place])} UTC: ${seen}`;
+    const happened = `${action ?? "event"} of ${formatInstant(at)} UTC`;
+    const seen = weight === null ? "had not happened yet" : weight === 0 ? "not read" : formatPercent(weight);
+    const when = `at ${formatInstant(this.#sweep.instants[place])} UTC: ${seen}`;
     return [itemName(items.get(itemId)?.title, itemId), happened, when];
   }
 
@@ -118,7 +116,7 @@ function strongestOf(matrix) {
 function rowNames(events, items) {
   return {
     tickvals: events.map((_, row) => row),
-    ticktext: events.map(({ itemId }) => plain(shortened(items.get(itemId)?.title ?? itemId))),
+    ticktext: events.map(({ itemId }) => escapeText(shortened(items.get(itemId)?.title ?? itemId))),
   };
 }
 

@@ -1,9 +1,7 @@
 /** The history as a table: what the plot shows, for everyone. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText, inWords } from "../shell/instants.js";
-import { percent } from "../shell/numbers.js";
-import { itemLink } from "../widgets/item_link.js";
+import { formatDuration, formatInstant, formatPercent } from "../shell/format.js";
+import { byId, element, itemLink } from "../shell/html.js";
 
 const ORDERS = {
   // Unread events, which have no weight, come last.
@@ -61,15 +59,15 @@ export class HistoryTable {
       element("td", {}, event.action ?? "–"),
       element(
         "td",
-        { class: "number", title: `${asText(event.at)} UTC` },
-        event.age < 0 ? `in ${inWords(-event.age)}` : inWords(event.age),
+        { class: "number", title: `${formatInstant(event.at)} UTC` },
+        event.age < 0 ? `in ${formatDuration(-event.age)}` : formatDuration(event.age),
       ),
       element(
         "td",
         { class: "number weight" },
         ...(event.weight === null
           ? [WITHOUT_WEIGHT[event.part]]
-          : [bar(event.weight / heaviest), element("span", { class: "percent" }, percent(event.weight))]),
+          : [bar(event.weight / heaviest), element("span", { class: "percent" }, formatPercent(event.weight))]),
       ),
     );
   }

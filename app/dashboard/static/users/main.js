@@ -1,12 +1,17 @@
 /** The page: one state, what it asks of the service, and what it shows of the answer. */
 
-import { readHistory } from "../shell/api.js";
-import { showBanner } from "../shell/banner.js";
-import { byId } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { Latest } from "../shell/latest.js";
-import { announce, clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
-import { QueryTime, spanOf } from "../widgets/query_time.js";
+import { LatestRequest, readHistory } from "../shell/api.js";
+import { formatInstant } from "../shell/format.js";
+import { byId } from "../shell/html.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showStale,
+} from "../shell/page.js";
+import { QueryTimeControl, queryTimeSpan } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { listenToControls, showControls, showWhatIfLink } from "./controls.js";
 import { OcclusionPanel } from "./occlusion_panel.js";
@@ -15,8 +20,8 @@ import { eventsOf } from "./pasted.js";
 import { Player } from "./play.js";
 import { recommend } from "./questions.js";
 import { isSameHistory, LINK, subjectOf } from "./state.js";
-import { SweepPanel } from "./sweep_panel.js";
 import { instantsOver } from "./sweep.js";
+import { SweepPanel } from "./sweep_panel.js";
 import { remember, View } from "./view.js";
 
 const LONGEST_HISTORY = 1000;
@@ -25,7 +30,7 @@ const REST = 250;
 
 let state = LINK.read();
 /** The events shown, the instants the control covers, and those of them where the slider stops. */
-let history = { events: [], span: spanOf([]), instants: [] };
+let history = { events: [], span: queryTimeSpan([]), instants: [] };
 /** The answer on display, and the instant it is for. */
 let shown = null;
 let loading = new AbortController();
@@ -37,7 +42,7 @@ let frame = null;
 /** Titles and categories by item id, as far as answers have told them. */
 const items = new Map();
 const view = new View(items, (head) => redisplay({ head: head === state.head ? null : head }));
-const queryTime = new QueryTime((at) => goTo(at));
+const queryTime = new QueryTimeControl((at) => goTo(at));
 const picker = new UserPicker({
   choose: (user) => open({ user, history: null, query_time: null, explain_item_id: null }),
   fail: showProblem,
@@ -62,8 +67,8 @@ const occlusion = new OcclusionPanel({
   },
   items,
 });
-const answers = new Latest({
-  ask: recommend,
+const answers = new LatestRequest({
+  send: recommend,
   show: (answer, { query_time: at }) => {
     clearProblem();
     sweeps.want(state, history, answer.model_version);
@@ -71,14 +76,14 @@ const answers = new Latest({
     present(answer, at);
     occlusion.offer(answer.items, (answer.attention?.events.length ?? 0) > 0);
     if (state.explain_item_id !== null) occlusion.want(state);
-    announce(`${answer.items.length} items for ${subjectOf(state)} at ${asText(at)} UTC`);
+    announce(`${answer.items.length} items for ${subjectOf(state)} at ${formatInstant(at)} UTC`);
   },
   fail: showProblem,
 });
 
 function keep(update, options) {
   state = { ...state, ...update };
-  LINK.keep(state, options);
+  LINK.save(state, options);
 }
 
 /** Take over what the reader changed, and ask again. */
@@ -90,7 +95,7 @@ function change(update) {
   occlusion.forget();
   view.forgetRanks();
   showBusy(true);
-  answers.want(state);
+  answers.request(state);
 }
 
 /** Take over a change of the display alone. */
@@ -115,11 +120,11 @@ function follow(at) {
   const place = sweeps.sweep?.placeOf(at) ?? null;
   stir();
   if (place === null) {
-    LINK.keep(state);
-    answers.want(state);
+    LINK.save(state);
+    answers.request(state);
     return;
   }
-  answers.drop();
+  answers.cancel();
   // However fast the slider moves, there is one picture per frame of the screen.
   frame ??= requestAnimationFrame(() => {
     frame = null;
@@ -134,8 +139,8 @@ function rest() {
   stir();
   resting = setTimeout(() => {
     resting = null;
-    LINK.keep(state);
-    answers.want(state);
+    LINK.save(state);
+    answers.request(state);
   }, REST);
 }
 
@@ -156,23 +161,23 @@ function advance(steps, { isFirst }) {
 }
 
 /** Show the history of a user, or a pasted one, and ask for the answer at the state's instant. */
-async function open(update = {}, { isMove = true, leftOut = [] } = {}) {
+async function open(update = {}, { isNavigation = true, leftOut = [] } = {}) {
   const next = { ...state, ...update };
   const isOther = shown !== null && !isSameHistory(state, next);
   state = next;
   forget();
-  picker.mark(state.user);
+  picker.select(state.user);
   byId("user-name").textContent = subjectOf(state);
   showPasteNote(state.history, leftOut);
   try {
     const events = await eventsFor(state);
-    const span = spanOf(events);
+    const span = queryTimeSpan(events);
     history = { events, span, instants: instantsOver(span) };
-    queryTime.cover(span, history.instants);
+    queryTime.setSpan(span, history.instants);
     state.query_time ??= span.start;
     queryTime.show(state.query_time);
-    LINK.keep(state, { isMove: isMove && isOther });
-    answers.want(state);
+    LINK.save(state, { isNavigation: isNavigation && isOther });
+    answers.request(state);
   } catch (error) {
     showProblem(error);
   }
@@ -184,7 +189,7 @@ function forget() {
   loading = new AbortController();
   player.enable(false);
   stir();
-  answers.drop();
+  answers.cancel();
   sweeps.forget();
   occlusion.forget();
   view.forgetRanks();
@@ -239,7 +244,7 @@ function followLink() {
   // A long one is in no link, but "back" within this page can still find it.
   if (state.user === null) state.history ??= pasted;
   showAll();
-  if (state.user !== null || state.history !== null) open({}, { isMove: false });
+  if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
 }
 
 function showAll() {

@@ -1,13 +1,10 @@
 /** What a score owes to each event, beside how much the event was attended to. */
 
-import { Chart } from "../shell/chart.js";
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { Latest } from "../shell/latest.js";
-import { percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
-import { scrolling, table } from "../shell/tables.js";
-import { itemLink } from "../widgets/item_link.js";
+import { LatestRequest } from "../shell/api.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatInstant, formatPercent } from "../shell/format.js";
+import { byId, element, itemLink, render } from "../shell/html.js";
+import { scrollRegion, table } from "../shell/tables.js";
 import { eventInWords } from "./event_words.js";
 import { occlude } from "./questions.js";
 
@@ -20,8 +17,8 @@ export class OcclusionPanel {
   #result = byId("occlusion-result");
   #chart = new Chart(byId("occlusion-plot"));
   #items;
-  #requests = new Latest({
-    ask: occlude,
+  #requests = new LatestRequest({
+    send: occlude,
     show: (answer, { query_time: at }) => this.#show(answer.attention, at),
     fail: (error) => this.#explain(error.message),
     pause: 0,
@@ -53,7 +50,7 @@ export class OcclusionPanel {
 
   /** Drop what was said of another instant, or is being asked of it. */
   forget() {
-    this.#requests.drop();
+    this.#requests.cancel();
     this.#explain("");
   }
 
@@ -66,7 +63,7 @@ export class OcclusionPanel {
     this.#select.value = itemId;
     this.#explain("Leaving out events, one at a time…");
     this.#card.setAttribute("aria-busy", true);
-    this.#requests.want(state);
+    this.#requests.request(state);
   }
 
   #explain(sentence) {
@@ -105,7 +102,7 @@ export class OcclusionPanel {
     const known = { itemId: event.item_id, action: event.action, at: when, age: at - when };
     return [
       ...eventInWords(known, this.#items),
-      `weight ${percent(event.weight)}`,
+      `weight ${formatPercent(event.weight)}`,
       `score change ${signed(event.occlusion)}`,
     ];
   }
@@ -116,12 +113,12 @@ export class OcclusionPanel {
       .sort((one, other) => other.weight - one.weight)
       .map((event) => [
         itemLink(event.title, event.item_id),
-        asText(Date.parse(event.timestamp)),
-        percent(event.weight),
+        formatInstant(Date.parse(event.timestamp)),
+        formatPercent(event.weight),
         signed(event.occlusion),
       ]);
     const columns = ["Event left out", "When (UTC)", "Weight", "Score change"];
-    byId("occlusion-table").replaceChildren(scrolling(table({ caption, columns, rows }), caption));
+    render(scrollRegion(table({ caption, columns, rows }), caption), byId("occlusion-table"));
   }
 }
 
@@ -133,12 +130,12 @@ function picture(measured) {
         mode: "markers",
         x: measured.map((event) => event.weight),
         y: measured.map((event) => event.occlusion),
-        marker: { size: 9, color: color("--bar"), opacity: 0.75 },
+        marker: { size: 9, color: cssColor("--bar"), opacity: 0.75 },
       },
     ],
     layout: {
       xaxis: { title: { text: "weight" }, tickformat: ".1~%", nticks: 6 },
-      yaxis: { title: { text: "score change" }, zeroline: true, zerolinecolor: color("--faint") },
+      yaxis: { title: { text: "score change" }, zeroline: true, zerolinecolor: cssColor("--faint") },
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Takes a history from the clipboard: the dialog, and the note that says one is shown. */
 
-import { byId, element } from "../shell/dom.js";
-import { counted } from "../shell/numbers.js";
+import { pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { fitsInALink, NotAHistory, readPasted } from "./pasted.js";
 
 const EXAMPLE = `[
@@ -85,5 +85,5 @@ export function showPasteNote(history, leftOut = []) {
   const ignored = leftOut.length
     ? ` Left out, as this view cannot ask about it: ${leftOut.join(", ")}.`
     : "";
-  note.textContent = `Shown: a pasted history of ${counted(history.length, "event")}, stored nowhere. ${link}${ignored}`;
+  note.textContent = `Shown: a pasted history of ${pluralize(history.length, "event")}, stored nowhere. ${link}${ignored}`;
 }

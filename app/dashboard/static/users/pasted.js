@@ -53,7 +53,7 @@ export function eventsOf(history) {
 
 /** A field of the permalink: a history, which only a small one's link carries. */
 export const pastedHistory = () => ({
-  byDefault: null,
+  defaultValue: null,
   read(said) {
     try {
       return readPasted(said).history;

@@ -1,6 +1,6 @@
 /** Moves the query time along by itself. */
 
-import { byId } from "../shell/dom.js";
+import { byId } from "../shell/html.js";
 
 /** Milliseconds per instant. */
 const PAUSES = { slow: 400, medium: 150, fast: 60 };

@@ -1,6 +1,6 @@
 /** What the user view shows, in the words of the API. */
 
-import { choice, flag, instant, Permalink, text, whole } from "../shell/permalink.js";
+import { choice, flag, instant, integer, Permalink, text } from "../shell/permalink.js";
 import { pastedHistory } from "./pasted.js";
 
 export const COUNTS = [5, 10, 20, 50, 100];
@@ -11,12 +11,12 @@ export const LINK = new Permalink({
   history: pastedHistory(),
   /** Null until the history tells when the last event was. */
   query_time: instant(),
-  n: whole(1, 500, 10),
+  n: integer(1, 500, 10),
   exclude_seen: flag(true),
   query_time_withheld: flag(false),
   scale: choice("linear", "log"),
   /** A head's number from 1, or null for the mean over heads. */
-  head: whole(1, 64),
+  head: integer(1, 64),
   speed: choice("medium", "slow", "fast"),
   /** The item whose score events are left out of, or null for none. */
   explain_item_id: text(),

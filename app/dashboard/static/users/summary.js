@@ -1,6 +1,6 @@
 /** What the picture of the weights shows, in words. */
 
-import { counted, percent } from "../shell/numbers.js";
+import { formatPercent, pluralize } from "../shell/format.js";
 
 /** Which weights these are, and the heaviest event; `head` is a number from 1, or null. */
 export function weightsInWords(events, answer, { head, items }) {
@@ -13,7 +13,7 @@ export function weightsInWords(events, answer, { head, items }) {
   const ticks = read.length < events.length ? " Ticks on the axis are events without a weight." : "";
   return (
     `Weights of the last block at the query position, ${which}, over the ` +
-    `${counted(read.length, "event")} read${sum}. ` +
-    `Most weighted: ${title}, ${percent(heaviest.weight)}.${ticks}`
+    `${pluralize(read.length, "event")} read${sum}. ` +
+    `Most weighted: ${title}, ${formatPercent(heaviest.weight)}.${ticks}`
   );
 }

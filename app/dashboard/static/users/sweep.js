@@ -1,6 +1,6 @@
 /** One history at many instants: what a single request for a sweep was answered. */
 
-import { SECOND } from "../shell/instants.js";
+import { SECOND } from "../shell/format.js";
 
 const MOST_INSTANTS = 200;
 

@@ -1,9 +1,8 @@
 /** The card of the sweep: asks for it, draws the heat map, and says why where there is none. */
 
-import { byId, element } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { Latest } from "../shell/latest.js";
-import { counted, percent } from "../shell/numbers.js";
+import { LatestRequest } from "../shell/api.js";
+import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { HeatMap } from "./heat_map.js";
 import { sweepKey, sweepOver } from "./questions.js";
@@ -21,8 +20,8 @@ export class SweepPanel {
   #key = null;
   #sweep = null;
   #at = null;
-  #requests = new Latest({
-    ask: sweepOver,
+  #requests = new LatestRequest({
+    send: sweepOver,
     show: (answer, { instants }) => this.#take(answer, instants),
     fail: (error) => this.#explain(`The sweep failed: ${error.message}. The slider asks anew at each instant.`),
     pause: 0,
@@ -45,7 +44,7 @@ export class SweepPanel {
 
   /** Drop what is there. */
   forget() {
-    this.#requests.drop();
+    this.#requests.cancel();
     this.#key = this.#sweep = null;
     this.#busy(true);
   }
@@ -70,7 +69,7 @@ export class SweepPanel {
       this.forget();
       this.#key = key;
       performance.mark("kairos-sweep-asked");
-      this.#requests.want({ state, instants });
+      this.#requests.request({ state, instants });
     }
   }
 
@@ -96,7 +95,7 @@ export class SweepPanel {
     this.#note.textContent = "";
     const { left, strongest } = await this.#map.show(sweep, this.#items, this.#at);
     if (this.#sweep !== sweep) return;
-    byId("heat-most").textContent = `${percent(strongest)} or more`;
+    byId("heat-most").textContent = `${formatPercent(strongest)} or more`;
     byId("heat-summary").textContent = this.#inWords(sweep, left);
     this.#tabulate(sweep);
     performance.measure("kairos-sweep-drawn", "kairos-sweep-asked");
@@ -114,11 +113,11 @@ export class SweepPanel {
   }
 
   #inWords({ events, instants }, left) {
-    const [first, last] = [instants[0], instants.at(-1)].map(asText);
-    const older = left > 0 ? ` The ${counted(left, "oldest event")} of the sweep are not drawn.` : "";
+    const [first, last] = [instants[0], instants.at(-1)].map(formatInstant);
+    const older = left > 0 ? ` The ${pluralize(left, "oldest event")} of the sweep are not drawn.` : "";
     return (
-      `Weights, averaged over heads, of ${counted(events.length - left, "event")} (upwards, oldest to ` +
-      `newest) at ${counted(instants.length, "instant")} from ${first} to ${last} UTC. Grey: the event ` +
+      `Weights, averaged over heads, of ${pluralize(events.length - left, "event")} (upwards, oldest to ` +
+      `newest) at ${pluralize(instants.length, "instant")} from ${first} to ${last} UTC. Grey: the event ` +
       `had not happened yet.${older} ` +
       "A click moves the query time; so does the slider."
     );
@@ -129,14 +128,14 @@ export class SweepPanel {
     const places = instants.map((_, place) => place).filter((place) => place % step === 0);
     showAsTable(byId("heat-table"), {
       caption: "Weights of events at some of the swept instants",
-      columns: ["Item", "Event (UTC)", ...places.map((place) => asText(instants[place]))],
+      columns: ["Item", "Event (UTC)", ...places.map((place) => formatInstant(instants[place]))],
       rows: events.map((event, row) => [
         this.#items.get(event.itemId)?.title || element("code", {}, event.itemId),
-        asText(event.at),
+        formatInstant(event.at),
         ...places.map((place) => inCell(matrix[row][place])),
       ]),
     });
   }
 }
 
-const inCell = (weight) => (weight === null ? "–" : weight === 0 ? "0 %" : percent(weight));
+const inCell = (weight) => (weight === null ? "–" : weight === 0 ? "0 %" : formatPercent(weight));

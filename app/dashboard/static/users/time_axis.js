@@ -1,6 +1,6 @@
 /** The time axis that the pictures of this view share. */
 
-import { color } from "../shell/palette.js";
+import { cssColor } from "../shell/chart.js";
 import { calendarAxis, elapsedAxis } from "../widgets/time_axes.js";
 
 /** An axis for `{events, queryTime, span, scale}` and a width in pixels, with the size of a pixel. */
@@ -19,7 +19,7 @@ export const queryTimeLine = (at) => [
     yref: "paper",
     y0: 0,
     y1: 1,
-    line: { color: color("--query-time"), width: 2 },
+    line: { color: cssColor("--query-time"), width: 2 },
   },
 ];
 
@@ -34,7 +34,7 @@ export function queryTimeName(at, [from, to]) {
       xanchor: at > (from + to) / 2 ? "right" : "left",
       text: "query time",
       showarrow: false,
-      font: { color: color("--query-time") },
+      font: { color: cssColor("--query-time") },
     },
   ];
 }

@@ -1,11 +1,9 @@
 /** When the events were, and what they were: a lane of dots per action. */
 
-import { Chart } from "../shell/chart.js";
-import { byId, element, itemName } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { count, counted } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
-import { colorOf, LETTERS, seriesStyles } from "../widgets/series_styles.js";
+import { Chart, cssColor } from "../shell/chart.js";
+import { formatCount, formatInstant, pluralize } from "../shell/format.js";
+import { byId, element, itemName } from "../shell/html.js";
+import { seriesStyles, styleColor, SYMBOL_CHARACTERS } from "../widgets/series.js";
 import { queryTimeLine, timeAxis } from "./time_axis.js";
 
 const LANE_PIXELS = 22;
@@ -69,10 +67,10 @@ export class Timeline {
     const { events } = this.#shown;
     const names = actions.map((action) => {
       const { token, symbol } = styles.get(action);
-      const swatch = element("span", { class: "swatch", "aria-hidden": "true" }, LETTERS[symbol]);
+      const swatch = element("span", { class: "swatch", "aria-hidden": "true" }, SYMBOL_CHARACTERS[symbol]);
       swatch.style.setProperty("color", `var(${token})`);
       const number = events.filter((event) => actionOf(event) === action).length;
-      return element("li", {}, swatch, ` ${action} `, element("span", { class: "note" }, count(number)));
+      return element("li", {}, swatch, ` ${action} `, element("span", { class: "note" }, formatCount(number)));
     });
     this.#legend.replaceChildren(...names);
     byId("timeline-summary").textContent = inWords(events, actions);
@@ -84,7 +82,7 @@ export class Timeline {
     const named = events.slice(0, NAMED_IN_A_TIP).map((event) => this.#named(event)[0]);
     const rest = events.length - named.length;
     return [
-      counted(events.length, "event"),
+      pluralize(events.length, "event"),
       ...when(events),
       PARTS[dot.part],
       ...named,
@@ -108,7 +106,7 @@ const PARTS = {
 const actionOf = (event) => event.action ?? NO_ACTION;
 
 const when = (events) => {
-  const [first, last] = [events[0], events.at(-1)].map(({ at }) => asText(at));
+  const [first, last] = [events[0], events.at(-1)].map(({ at }) => formatInstant(at));
   return [first === last ? `${first} UTC` : `${first} to ${last} UTC`];
 };
 
@@ -125,7 +123,7 @@ function dotsOf(events, { place, pixel }) {
 }
 
 function trace(dots, lane, style) {
-  const css = colorOf(style);
+  const css = styleColor(style);
   return {
     type: "scatter",
     mode: "markers",
@@ -139,16 +137,16 @@ function trace(dots, lane, style) {
       size: dots.map(({ events }) => Math.min(DOT.most, DOT.least + DOT.growth * Math.log2(events.length))),
       color: css,
       opacity: dots.map((dot) => (dot.part === "unread" ? 0.4 : 0.9)),
-      line: { color: dots.map((dot) => (dot.part === "later" ? css : color("--card"))), width: 1 },
+      line: { color: dots.map((dot) => (dot.part === "later" ? css : cssColor("--card"))), width: 1 },
     },
   };
 }
 
 function inWords(events, actions) {
   if (events.length === 0) return "No events.";
-  const [first, last] = [events[0], events.at(-1)].map(({ at }) => asText(at));
+  const [first, last] = [events[0], events.at(-1)].map(({ at }) => formatInstant(at));
   return (
-    `${counted(events.length, "event")} of ${counted(actions.length, "action")} from ${first} to ${last} UTC. ` +
+    `${pluralize(events.length, "event")} of ${pluralize(actions.length, "action")} from ${first} to ${last} UTC. ` +
     "Filled: read by the model; pale: not read; hollow: after the query time."
   );
 }

@@ -1,8 +1,7 @@
 /** Shows one answer everywhere on the page but in the sweep's own card. */
 
-import { showVersion } from "../shell/banner.js";
-import { byId } from "../shell/dom.js";
-import { showTopItems } from "../widgets/top_items.js";
+import { byId } from "../shell/html.js";
+import { showVersion } from "../shell/page.js";
 import { showAccount } from "./account.js";
 import { AttentionPlot } from "./attention_plot.js";
 import { offerHeads } from "./controls.js";
@@ -10,6 +9,7 @@ import { HeadCharts } from "./head_charts.js";
 import { HistoryTable } from "./history_table.js";
 import { weightsInWords } from "./summary.js";
 import { Timeline } from "./timeline.js";
+import { showTopItems } from "./top_items.js";
 import { weightedHistory } from "./weighted_history.js";
 
 export class View {

@@ -1,7 +1,7 @@
 /** The form that adds an event which never happened. */
 
-import { byId, element } from "../shell/dom.js";
-import { asField, fromField } from "../shell/instants.js";
+import { parseFieldValue, toFieldValue } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { exactly } from "./exact_instants.js";
 
@@ -51,7 +51,7 @@ export class AddForm {
 
   /** An event is added at the query time, unless the reader says when. */
   follow(queryTime) {
-    if (!this.#isTimed) this.#when.value = asField(queryTime);
+    if (!this.#isTimed) this.#when.value = toFieldValue(queryTime);
   }
 
   #submit(add) {
@@ -59,7 +59,7 @@ export class AddForm {
       this.#item.focus();
       return "an event is about an item: choose one from the list, or its last line to take an id as typed";
     }
-    const at = fromField(this.#when.value);
+    const at = parseFieldValue(this.#when.value);
     if (at === null) {
       this.#when.focus();
       return "an event happens at an instant: fill in the day and the time";

@@ -1,8 +1,8 @@
 /** The list of edits, each of which can be undone. */
 
-import { byId, element } from "../shell/dom.js";
-import { inSentence, remarksOn } from "./remarks.js";
+import { byId, element } from "../shell/html.js";
 import { rowOf } from "./edits.js";
+import { inSentence, remarksOn } from "./remarks.js";
 
 export class EditLog {
   #list = byId("edits");

@@ -1,7 +1,7 @@
 /** Where one event is moved in time, or gets another action: opened beneath its row. */
 
-import { element } from "../shell/dom.js";
-import { asField, fromField } from "../shell/instants.js";
+import { parseFieldValue, toFieldValue } from "../shell/format.js";
+import { element } from "../shell/html.js";
 import { STEPS } from "../widgets/query_time.js";
 import { exactly, inMilliseconds, shifted } from "./exact_instants.js";
 
@@ -21,7 +21,7 @@ export class EventEditor {
     this.#action = element("input", { type: "text", maxLength: 64, spellcheck: false });
     this.#action.setAttribute("list", "known-actions");
     this.#when.addEventListener("input", () => {
-      const at = fromField(this.#when.value);
+      const at = parseFieldValue(this.#when.value);
       if (at !== null) move(exactly(at));
     });
     this.#action.addEventListener("change", () => act(this.#action.value.trim() || null));
@@ -53,7 +53,7 @@ export class EventEditor {
   /** Say what the event is now; a field that is being typed into is left alone. */
   show({ at, action }) {
     this.#at = at;
-    if (document.activeElement !== this.#when) this.#when.value = asField(inMilliseconds(at));
+    if (document.activeElement !== this.#when) this.#when.value = toFieldValue(inMilliseconds(at));
     if (document.activeElement !== this.#action) this.#action.value = action ?? "";
   }
 }

@@ -1,8 +1,7 @@
 /** One event in the table: what it is, what it was, and the buttons that edit it. */
 
-import { element, itemName } from "../shell/dom.js";
-import { asText } from "../shell/instants.js";
-import { percent } from "../shell/numbers.js";
+import { formatInstant, formatPercent } from "../shell/format.js";
+import { element, itemName } from "../shell/html.js";
 import { inMilliseconds } from "./exact_instants.js";
 import { PARTS } from "./remarks.js";
 
@@ -52,7 +51,7 @@ export class EventRow {
   }
 }
 
-const when = (side) => asText(inMilliseconds(side.at));
+const when = (side) => formatInstant(inMilliseconds(side.at));
 const actionOf = (side) => side.action ?? "no action";
 
 /** What it is now, and what it was where that is something else. */
@@ -64,7 +63,7 @@ function change(before, after, tell) {
 
 function weight(side, absent) {
   if (side === null) return absent;
-  if (side.weight !== null) return percent(side.weight);
+  if (side.weight !== null) return formatPercent(side.weight);
   const why = side.part === "read" ? absent : (PARTS[side.part] ?? "…");
   return element("span", { class: "note why" }, why);
 }

@@ -1,10 +1,10 @@
 /** The history as a table that can be edited: every event, with its weight before and after. */
 
-import { byId } from "../shell/dom.js";
-import { counted } from "../shell/numbers.js";
-import { inMilliseconds } from "./exact_instants.js";
+import { pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { EventEditor } from "./event_editor.js";
 import { EventRow } from "./event_row.js";
+import { inMilliseconds } from "./exact_instants.js";
 
 const COLUMNS = 4;
 const SHOWN = 100;
@@ -115,7 +115,7 @@ export class EventsTable {
     }
     replaceInPlace(this.#body, lines);
     this.#more.hidden = shown.length === sorted.length;
-    this.#more.textContent = `Show all ${counted(sorted.length, "event")}`;
+    this.#more.textContent = `Show all ${pluralize(sorted.length, "event")}`;
     byId("no-events").hidden = sorted.length > 0;
   }
 

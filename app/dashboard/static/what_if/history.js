@@ -1,8 +1,8 @@
 /** The history that edits begin from. */
 
 import { readHistory } from "../shell/api.js";
-import { count, counted } from "../shell/numbers.js";
-import { spanOf } from "../widgets/query_time.js";
+import { formatCount, pluralize } from "../shell/format.js";
+import { queryTimeSpan } from "../widgets/query_time.js";
 import { LONGEST_HISTORY } from "./ask.js";
 import { keyOf } from "./edits.js";
 import { inMilliseconds, inUtc } from "./exact_instants.js";
@@ -19,20 +19,20 @@ export async function storedHistory(user, signal) {
     at: inUtc(event.timestamp),
   }));
   const events = [...new Map(answered.map((event) => [keyOf(event), event])).values()];
-  const notes = [`${counted(events.length, "stored event")}.`];
+  const notes = [`${pluralize(events.length, "stored event")}.`];
   if (events.length < answered.length) {
     notes.push(`Events of one item, instant and action count once here, as in any history that is sent along.`);
   }
   if (answered.length === LONGEST_HISTORY) {
-    notes.push(`Only the newest ${count(LONGEST_HISTORY)} are used; older ones are left out on both sides.`);
+    notes.push(`Only the newest ${formatCount(LONGEST_HISTORY)} are used; older ones are left out on both sides.`);
   }
-  const span = spanOf(events.map(({ at }) => ({ at: inMilliseconds(at) })));
+  const span = queryTimeSpan(events.map(({ at }) => ({ at: inMilliseconds(at) })));
   return { events, titles: new Map(), span, actions: frequent(events), note: notes.join(" ") };
 }
 
 /** No events; begun where the data of a model ends, as later instants are beyond what it knows. */
 export function emptyHistory(lastKnown) {
-  const { first, end, start } = spanOf([]);
+  const { first, end, start } = queryTimeSpan([]);
   const by = lastKnown === null ? 0 : lastKnown - start;
   const span = { first: first + by, last: null, end: end + by, start: start + by };
   const note = "No events: what is popular, until you add some.";

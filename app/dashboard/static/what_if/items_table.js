@@ -1,6 +1,6 @@
 /** Both top lists as one table: rank and score before, rank and score after, and what changed. */
 
-import { byId, element, itemName } from "../shell/dom.js";
+import { byId, element, itemName } from "../shell/html.js";
 
 const EVEN = 0.0005;
 

@@ -1,14 +1,22 @@
 /** The page: a history, the edits made to it, and what the service says of both. */
 
-import { showBanner, showServedVersion, showVersion } from "../shell/banner.js";
-import { byId, element } from "../shell/dom.js";
-import { asField, fromField } from "../shell/instants.js";
-import { watchKey } from "../shell/key.js";
-import { Latest } from "../shell/latest.js";
-import { announce, clearProblem, showBusy, showProblem, showStale } from "../shell/problem.js";
-import { QueryTime } from "../widgets/query_time.js";
+import { LatestRequest } from "../shell/api.js";
+import { parseFieldValue, toFieldValue } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
+import { onKeyChange } from "../shell/key.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showServedVersion,
+  showStale,
+  showVersion,
+} from "../shell/page.js";
+import { QueryTimeControl } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
-import { offerVersions } from "../widgets/version_select.js";
+import { fillVersionSelect } from "../widgets/versions.js";
 import { showAccounts } from "./account.js";
 import { AddForm } from "./add_form.js";
 import { compare, forgetAnswers } from "./ask.js";
@@ -49,11 +57,11 @@ const table = new EventsTable({
   move: (row, at) => change(edits.withMoved(state.edits, row, at), `when ${row.key}`),
   act: (row, action) => change(edits.withAction(state.edits, row, action), `action ${row.key}`),
 });
-const queryTime = new QueryTime((at) =>
+const queryTime = new QueryTimeControl((at) =>
   change(edits.withQueryTime(state.edits, at, begin()), "query time", { isTyped: true }),
 );
 const picker = new UserPicker({ choose: (user) => open({ user, history: "stored" }), fail: showProblem });
-const asking = new Latest({ ask: compare, show: showAnswers, fail: showProblem });
+const asking = new LatestRequest({ send: compare, show: showAnswers, fail: showProblem });
 
 /** Take over other edits, and ask what follows from them. */
 function change(made, about = null, { isTyped = false } = {}) {
@@ -65,10 +73,10 @@ function change(made, about = null, { isTyped = false } = {}) {
       `A link holds at most ${edits.MOST_EDITS} edits: undo one before you make another.`;
     return;
   }
-  const isMove = about === null || about !== lastEdited;
+  const isNavigation = about === null || about !== lastEdited;
   lastEdited = about;
   state = { ...state, edits: made };
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   if (!isTyped) queryTime.show(end());
   ask();
 }
@@ -87,7 +95,7 @@ function add(event, title) {
 function set(update) {
   state = { ...state, ...update };
   lastEdited = null;
-  LINK.keep(state);
+  LINK.save(state);
   queryTime.show(end());
   ask();
 }
@@ -104,7 +112,7 @@ function ask() {
   // One that is not published is asked for all the same: the service says why not.
   const version = state.model_version ?? (byId("version").value || null);
   const alsoRank = [...edited, ...untold];
-  asking.want({ rows: now, begin: begin(), end: end(), n, exclude_seen, version, alsoRank });
+  asking.request({ rows: now, begin: begin(), end: end(), n, exclude_seen, version, alsoRank });
 }
 
 function showAnswers(answered) {
@@ -151,18 +159,18 @@ function showHistory() {
 }
 
 /** Begin from another history; a link says which edits it comes with. */
-async function open(update, { isMove = true } = {}) {
+async function open(update, { isNavigation = true } = {}) {
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
-  asking.drop();
+  asking.cancel();
   answers = null;
   lastEdited = null;
   showStale();
   showBusy(true);
   state = { ...state, query_time: null, edits: [], ...update };
   const isStored = state.history === "stored" && state.user !== null;
-  picker.mark(isStored ? state.user : null);
+  picker.select(isStored ? state.user : null);
   byId("history-name").textContent = isStored ? `the history of ${state.user}` : "an empty history";
   try {
     history = isStored ? await storedHistory(state.user, signal) : emptyHistory(lastKnown());
@@ -173,10 +181,10 @@ async function open(update, { isMove = true } = {}) {
   }
   if (signal.aborted) return;
   state.query_time ??= history.span.start;
-  LINK.keep(state, { isMove });
+  LINK.save(state, { isNavigation });
   table.begin();
   form.begin(history.actions);
-  queryTime.cover(history.span);
+  queryTime.setSpan(history.span);
   queryTime.show(end());
   showControls();
   ask();
@@ -194,9 +202,9 @@ function showControls() {
   select.replaceChildren(...counts.map((n) => element("option", { value: String(n) }, String(n))));
   select.value = state.n;
   byId("exclude-seen").checked = state.exclude_seen;
-  byId("begin-field").value = asField(state.query_time);
+  byId("begin-field").value = toFieldValue(state.query_time);
   byId("history-note").textContent = history.note;
-  offerVersions(byId("version"), models, state.model_version);
+  fillVersionSelect(byId("version"), models, state.model_version);
 }
 
 function listen() {
@@ -207,20 +215,20 @@ function listen() {
     set({ model_version: isServing ? null : target.value });
   });
   byId("begin-field").addEventListener("input", ({ target }) => {
-    const at = fromField(target.value);
+    const at = parseFieldValue(target.value);
     if (at !== null) set({ query_time: at });
   });
   byId("begin-last").addEventListener("click", () => {
-    byId("begin-field").value = asField(history.span.start);
+    byId("begin-field").value = toFieldValue(history.span.start);
     set({ query_time: history.span.start });
   });
   byId("empty-history").addEventListener("click", () => open({ user: null, history: "empty" }));
-  watchKey(forgetAnswers);
+  onKeyChange(forgetAnswers);
   // Back, forward, and a fragment typed by hand; our own pushState raises neither.
   window.addEventListener("popstate", () => {
     const linked = LINK.read();
     const isSame = linked.user === state.user && linked.history === state.history;
-    if (!isSame || linked.query_time === null) open(linked, { isMove: false });
+    if (!isSame || linked.query_time === null) open(linked, { isNavigation: false });
     else {
       state = linked;
       lastEdited = null;
@@ -236,7 +244,7 @@ let listing = null;
 
 async function list() {
   models = await showServedVersion();
-  offerVersions(byId("version"), models, state.model_version);
+  fillVersionSelect(byId("version"), models, state.model_version);
 }
 
 async function start() {
@@ -246,15 +254,15 @@ async function start() {
   listing.catch(showProblem);
   const isAsked = state.user !== null || state.history === "empty";
   if (state.history === "empty") await listing.catch(() => {});
-  const opened = isAsked ? open(state, { isMove: false }) : null;
+  const opened = isAsked ? open(state, { isNavigation: false }) : null;
   try {
     const users = await picker.open();
-    picker.mark(state.history === "stored" ? state.user : null);
+    picker.select(state.history === "stored" ? state.user : null);
     if (opened) return;
-    if (users.length > 0) open({ user: users[0].user_id }, { isMove: false });
+    if (users.length > 0) open({ user: users[0].user_id }, { isNavigation: false });
     else {
       await listing;
-      open({ history: "empty" }, { isMove: false });
+      open({ history: "empty" }, { isNavigation: false });
     }
   } catch (error) {
     showProblem(error);

@@ -1,6 +1,6 @@
 /** What an edit can or cannot do to the answer, in sentences. */
 
-import { asText, inWords } from "../shell/instants.js";
+import { formatDuration, formatInstant } from "../shell/format.js";
 import { inMilliseconds } from "./exact_instants.js";
 
 /** What became of an event on one side, where it has no weight. */
@@ -20,7 +20,7 @@ const WHY_UNREAD = {
 };
 
 /** The instant of an event as a person reads it. */
-export const when = (at) => `${asText(inMilliseconds(at))} UTC`;
+export const when = (at) => `${formatInstant(inMilliseconds(at))} UTC`;
 
 /** An edit in words; `name` is that of its item. */
 export function inSentence(edit, name, begin) {
@@ -36,7 +36,7 @@ export function inSentence(edit, name, begin) {
     case "action":
       return `Changed the action of ${name} from ${quoted(edit.of.action)} to ${quoted(edit.action)}`;
     default:
-      return `Moved the query time by ${signed(edit.at - begin)}, to ${asText(edit.at)} UTC`;
+      return `Moved the query time by ${signed(edit.at - begin)}, to ${formatInstant(edit.at)} UTC`;
   }
 }
 
@@ -94,4 +94,4 @@ const unread = ({ part, action }) =>
 
 const quoted = (action) => (action === null ? "none" : `“${action}”`);
 
-const signed = (duration) => `${duration < 0 ? "−" : "+"}${inWords(Math.abs(duration))}`;
+const signed = (duration) => `${duration < 0 ? "−" : "+"}${formatDuration(Math.abs(duration))}`;

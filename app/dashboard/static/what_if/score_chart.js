@@ -1,8 +1,7 @@
 /** Every item's score before and after: two marks on a line of its own. */
 
-import { byId } from "../shell/dom.js";
-import { Chart, plain } from "../shell/chart.js";
-import { color } from "../shell/palette.js";
+import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { signed } from "./items_table.js";
 import { shortened } from "./labels.js";
@@ -52,20 +51,20 @@ function picture(items, { width }) {
     hoverinfo: "skip",
     x: items.flatMap((item) => [item.before.score, item.after.score, null]),
     y: places.flatMap((place) => [place, place, null]),
-    line: { color: color("--faint"), width: 2 },
+    line: { color: cssColor("--faint"), width: 2 },
   };
   return {
     traces: [
       lines,
-      marks("before", { symbol: "circle-open", size: 10, color: color("--query-time"), line: { width: 2 } }),
-      marks("after", { symbol: "diamond", size: 9, color: color("--bar") }),
+      marks("before", { symbol: "circle-open", size: 10, color: cssColor("--query-time"), line: { width: 2 } }),
+      marks("after", { symbol: "diamond", size: 9, color: cssColor("--bar") }),
     ],
     layout: {
       margin: { l: 10, r: 14, t: 6, b: 42 },
       xaxis: { title: { text: "score" }, showgrid: true },
       yaxis: {
         tickvals: places,
-        ticktext: items.map((item) => plain(shortened(item.title || item.itemId, width))),
+        ticktext: items.map((item) => escapeText(shortened(item.title || item.itemId, width))),
         range: [items.length - 0.4, -0.6],
         ticks: "",
       },

@@ -1,6 +1,6 @@
 /** What the what-if view shows, in the words of the API, and its edits in few characters. */
 
-import { choice, flag, instant, Permalink, text, whole } from "../shell/permalink.js";
+import { choice, flag, instant, integer, Permalink, text } from "../shell/permalink.js";
 import { addition, MOST_EDITS } from "./edits.js";
 import { compact, exactly, expanded, inMilliseconds } from "./exact_instants.js";
 
@@ -11,7 +11,7 @@ export const COUNTS = [5, 10, 20, 50, 100];
  * stars, their fields by points, as an address escapes neither.
  */
 const edits = () => ({
-  byDefault: [],
+  defaultValue: [],
   read(said) {
     const read = said === "" ? [] : said.split("*").slice(0, MOST_EDITS).map(readEdit);
     return read.includes(undefined) ? undefined : read;
@@ -26,7 +26,7 @@ export const LINK = new Permalink({
   /** That of the history before any edit; null until it is known when the last event was. */
   query_time: instant(),
   edits: edits(),
-  n: whole(1, 100, 10),
+  n: integer(1, 100, 10),
   exclude_seen: flag(true),
   /** Null for the version that serves. */
   model_version: text(),

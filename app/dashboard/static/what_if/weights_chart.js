@@ -1,14 +1,12 @@
 /** What attention did: the weights of events before and after, two bars for each. */
 
-import { byId } from "../shell/dom.js";
-import { Chart, plain } from "../shell/chart.js";
-import { counted, percent } from "../shell/numbers.js";
-import { color } from "../shell/palette.js";
-import { asDay } from "../shell/instants.js";
+import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { formatDay, formatPercent, pluralize } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
+import { isEdited } from "./events_table.js";
 import { inMilliseconds } from "./exact_instants.js";
 import { shortened } from "./labels.js";
-import { isEdited } from "./events_table.js";
 import { PARTS, when } from "./remarks.js";
 
 const MOST = 16;
@@ -66,15 +64,15 @@ function summary(weighted, drawn) {
   const others =
     rest.length === 0
       ? ""
-      : ` ${counted(rest.length, "other event")} together: ${percent(sum(rest, "before"))} before, ` +
-        `${percent(sum(rest, "after"))} after.`;
+      : ` ${pluralize(rest.length, "other event")} together: ${formatPercent(sum(rest, "before"))} before, ` +
+        `${formatPercent(sum(rest, "after"))} after.`;
   return moved + others;
 }
 
 const change = (row) => Math.abs((weightOf(row.after) ?? 0) - (weightOf(row.before) ?? 0));
 
 const inWords = (side, absent) =>
-  side === null ? absent : side.weight === null ? (PARTS[side.part] ?? "–") : percent(side.weight);
+  side === null ? absent : side.weight === null ? (PARTS[side.part] ?? "–") : formatPercent(side.weight);
 
 function picture(rows, { width }) {
   const places = rows.map((_, place) => place);
@@ -86,14 +84,14 @@ function picture(rows, { width }) {
     marker,
   });
   const hatched = {
-    color: color("--card"),
-    line: { color: color("--query-time"), width: 1 },
-    pattern: { shape: "/", size: 5, fgcolor: color("--query-time"), bgcolor: color("--card") },
+    color: cssColor("--card"),
+    line: { color: cssColor("--query-time"), width: 1 },
+    pattern: { shape: "/", size: 5, fgcolor: cssColor("--query-time"), bgcolor: cssColor("--card") },
   };
   return {
     traces: [
       bars("before", hatched),
-      bars("after", { color: color("--bar"), line: { color: color("--bar"), width: 1 } }),
+      bars("after", { color: cssColor("--bar"), line: { color: cssColor("--bar"), width: 1 } }),
     ],
     layout: {
       barmode: "group",
@@ -110,7 +108,7 @@ function picture(rows, { width }) {
   };
 }
 
-const label = (row, width) => `${plain(shortened(row.name, width * 0.8))}<br>${asDay(instantOf(row))}`;
+const label = (row, width) => `${escapeText(shortened(row.name, width * 0.8))}<br>${formatDay(instantOf(row))}`;
 
 function tip(rows, { pointNumber }) {
   const row = rows[pointNumber];

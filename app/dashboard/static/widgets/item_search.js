@@ -1,10 +1,9 @@
 /** A field that finds items by part of their title, or takes an id: a combobox with a list. */
 
-import { call } from "../shell/api.js";
-import { element } from "../shell/dom.js";
-import { Latest } from "../shell/latest.js";
-import { counted } from "../shell/numbers.js";
-import { announce, showProblem } from "../shell/problem.js";
+import { call, LatestRequest } from "../shell/api.js";
+import { pluralize } from "../shell/format.js";
+import { element } from "../shell/html.js";
+import { announce, showProblem } from "../shell/page.js";
 
 const OFFERED = 12;
 
@@ -36,8 +35,8 @@ export class ItemSearch {
       "aria-label": "Items",
       hidden: true,
     });
-    this.#latest = new Latest({
-      ask: listItems,
+    this.#latest = new LatestRequest({
+      send: listItems,
       show: (items, title) => this.#show(items, title),
       fail: (error) => {
         this.#close();
@@ -82,7 +81,7 @@ export class ItemSearch {
     this.#isWanted = false;
     const title = this.#input.value.trim();
     if (title === "") this.#close();
-    else this.#latest.want(title);
+    else this.#latest.request(title);
   }
 
   #press(event) {
@@ -132,7 +131,7 @@ export class ItemSearch {
     this.#input.setAttribute("aria-expanded", "true");
     this.#mark();
     const most = items.length === OFFERED ? "the first " : "";
-    announce(items.length ? `${most}${counted(items.length, "item")}` : "no title contains this");
+    announce(items.length ? `${most}${pluralize(items.length, "item")}` : "no title contains this");
     if (this.#isWanted) this.#take(0);
   }
 
@@ -158,7 +157,7 @@ export class ItemSearch {
   }
 
   #close() {
-    this.#latest.drop();
+    this.#latest.cancel();
     this.#isWanted = false;
     this.#list.hidden = true;
     this.#active = -1;

@@ -1,7 +1,16 @@
 /** The control for the query time: a slider, a field and steps, all saying the same instant. */
 
-import { byId, element } from "../shell/dom.js";
-import { asDay, asField, asText, DAY, fromField, HOUR, inWords, SECOND } from "../shell/instants.js";
+import {
+  DAY,
+  formatDay,
+  formatDuration,
+  formatInstant,
+  HOUR,
+  parseFieldValue,
+  SECOND,
+  toFieldValue,
+} from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 
 const SLIDER_STEPS = 1000;
 /** How far a step moves an instant, with the words on its button. */
@@ -15,7 +24,7 @@ export const STEPS = [
 ];
 
 /** The instants that are worth asking about, and where to begin, for events oldest first. */
-export function spanOf(events) {
+export function queryTimeSpan(events) {
   if (events.length === 0) {
     const now = Date.now();
     return { first: now - 365 * DAY, last: null, end: now + 365 * DAY, start: now };
@@ -30,11 +39,11 @@ export function spanOf(events) {
   };
 }
 
-export class QueryTime {
+export class QueryTimeControl {
   #slider = byId("query-time-slider");
   #field = byId("query-time-field");
   #sinceLast = byId("since-last");
-  #span = spanOf([]);
+  #span = queryTimeSpan([]);
   #stops = null;
   #at = this.#span.start;
 
@@ -47,7 +56,7 @@ export class QueryTime {
     this.#slider.max = SLIDER_STEPS;
     this.#slider.addEventListener("input", () => go(this.#fromSlider()));
     this.#field.addEventListener("input", () => {
-      const at = fromField(this.#field.value);
+      const at = parseFieldValue(this.#field.value);
       // The field is left as it is: rewriting it would disturb whoever is typing.
       if (at !== null) {
         this.#show(at);
@@ -69,18 +78,18 @@ export class QueryTime {
    * Let the slider cover another user's span. With `stops`, instants of the span in order, it stops
    * at these alone; field and steps still go anywhere.
    */
-  cover(span, stops = null) {
+  setSpan(span, stops = null) {
     this.#span = span;
     this.#stops = stops;
     this.#slider.max = stops === null ? SLIDER_STEPS : stops.length - 1;
-    byId("slider-first").textContent = asDay(span.first);
-    byId("slider-last").textContent = asDay(span.end);
+    byId("slider-first").textContent = formatDay(span.first);
+    byId("slider-last").textContent = formatDay(span.end);
   }
 
   /** Show an instant everywhere. */
   show(at) {
     this.#show(at);
-    this.#field.value = asField(at);
+    this.#field.value = toFieldValue(at);
   }
 
   #show(at) {
@@ -89,7 +98,7 @@ export class QueryTime {
     this.#slider.value = Math.round(((at - first) / (end - first)) * this.#slider.max);
     const words = last === null ? "" : sinceLast(at - last);
     this.#sinceLast.textContent = words;
-    this.#slider.setAttribute("aria-valuetext", `${asText(at)} UTC, ${words}`);
+    this.#slider.setAttribute("aria-valuetext", `${formatInstant(at)} UTC, ${words}`);
   }
 
   #fromSlider() {
@@ -102,6 +111,6 @@ export class QueryTime {
 
 function sinceLast(duration) {
   return duration < 0
-    ? `${inWords(-duration)} before the last event`
-    : `${inWords(duration)} after the last event`;
+    ? `${formatDuration(-duration)} before the last event`
+    : `${formatDuration(duration)} after the last event`;
 }

@@ -3,7 +3,7 @@
  * by the log of an interval from now on.
  */
 
-import { DAY, HOUR, MINUTE, SECOND } from "../shell/instants.js";
+import { DAY, HOUR, MINUTE, SECOND } from "../shell/format.js";
 
 const MARKS = [
   [SECOND, "1 s"],
@@ -81,7 +81,7 @@ export function elapsedAxis(events, width) {
 }
 
 /** Where an interval, in milliseconds, stands on an `intervalAxis`. */
-export const intervalPlace = (interval) => Math.log10(interval);
+export const intervalPosition = (interval) => Math.log10(interval);
 
 /**
  * The log of an interval, growing to the right, with a line at every second, minute, hour, day, week,
@@ -89,17 +89,17 @@ export const intervalPlace = (interval) => Math.log10(interval);
  * pixels. Answers an axis as plotly.js takes it.
  */
 export function intervalAxis({ shortest, longest }, width, title) {
-  const [from, to] = [shortest, longest].map(intervalPlace);
+  const [from, to] = [shortest, longest].map(intervalPosition);
   const margin = Math.max(to - from, 0.5) * 0.03;
   const range = [from - margin, to + margin];
-  const units = UNITS.filter(([unit]) => isWithin(range, intervalPlace(unit)));
-  const named = readable(units, intervalPlace, range, width);
+  const units = UNITS.filter(([unit]) => isWithin(range, intervalPosition(unit)));
+  const named = readable(units, intervalPosition, range, width);
   return {
     type: "linear",
     title: { text: title },
     range,
     showgrid: true,
-    tickvals: units.map(([unit]) => intervalPlace(unit)),
+    tickvals: units.map(([unit]) => intervalPosition(unit)),
     ticktext: units.map((unit) => (named.includes(unit) ? unit[1] : "")),
   };
 }

@@ -1,9 +1,8 @@
 /** The list of users, narrowed down by what their ids start with. */
 
-import { listUsers } from "../shell/api.js";
-import { byId, element } from "../shell/dom.js";
-import { asDay } from "../shell/instants.js";
-import { Latest } from "../shell/latest.js";
+import { LatestRequest, listUsers } from "../shell/api.js";
+import { formatDay } from "../shell/format.js";
+import { byId, element } from "../shell/html.js";
 
 const SHOWN = 50;
 
@@ -15,13 +14,13 @@ export class UserPicker {
   /** `choose(userId)` is called for a click; `fail(error)` where users cannot be listed. */
   constructor({ choose, fail }) {
     const search = byId("user-search");
-    const latest = new Latest({
-      ask: (prefix, signal) => listUsers(prefix, SHOWN, signal),
+    const latest = new LatestRequest({
+      send: (prefix, signal) => listUsers(prefix, SHOWN, signal),
       show: (users) => this.#show(users),
       fail,
       pause: 120,
     });
-    search.addEventListener("input", () => latest.want(search.value));
+    search.addEventListener("input", () => latest.request(search.value));
     // Enter picks what is on top, as an address bar does.
     search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.#list.querySelector("button")?.click();
@@ -40,7 +39,7 @@ export class UserPicker {
   }
 
   /** Mark a user as the one shown. */
-  mark(userId) {
+  select(userId) {
     this.#chosen = userId;
     for (const button of this.#list.querySelectorAll("button")) {
       if (button.value === userId) button.setAttribute("aria-current", "true");
@@ -56,13 +55,13 @@ export class UserPicker {
         : users.length === SHOWN
           ? `The first ${SHOWN}; type to narrow down.`
           : "";
-    this.mark(this.#chosen);
+    this.select(this.#chosen);
   }
 }
 
 function userButton(user) {
   const count = `${user.events} ${user.events === 1 ? "event" : "events"}`;
-  const last = `to ${asDay(Date.parse(user.last_event_at))}`;
+  const last = `to ${formatDay(Date.parse(user.last_event_at))}`;
   return element(
     "button",
     { type: "button", value: user.user_id },

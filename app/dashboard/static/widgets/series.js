@@ -1,6 +1,38 @@
-/** Which curves are drawn: a checkbox each, with a sample of the line, and a search where they are many. */
+/** Styles of curves (colour and symbol), and the legend that chooses which are drawn. */
 
-import { element } from "../shell/dom.js";
+import { cssColor, seriesToken } from "../shell/chart.js";
+import { element } from "../shell/html.js";
+
+// Seven shapes and eight colours share no divisor: the first 56 names all look different.
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"];
+
+/** The symbols of plotly.js as letters, for legends. */
+export const SYMBOL_CHARACTERS = {
+  circle: "●",
+  square: "■",
+  diamond: "◆",
+  "triangle-up": "▲",
+  "triangle-down": "▼",
+  cross: "✚",
+  x: "✖",
+  "square-open": "□",
+  "circle-open": "○",
+};
+
+/**
+ * A style per name, the same wherever the same list of names is drawn: `{token, symbol}`, the custom
+ * property of its colour and the name of its shape, as plotly.js knows it.
+ */
+export const seriesStyles = (names) =>
+  new Map(
+    names.map((name, place) => [
+      name,
+      { token: seriesToken(place), symbol: SYMBOLS[place % SYMBOLS.length] },
+    ]),
+  );
+
+/** The colour of a style, as it is now. */
+export const styleColor = (style) => cssColor(style.token);
 
 const SVG = "http://www.w3.org/2000/svg";
 /** The shapes of plotly.js's symbols around (18, 7). */

@@ -14,11 +14,11 @@ const WARNINGS = {
 };
 
 /** What filled an answer in for want of the model's own items; "none" where nothing had to. */
-export const fallbackInWords = (fallback) =>
+export const describeFallback = (fallback) =>
   fallback === null ? "none" : (FALLBACKS[fallback] ?? fallback);
 
 /** A sentence per warning, and one for items that the model does not know. */
-export function cautions(warnings, unknownItemIds) {
+export function describeWarnings(warnings, unknownItemIds) {
   const sentences = warnings.map((code) => WARNINGS[code] ?? code);
   const unknown = unknownItemIds.length;
   if (unknown > 0) {

@@ -1,7 +1,6 @@
 /** The answer's items, best first. */
 
-import { byId, element } from "../shell/dom.js";
-import { itemLink } from "./item_link.js";
+import { byId, element, itemLink } from "../shell/html.js";
 
 /**
  * Show items as an answer has them. With `before`, ids of an earlier answer, best first, each row

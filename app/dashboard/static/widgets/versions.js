@@ -1,9 +1,33 @@
-/** Two choices among the published versions: one to look at, and maybe one to hold it against. */
+/** Selects for published versions: one, or a pair to compare. */
 
 import { describeModel } from "../shell/api.js";
-import { showServedVersion } from "../shell/banner.js";
-import { byId, element } from "../shell/dom.js";
-import { offerVersions } from "./version_select.js";
+import { byId, element } from "../shell/html.js";
+import { showServedVersion } from "../shell/page.js";
+
+/**
+ * Offer versions, as `GET /v1/models` lists them, in a `<select>`; `chosen` may be null for the one
+ * that serves. Answers the version that is selected then, or null where none is published.
+ */
+export function fillVersionSelect(select, models, chosen) {
+  const readable = models.filter((model) => model.refused === null);
+  select.replaceChildren(
+    ...readable.map((model) => element("option", { value: model.version }, versionLabel(model))),
+  );
+  const serving = readable.find((model) => model.is_serving)?.version;
+  const known = readable.some((model) => model.version === chosen) ? chosen : null;
+  select.value = known ?? serving ?? readable[0]?.version ?? "";
+  return select.value || null;
+}
+
+/** A version and what it does here. */
+export function versionLabel(model) {
+  const roles = [
+    model.is_current && "current",
+    model.is_challenger && "challenger",
+    model.is_shadow && "shadow",
+  ].filter(Boolean);
+  return roles.length ? `${model.version} (${roles.join(", ")})` : model.version;
+}
 
 export class VersionPair {
   #version = byId("version");
@@ -34,9 +58,9 @@ export class VersionPair {
    * is chosen then, both null where nothing is published.
    */
   show({ version, compare }) {
-    const shown = offerVersions(this.#version, this.#models, version);
+    const shown = fillVersionSelect(this.#version, this.#models, version);
     const others = this.#models.filter((model) => model.version !== shown);
-    offerVersions(this.#compare, others, compare);
+    fillVersionSelect(this.#compare, others, compare);
     this.#compare.prepend(element("option", { value: "" }, "none"));
     const isThere = [...this.#compare.options].some((option) => option.value === compare);
     this.#compare.value = isThere ? compare : "";

@@ -1,0 +1,93 @@
+// @ts-check
+/** What every page has: the banner, the error message, the busy state, the live region. */
+
+import { listModels, Problem } from "./api.js";
+import { byId, html, render } from "./html.js";
+import { keyControl } from "./key.js";
+
+/** @type {[string, string][]} */
+const PAGES = [
+  ["index.html", "User"],
+  ["what_if.html", "What if"],
+  ["population.html", "Population"],
+  ["kernels.html", "Kernels"],
+  ["items.html", "Items"],
+  ["models.html", "Models"],
+  ["health.html", "Health"],
+];
+
+const main = () => /** @type {HTMLElement} */ (document.querySelector("main"));
+
+/** Fills the banner: links to the pages, the version that serves, the key. */
+export function showBanner() {
+  const here = location.pathname.split("/").at(-1) || "index.html";
+  const link = ([file, name]) =>
+    file === here
+      ? html`<li><a href=${file} aria-current="page">${name}</a></li>`
+      : html`<li><a href=${file}>${name}</a></li>`;
+  // A button, not a link: the fragment holds the state of the page.
+  render(
+    html`<button type="button" class="skip" @click=${() => main().focus()}>Skip to the view</button>
+      <p class="brand"><strong>Kairos</strong> attention over time</p>
+      <nav aria-label="Views"><ul>${PAGES.map(link)}</ul></nav>
+      <p class="served">
+        <span>model <code id="model-version">…</code></span>
+        ${keyControl()}
+      </p>`,
+    byId("banner"),
+  );
+}
+
+/** Shows the version that answered in the banner. */
+export function showVersion(version) {
+  byId("model-version").textContent = version;
+}
+
+/**
+ * Shows the version that serves in the banner.
+ *
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any[]>} the published versions, newest first
+ */
+export async function showServedVersion(signal) {
+  const models = await listModels(signal);
+  showVersion(models.find((model) => model.is_serving)?.version ?? "none");
+  return models;
+}
+
+/** Shows an error, and that the page no longer shows what was requested. Ignores aborted requests. */
+export function showProblem(error) {
+  if (error.name === "AbortError") return;
+  if (!(error instanceof Problem)) console.error(error);
+  const place = byId("problem");
+  place.textContent = error.message;
+  place.hidden = false;
+  showStale();
+  showBusy(false);
+}
+
+/** Hides the error. */
+export function clearProblem() {
+  byId("problem").hidden = true;
+  main().classList.remove("stale");
+}
+
+/** Fades the view: it shows the response to an earlier request. */
+export function showStale() {
+  main().classList.add("stale");
+}
+
+/** Sets `aria-busy`: whether the view is about to change. */
+export function showBusy(isBusy) {
+  main().setAttribute("aria-busy", String(isBusy));
+}
+
+let announcing;
+
+/** Announces a text to screen readers once it has stayed the same for a moment. */
+export function announce(text) {
+  clearTimeout(announcing);
+  announcing = setTimeout(() => {
+    byId("status").textContent = text;
+  }, 600);
+}
