@@ -1,27 +1,27 @@
-"""Kairos for Python programs: ask the service, tell it what happened, and trust the retries.
+"""Python client of the Kairos service: typed responses, safe retries, events stored exactly once.
 
-Stands alone: it needs httpx and pydantic, and nothing of the service.
+Depends on httpx and pydantic only, and imports nothing of the service.
 """
 
-from kairos_client.awaiting import AsyncKairosClient
-from kairos_client.blocking import KairosClient
-from kairos_client.buffer import BufferFullError, EventBuffer
+from kairos_client.buffer import EventBuffer
+from kairos_client.client import AsyncKairosClient, KairosClient
 from kairos_client.errors import (
     BrokenRule,
+    BufferFullError,
     ConflictError,
     ForbiddenError,
     InvalidError,
     KairosError,
-    LostAnswerError,
+    NoResponseError,
     NotFoundError,
     RateLimitedError,
     ServiceFailedError,
     UnauthenticatedError,
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
 )
-from kairos_client.retries import Retries
-from kairos_client.told import Event, ItemDescription, PastEvent
+from kairos_client.models import Event, ItemDescription, PastEvent
+from kairos_client.retrying import Retries
 
 __all__ = [
     "AsyncKairosClient",
@@ -35,7 +35,7 @@ __all__ = [
     "ItemDescription",
     "KairosClient",
     "KairosError",
-    "LostAnswerError",
+    "NoResponseError",
     "NotFoundError",
     "PastEvent",
     "RateLimitedError",
@@ -43,5 +43,5 @@ __all__ = [
     "ServiceFailedError",
     "UnauthenticatedError",
     "UnavailableError",
-    "UnexpectedAnswerError",
+    "UnexpectedResponseError",
 ]

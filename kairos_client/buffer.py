@@ -1,4 +1,4 @@
-"""Events sent in the background, so that telling them costs the caller nothing."""
+"""A buffer that sends events from a background thread."""
 
 import logging
 import threading
@@ -8,28 +8,25 @@ from itertools import islice
 from types import TracebackType
 from typing import Self, final
 
-from kairos_client.answers.events import RejectedEvent
-from kairos_client.batches import MOST_EVENTS
-from kairos_client.blocking import KairosClient
-from kairos_client.errors import InvalidError, KairosError
-from kairos_client.told import Event
+from kairos_client.batching import MAX_BATCH_EVENTS
+from kairos_client.client import KairosClient
+from kairos_client.errors import BufferFullError, InvalidError, KairosError
+from kairos_client.models import Event
+from kairos_client.responses.events import RejectedEvent
 
 _log = logging.getLogger("kairos_client")
 
 
-class BufferFullError(KairosError):
-    """More events wait than the buffer holds: they come faster than the service takes them."""
-
-
 @final
 class EventBuffer:
-    """Collects events, and sends them in batches from a thread of its own.
+    """Collects events, and sends them in batches from a background thread.
 
-    An event stays in the buffer until the service has it on disk. While the service is away the
-    buffer fills up and goes on trying; what then does not fit is refused with `BufferFullError`,
-    never dropped in silence. `close`, or leaving the `with` block, sends what is left, and raises
-    if that fails; `waiting` then holds what was not sent. A process that dies loses what it holds.
-    Threads do not survive a fork: make the buffer in the process that uses it.
+    An event stays in the buffer until the service has stored it. While the service is unavailable
+    the buffer fills up and keeps retrying; when it is full, `add` raises `BufferFullError`, so no
+    event is dropped silently. `close`, or the end of the `with` block, sends the remaining events,
+    and raises if that fails; `pending` then holds the events that were not sent. A process that
+    dies loses the events in its buffer. Threads do not survive a fork: create the buffer in the
+    process that uses it.
 
     Example:
         >>> with KairosClient("http://127.0.0.1:8000") as kairos:  # doctest: +SKIP
@@ -37,80 +34,82 @@ class EventBuffer:
         ...         buffer.add(Event(...))
 
     Args:
-        client: what to send with; its retries say how patiently.
-        longest: events that may wait.
-        seconds: how long an event waits for others to go with it.
-        on_rejected: called, from the buffer's thread, with each event that breaks a rule and what
-            the rule is; by default its code is logged.
+        client: the client to send with; its `Retries` apply to each batch.
+        capacity: the most events that may be pending.
+        interval_seconds: how long an event waits for others to share its batch, and the wait
+            after a failed batch.
+        on_rejected: called from the buffer's thread with each rejected event and the reason; by
+            default the reason's code is logged.
     """
 
     def __init__(
         self,
         client: KairosClient,
         *,
-        longest: int = 10_000,
-        seconds: float = 1.0,
+        capacity: int = 10_000,
+        interval_seconds: float = 1.0,
         on_rejected: Callable[[Event, RejectedEvent], None] | None = None,
     ) -> None:
         self._client = client
-        self._longest = longest
-        self._seconds = seconds
+        self._capacity = capacity
+        self._interval_seconds = interval_seconds
         self._on_rejected = on_rejected or _log_rejected
         self._events: deque[Event] = deque()
         self._added = 0
         self._sent = 0
         self._failures = 0
         self._failure: Exception | None = None
-        self._wanted = 0
+        self._flush_target = 0
+        """Events up to this number of `_added` are sent without waiting for the interval."""
         self._is_closing = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="kairos-events", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="kairos-events", daemon=True)
         self._thread.start()
 
     @property
-    def waiting(self) -> tuple[Event, ...]:
-        """The events that the service is not yet known to have."""
+    def pending(self) -> tuple[Event, ...]:
+        """The events that the service has not confirmed yet."""
         with self._changed:
             return tuple(self._events)
 
     @property
     def failure(self) -> Exception | None:
-        """Why the last attempt to send failed; None if it did not."""
+        """The error of the last batch; None if it was sent."""
         return self._failure
 
     def add(self, event: Event) -> None:
-        """Have an event sent soon; takes microseconds.
+        """Adds an event to the next batch; returns within microseconds.
 
         Raises:
-            BufferFullError: if too many wait already; its cause says why they do.
+            BufferFullError: if the buffer is full; its cause is the failure of the last batch.
             InvalidError: if the buffer is closed.
         """
         with self._changed:
             if self._is_closing:
                 raise InvalidError(
-                    "events go into an open buffer, but this one is closed; make another",
+                    "events are added to an open buffer, but this one is closed; create another",
                     code="buffer_closed",
                 )
-            if len(self._events) >= self._longest:
+            if len(self._events) >= self._capacity:
                 raise BufferFullError(
-                    f"at most {self._longest} events may wait, and that many do; see the cause, "
-                    "add later, or make the buffer longer",
+                    f"at most {self._capacity} events may be pending, and that many are; see the "
+                    "cause, add the event later, or raise the capacity",
                     code="buffer_full",
                 ) from self._failure
             self._events.append(event)
             self._added += 1
-            if len(self._events) in {1, MOST_EVENTS}:
+            if len(self._events) in {1, MAX_BATCH_EVENTS}:
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until every event added so far is on the service's disk.
+        """Blocks until the service has stored every event added so far.
 
         Raises:
-            KairosError: if sending fails meanwhile; the events stay, and go on being tried.
+            KairosError: if a batch fails meanwhile; its events stay pending and are retried.
         """
         with self._changed:
             target, failures = self._added, self._failures
-            self._wanted = max(self._wanted, target)
+            self._flush_target = max(self._flush_target, target)
             self._changed.notify_all()
             self._changed.wait_for(
                 lambda: (
@@ -121,10 +120,10 @@ class EventBuffer:
                 raise self._failure
 
     def close(self) -> None:
-        """Send what is left, and stop.
+        """Sends the pending events, and stops the thread.
 
         Raises:
-            KairosError: if that fails; `waiting` holds what was not sent.
+            KairosError: if a batch fails; `pending` holds the events that were not sent.
         """
         with self._changed:
             self._is_closing = True
@@ -144,15 +143,15 @@ class EventBuffer:
     ) -> None:
         self.close()
 
-    def _work(self) -> None:
-        """Send until the buffer is closed and empty, or closed and sending fails."""
-        while batch := self._next_batch():
-            is_last_chance = self._is_closing
+    def _run(self) -> None:
+        """Sends batches until the buffer is closed and empty, or closed and a batch fails."""
+        while batch := self._wait_for_batch():
+            is_last_attempt = self._is_closing
             try:
-                answer = self._client.ingest(batch)
+                response = self._client.ingest(batch)
             except Exception as failure:
-                self._note_failure(failure)
-                if is_last_chance:
+                self._handle_failure(failure)
+                if is_last_attempt:
                     return
                 continue
             with self._changed:
@@ -161,39 +160,40 @@ class EventBuffer:
                 self._sent += len(batch)
                 self._failure = None
                 self._changed.notify_all()
-            for told in answer.rejected:
-                self._tell(batch[told.index], told)
+            for rejected in response.rejected:
+                self._report_rejected(batch[rejected.index], rejected)
 
-    def _next_batch(self) -> list[Event]:
-        """The events to send next, once they are due; none when all is done."""
+    def _wait_for_batch(self) -> list[Event]:
+        """Blocks until a batch is due, and returns it; empty once the closed buffer is empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._is_closing)
             self._changed.wait_for(
-                lambda: self._is_wanted_now() or len(self._events) >= MOST_EVENTS, self._seconds
+                lambda: self._is_due() or len(self._events) >= MAX_BATCH_EVENTS,
+                self._interval_seconds,
             )
-            return [*islice(self._events, MOST_EVENTS)]
+            return [*islice(self._events, MAX_BATCH_EVENTS)]
 
-    def _is_wanted_now(self) -> bool:
-        return self._is_closing or self._sent < self._wanted
+    def _is_due(self) -> bool:
+        return self._is_closing or self._sent < self._flush_target
 
-    def _note_failure(self, failure: Exception) -> None:
-        """Take a failure down, and let a while pass."""
-        # The code alone: a message may repeat a value, and values do not belong into logs.
-        why = failure.code if isinstance(failure, KairosError) else type(failure).__name__
-        _log.warning("events are kept and tried again: %s", why)
+    def _handle_failure(self, failure: Exception) -> None:
+        """Records the failure of a batch, and waits for the interval."""
+        # The code only: a message may contain personal data, which must not be logged.
+        reason = failure.code if isinstance(failure, KairosError) else type(failure).__name__
+        _log.warning("events stay pending after a failed batch: %s", reason)
         with self._changed:
             self._failure = failure
             self._failures += 1
-            self._wanted = 0
+            self._flush_target = 0
             self._changed.notify_all()
-            self._changed.wait_for(self._is_wanted_now, self._seconds)
+            self._changed.wait_for(self._is_due, self._interval_seconds)
 
-    def _tell(self, event: Event, told: RejectedEvent) -> None:
+    def _report_rejected(self, event: Event, rejected: RejectedEvent) -> None:
         try:
-            self._on_rejected(event, told)
+            self._on_rejected(event, rejected)
         except Exception:
             _log.exception("the callback for rejected events failed")
 
 
-def _log_rejected(_: Event, told: RejectedEvent) -> None:
-    _log.warning("an event was rejected: %s", told.code)
+def _log_rejected(_: Event, rejected: RejectedEvent) -> None:
+    _log.warning("an event was rejected: %s", rejected.code)

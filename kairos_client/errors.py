@@ -1,18 +1,18 @@
-"""What may go wrong with a request, told apart by what a caller can do about it."""
+"""Exceptions of the client: one class for each thing that a caller can do about a failure."""
 
 from dataclasses import dataclass
 
 
 class KairosError(Exception):
-    """A request that was not answered as asked.
+    """A request failed; the base class of every error that this package raises.
 
     Attributes:
         detail: the rule that was broken, the value that broke it, and the remedy.
-        code: the kind of failure, stable: programs may compare it.
-        status: the HTTP status of the answer; None if the service did not answer.
-        request_id: the request, as the service's log knows it; None if the service did not answer.
-        broken_rules: with status 422, every rule that the request breaks.
-        retry_after: seconds after which the service invites the same request again.
+        code: identifies the kind of failure; stable, so programs may compare it.
+        status: the HTTP status of the response; None without a response.
+        request_id: the id of the request in the service's log; None without a response.
+        broken_rules: for status 422, every rule that the request breaks.
+        retry_after: seconds to wait before a retry, as the service requests; None if it does not.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class KairosError(Exception):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        what = self.code if self.status is None else f"{self.status} {self.code}"
-        where = f" (request {self.request_id})" if self.request_id else ""
-        return f"{what}: {self.detail}{where}"
+        kind = self.code if self.status is None else f"{self.status} {self.code}"
+        request = f" (request {self.request_id})" if self.request_id else ""
+        return f"{kind}: {self.detail}{request}"
 
 
 class UnauthenticatedError(KairosError):
@@ -44,39 +44,43 @@ class UnauthenticatedError(KairosError):
 
 
 class ForbiddenError(KairosError):
-    """The key is valid, but its role does not reach so far."""
+    """The API key is valid, but its role does not permit the operation."""
 
 
 class NotFoundError(KairosError):
-    """A named item or model version does not exist."""
+    """The item or model version does not exist."""
 
 
 class ConflictError(KairosError):
-    """The state of the service does not allow it, such as a model that says no time."""
+    """The state of the service does not allow it: for example, the model predicts no time."""
 
 
 class InvalidError(KairosError):
-    """The request breaks a rule; without a `status` this client noticed before it sent anything."""
+    """The request breaks a rule; `status` is None if the client found it before sending."""
 
 
 class RateLimitedError(KairosError):
-    """The key asks more often than it may, and went on doing so through every retry."""
+    """The key exceeds its rate limit, still after every retry."""
 
 
 class UnavailableError(KairosError):
-    """The service, or something it needs, was not there, through every retry."""
+    """The service, or something it depends on, is unavailable, still after every retry."""
 
 
-class LostAnswerError(UnavailableError):
-    """The request went out, but no whole answer came back: it may have been carried out."""
+class NoResponseError(UnavailableError):
+    """The request was sent, but no complete response arrived: it may have been carried out."""
 
 
 class ServiceFailedError(KairosError):
-    """The request met a defect of the service, whose log describes it under the `request_id`."""
+    """The service has a defect; its log describes the failure under `request_id`."""
 
 
-class UnexpectedAnswerError(KairosError):
-    """What answered does not speak as the service does: a proxy, or another program."""
+class UnexpectedResponseError(KairosError):
+    """The response is not one of the service: a proxy or another program sent it."""
+
+
+class BufferFullError(KairosError):
+    """The event buffer is full: events arrive faster than the service accepts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,8 @@ class BrokenRule:
 
     Attributes:
         where: the part of the request: a JSON pointer into the body, or `query.name`, `path.name`.
-        code: the rule, stable.
-        message: the rule, in words.
+        code: identifies the rule; stable.
+        message: the rule in words.
     """
 
     where: str

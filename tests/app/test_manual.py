@@ -17,7 +17,7 @@ from model.encoders.rmtpp import RMTPPConfig
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
-from tests.client.flaky import flaky_service
+from tests.client.faulty_proxy import run_faulty_proxy
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 EXAMPLE = re.compile(r"```(sh|python)\n(?!KAIROS=)(.*?)```(?:\n\n```json\n(.*?)```)?", re.S)
@@ -49,7 +49,7 @@ def test_every_example_of_the_manual_does_as_it_says(client: Client, says_when: 
     in_their_place = stand_ins(store)
     programs: dict[str, object] = {}
     assert len(EXAMPLES) >= 30
-    with flaky_service(client) as socket, ExitStack() as stack:
+    with run_faulty_proxy(client) as socket, ExitStack() as stack:
         stack.callback(lambda: cast(KairosClient, programs["kairos"]).close())
         for kind, shown_example, shown in EXAMPLES:
             example = re.sub(

@@ -1,4 +1,4 @@
-"""Both clients, asked alike, against the real application."""
+"""Fixtures: both clients against the real application."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ import pytest
 from app.settings import Settings
 from tests.app import tiny_bundle
 from tests.app.client import ADDRESS, Client, running
-from tests.client.asking import Asking, asking
-from tests.client.flaky import Flaky, flaky_service
+from tests.client.either_client import EitherClient, open_client
+from tests.client.faulty_proxy import FaultyProxy, run_faulty_proxy
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def application(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A running service on SQLite, shared: each test has users of its own."""
+    """A running service on SQLite, shared by a module: each test has users of its own."""
     directory = tmp_path_factory.mktemp("service")
     settings = Settings(
         database_url=f"sqlite:///{directory / 'kairos.db'}",
@@ -35,21 +35,21 @@ def application(published: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         yield client
 
 
-@pytest.fixture(params=["blocking", "awaiting"])
-def either(request: pytest.FixtureRequest) -> str:
-    """The name of either client in turn."""
+@pytest.fixture(params=["sync", "async"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of client: each in turn."""
     return str(request.param)
 
 
 @pytest.fixture
-def kairos(either: str, application: Client) -> Iterator[Asking]:
-    """Either client in turn, in the process of the application."""
-    with asking(either, ADDRESS, inside=application) as kairos:
+def kairos(kind: str, application: Client) -> Iterator[EitherClient]:
+    """A client of each kind, connected to the application in this process."""
+    with open_client(kind, ADDRESS, application=application) as kairos:
         yield kairos
 
 
 @pytest.fixture
-def flaky(application: Client) -> Iterator[Flaky]:
-    """The application behind a socket whose mishaps a test chooses."""
-    with flaky_service(application) as flaky:
-        yield flaky
+def proxy(application: Client) -> Iterator[FaultyProxy]:
+    """The application behind a socket that injects faults."""
+    with run_faulty_proxy(application) as proxy:
+        yield proxy

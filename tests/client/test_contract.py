@@ -1,4 +1,4 @@
-"""The clients and the reviewed description of the API, held against each other."""
+"""Both clients against the OpenAPI description: operations, parameters and fields."""
 
 import inspect
 import json
@@ -11,16 +11,8 @@ from pydantic import BaseModel
 
 import kairos_client
 from kairos_client import AsyncKairosClient, Event, ItemDescription, KairosClient, PastEvent
-from kairos_client.answers import (
-    events,
-    health,
-    items,
-    models,
-    recommendations,
-    training_runs,
-    users,
-)
-from kairos_client.answers.answer import Answer
+from kairos_client.responses import events, health, items, models, recommendations, users
+from kairos_client.responses.response import Response
 from tests.architecture.repository import document
 
 DESCRIPTION = json.loads(document("docs/openapi.json"))
@@ -31,48 +23,48 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     for operation in methods.values()
 }
 CLIENTS = (KairosClient, AsyncKairosClient)
-BESIDES = {"every_item", "within", "perform", "close"}
-"""What the clients do that is no operation by itself."""
-IN_OTHER_WORDS = {
+OTHER_METHODS = {"every_item", "within", "perform", "close"}
+"""Client methods that are not operations."""
+RENAMED_FIELDS = {
     "recommend": {"categories": {"any_categories", "no_categories"}},
 }
-"""Fields of bodies that are given by arguments of other names."""
-TOLD = {"IncomingEvent": Event, "InlineEvent": PastEvent, "ItemDescription": ItemDescription}
-ANSWERS = {
+"""Fields of request bodies that have arguments of other names."""
+SENT_MODELS = {"IncomingEvent": Event, "InlineEvent": PastEvent, "ItemDescription": ItemDescription}
+RESPONSE_MODELS = {
     name: model
-    for module in (events, health, items, models, recommendations, training_runs, users)
+    for module in (events, health, items, models, recommendations, users)
     for name, model in vars(module).items()
-    if inspect.isclass(model) and issubclass(model, Answer) and model is not Answer
+    if inspect.isclass(model) and issubclass(model, Response) and model is not Response
 }
 
 
-def reached(schema: object) -> Iterator[str]:
-    """The names of all schemas that one refers to, through others too."""
+def referenced_schemas(schema: object) -> Iterator[str]:
+    """Yields the names of all schemas that one refers to, directly or not."""
     if isinstance(schema, dict):
         name = str(schema.get("$ref", "")).rpartition("/")[2]
         if name:
             yield name
-            yield from reached(SCHEMAS[name])
+            yield from referenced_schemas(SCHEMAS[name])
         for inner in schema.values():
-            yield from reached(inner)
+            yield from referenced_schemas(inner)
     elif isinstance(schema, list):
         for inner in schema:
-            yield from reached(inner)
+            yield from referenced_schemas(inner)
 
 
-ANSWERED = {
+RESPONSE_SCHEMAS = {
     name
     for operation in OPERATIONS.values()
     for status, response in operation["responses"].items()
     if status.startswith("2")
-    for name in reached(response)
+    for name in referenced_schemas(response)
 }
 
 
-SHOWN = re.findall(
+MANUAL_RESPONSES = re.findall(
     r"^## (\w+) (\S+)$(?:(?!^## ).)*?```json\n(.*?)```", document("docs/api.md"), re.M | re.S
 )
-"""Method, path and answer of every section of the manual that shows one."""
+"""Method, path and response of every section of the manual that shows one."""
 
 
 def public_methods(client: type) -> set[str]:
@@ -80,76 +72,77 @@ def public_methods(client: type) -> set[str]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_has_a_method_for_every_operation_and_no_other(client: type) -> None:
-    assert public_methods(client) - BESIDES == {*OPERATIONS}
+def test_a_client_has_exactly_one_method_per_operation(client: type) -> None:
+    assert public_methods(client) - OTHER_METHODS == {*OPERATIONS}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_method_takes_all_that_its_operation_takes(client: type, operation: str) -> None:
+def test_a_method_has_the_parameters_of_its_operation(client: type, operation: str) -> None:
     method = getattr(client, operation)
     described = OPERATIONS[operation]
     expected = {parameter["name"] for parameter in described.get("parameters", [])}
     if "requestBody" in described:
         (content,) = described["requestBody"]["content"].values()
         for field in SCHEMAS[content["schema"]["$ref"].rpartition("/")[2]]["properties"]:
-            expected |= IN_OTHER_WORDS.get(operation, {}).get(field, {field})
+            expected |= RENAMED_FIELDS.get(operation, {}).get(field, {field})
     assert {*inspect.signature(method).parameters} - {"self"} == expected
     assert method.__doc__
 
 
-def test_both_clients_ask_alike() -> None:
+def test_both_clients_have_the_same_signatures() -> None:
     for operation in OPERATIONS:
         one, other = (getattr(client, operation) for client in CLIENTS)
         assert [*inspect.signature(one).parameters] == [*inspect.signature(other).parameters]
         assert one.__doc__ == other.__doc__
 
 
-@pytest.mark.parametrize("schema", TOLD)
-def test_what_is_told_has_all_fields_of_its_schema(schema: str) -> None:
-    fields = {*inspect.signature(TOLD[schema]).parameters}
+@pytest.mark.parametrize("schema", SENT_MODELS)
+def test_a_sent_model_has_the_fields_of_its_schema(schema: str) -> None:
+    fields = {*inspect.signature(SENT_MODELS[schema]).parameters}
     assert fields == {*SCHEMAS[schema]["properties"]}
 
 
-def test_every_answer_has_a_model_and_every_model_an_answer() -> None:
-    assert {*ANSWERS} == ANSWERED
+def test_response_schemas_and_response_models_correspond() -> None:
+    assert {*RESPONSE_MODELS} == RESPONSE_SCHEMAS
 
 
-@pytest.mark.parametrize("name", sorted(ANSWERED))
-def test_a_model_has_the_fields_of_its_schema(name: str) -> None:
-    described, model = SCHEMAS[name], ANSWERS[name].model_json_schema()
+@pytest.mark.parametrize("name", sorted(RESPONSE_SCHEMAS))
+def test_a_response_model_has_the_fields_of_its_schema(name: str) -> None:
+    described, model = SCHEMAS[name], RESPONSE_MODELS[name].model_json_schema()
     assert {*model["properties"]} == {*described["properties"]}
     assert {*model.get("required", [])} <= {*described.get("required", [])}
 
 
-@pytest.mark.parametrize("name", sorted(ANSWERED))
-def test_whatever_may_be_null_may_be_none(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(RESPONSE_SCHEMAS))
+def test_a_nullable_field_defaults_to_none(name: str) -> None:
     for field, described in SCHEMAS[name]["properties"].items():
         if {"type": "null"} in described.get("anyOf", []):
-            info = ANSWERS[name].model_fields[field]
+            info = RESPONSE_MODELS[name].model_fields[field]
             assert not info.is_required(), field
             assert info.default is None, field
 
 
-@pytest.mark.parametrize(("method", "path", "shown"), SHOWN)
-def test_the_manual_shows_answers_that_the_client_reads(method: str, path: str, shown: str) -> None:
+@pytest.mark.parametrize(("method", "path", "shown"), MANUAL_RESPONSES)
+def test_responses_in_the_manual_parse_without_extra_fields(
+    method: str, path: str, shown: str
+) -> None:
     response = DESCRIPTION["paths"][path][method.lower()]["responses"]["200"]
-    model = ANSWERS[next(reached(response))]
+    model = RESPONSE_MODELS[next(referenced_schemas(response))]
     assert model.model_validate_json(shown).model_extra == {}
 
 
-def test_an_answer_of_a_newer_service_is_read_and_nothing_of_it_lost() -> None:
-    told = {"stored": 3, "kept": {"for_days": 90}}
-    stored = items.StoredItems.model_validate(told)
+def test_fields_of_a_newer_service_are_kept() -> None:
+    stored = items.StoredItems.model_validate({"stored": 3, "kept": {"for_days": 90}})
     assert stored.model_extra == {"kept": {"for_days": 90}}
 
 
-def test_an_answer_is_frozen() -> None:
-    for model in ANSWERS.values():
+def test_response_models_are_frozen() -> None:
+    for model in RESPONSE_MODELS.values():
         assert issubclass(model, BaseModel)
         assert model.model_config["frozen"]
 
 
-def test_all_that_is_exported_is_there() -> None:
+def test_all_exported_names_exist_and_are_sorted() -> None:
     assert all(hasattr(kairos_client, name) for name in kairos_client.__all__)
     assert kairos_client.__all__ == sorted(kairos_client.__all__)

@@ -1,4 +1,4 @@
-"""docs/client.md, tried out: every program it shows, in the order it shows them."""
+"""docs/client.md: its programs run, in order, and its tables match the code."""
 
 import inspect
 import re
@@ -7,28 +7,28 @@ import kairos_client
 from kairos_client import KairosClient, KairosError, Retries
 from tests.app import tiny_bundle
 from tests.architecture.repository import document
-from tests.client.flaky import Flaky
+from tests.client.faulty_proxy import FaultyProxy
 
 MANUAL = document("docs/client.md")
 PROGRAMS = re.findall(r"```python\n(.*?)```", MANUAL, re.S)
 
 
-def test_every_program_of_the_manual_runs(flaky: Flaky) -> None:
-    known = dict(zip(("sku-0002", "sku-0138"), tiny_bundle.ITEM_IDS, strict=False))
-    told: list[str] = []
+def test_every_program_of_the_manual_runs(proxy: FaultyProxy) -> None:
+    stand_ins = dict(zip(("sku-0002", "sku-0138"), tiny_bundle.ITEM_IDS, strict=False))
+    printed: list[str] = []
     names: dict[str, object] = {
-        "print": lambda *values: told.append(" ".join(map(str, values))),
+        "print": lambda *values: printed.append(" ".join(map(str, values))),
     }
     assert len(PROGRAMS) >= 6
     for program in PROGRAMS:
-        here = program.replace("http://127.0.0.1:8000", flaky.url)
-        for shown, real in known.items():
-            here = here.replace(f'"{shown}"', f'"{real}"')
-        exec(here, names)
-        for says in re.findall(r"print\(.*# (.*)$", program, re.M):
-            assert told[-1] == says
-    assert told[0].startswith("1 Item ")
-    assert told[-1].startswith("404 item_not_found")
+        code = program.replace("http://127.0.0.1:8000", proxy.url)
+        for documented, actual in stand_ins.items():
+            code = code.replace(f'"{documented}"', f'"{actual}"')
+        exec(code, names)
+        for expected in re.findall(r"print\(.*# (.*)$", program, re.M):
+            assert printed[-1] == expected
+    assert printed[0].startswith("1 Item ")
+    assert printed[-1].startswith("404 item_not_found")
     for client in names.values():
         if isinstance(client, KairosClient):
             client.close()
@@ -44,7 +44,7 @@ def test_every_error_is_in_the_table() -> None:
     assert rows == errors
 
 
-def test_the_arguments_and_defaults_are_those_of_the_code() -> None:
+def test_documented_arguments_and_defaults_match_the_code() -> None:
     described = inspect.signature(KairosClient)
     rows = re.findall(r"^\| `(\w+)` \| (.*?) ?\|", MANUAL.partition("## The client")[2], re.M)
     assert [name for name, _ in rows[: len(described.parameters)]] == [*described.parameters]

@@ -1,14 +1,14 @@
-"""Looking at models and changing what is served, through the clients."""
+"""The operations on models, against the real application."""
 
 import pytest
 
 from kairos_client import ConflictError, InvalidError, NotFoundError
-from tests.client.asking import Asking
+from tests.client.either_client import EitherClient
 
 
 @pytest.fixture
-def versions(kairos: Asking) -> tuple[str, str]:
-    """The current version, and another one; nothing but the current one answers."""
+def versions(kairos: EitherClient) -> tuple[str, str]:
+    """The current version and another one; without challenger and shadow."""
     models = kairos.list_models().models
     (current,) = (model.version for model in models if model.is_current)
     (other,) = (model.version for model in models if not model.is_current)
@@ -16,8 +16,8 @@ def versions(kairos: Asking) -> tuple[str, str]:
     return current, other
 
 
-def test_a_model_is_activated_and_rolled_back_and_both_are_told(
-    kairos: Asking, versions: tuple[str, str]
+def test_activation_and_rollback_are_recorded(
+    kairos: EitherClient, versions: tuple[str, str]
 ) -> None:
     current, other = versions
     done = kairos.activate_model(other, reason="it looks good")
@@ -36,18 +36,18 @@ def test_a_model_is_activated_and_rolled_back_and_both_are_told(
     assert rolled_back.at >= activated.at
 
 
-def test_a_challenger_and_a_shadow_are_named_and_dismissed(
-    kairos: Asking, versions: tuple[str, str]
+def test_challenger_and_shadow_are_set_and_removed(
+    kairos: EitherClient, versions: tuple[str, str]
 ) -> None:
     _, other = versions
-    told = kairos.put_traffic(challenger=other, share=0.25, shadow=other)
-    assert (told.challenger, told.share, told.shadow) == (other, 0.25, other)
-    assert kairos.read_traffic() == told
+    traffic = kairos.put_traffic(challenger=other, share=0.25, shadow=other)
+    assert (traffic.challenger, traffic.share, traffic.shadow) == (other, 0.25, other)
+    assert kairos.read_traffic() == traffic
     assert kairos.put_traffic().challenger is None
 
 
-def test_a_model_is_described_with_what_it_makes_of_time(
-    kairos: Asking, versions: tuple[str, str]
+def test_describe_model_returns_manifest_and_kernels(
+    kairos: EitherClient, versions: tuple[str, str]
 ) -> None:
     current, _ = versions
     described = kairos.describe_model(current)
@@ -57,29 +57,31 @@ def test_a_model_is_described_with_what_it_makes_of_time(
     assert [len(curve.psi) == len(curve.interval_days) > 0 for curve in described.kernels]
 
 
-def test_a_version_that_is_not_published_is_not_found(kairos: Asking) -> None:
-    for asked in (kairos.describe_model, kairos.activate_model):
-        with pytest.raises(NotFoundError) as raised:
-            asked("20000101T000000Z-000000000000")
-        assert raised.value.code == "model_not_found"
+def test_an_unpublished_version_is_not_found(kairos: EitherClient) -> None:
+    for method in (kairos.describe_model, kairos.activate_model):
+        with pytest.raises(NotFoundError) as error:
+            method("20000101T000000Z-000000000000")
+        assert error.value.code == "model_not_found"
 
 
-def test_a_share_of_nobody_breaks_a_rule(kairos: Asking) -> None:
-    with pytest.raises(InvalidError) as raised:
+def test_a_share_without_a_challenger_is_invalid(kairos: EitherClient) -> None:
+    with pytest.raises(InvalidError) as error:
         kairos.put_traffic(share=0.5)
-    assert raised.value.code == "validation_failed"
+    assert error.value.code == "validation_failed"
 
 
-def test_rolling_back_ends_at_the_first_version(kairos: Asking, versions: tuple[str, str]) -> None:
-    def roll_back_ever_further() -> None:
+def test_rollback_stops_at_the_first_version(
+    kairos: EitherClient, versions: tuple[str, str]
+) -> None:
+    def roll_back_repeatedly() -> None:
         for _ in range(100):
             kairos.roll_back()
 
-    with pytest.raises(ConflictError) as raised:
-        roll_back_ever_further()
-    assert raised.value.code == "nothing_to_roll_back"
+    with pytest.raises(ConflictError) as error:
+        roll_back_repeatedly()
+    assert error.value.code == "nothing_to_roll_back"
     kairos.activate_model(versions[0])
 
 
-def test_no_run_of_a_job_that_never_ran(kairos: Asking) -> None:
+def test_list_training_runs_is_empty_before_the_first_run(kairos: EitherClient) -> None:
     assert kairos.list_training_runs(limit=1).runs == ()

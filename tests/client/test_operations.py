@@ -1,4 +1,4 @@
-"""Every operation of the clients, against the real application."""
+"""The operations on recommendations, items, users and health, against the real application."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import uuid4
@@ -13,7 +13,7 @@ from kairos_client import (
     NotFoundError,
     PastEvent,
 )
-from tests.client.asking import Asking
+from tests.client.either_client import EitherClient
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 HISTORY = [PastEvent(f"i{number}", NOON - timedelta(days=number)) for number in range(1, 4)]
@@ -31,7 +31,7 @@ def events(user_id: str, count: int) -> list[Event]:
     ]
 
 
-def test_a_history_is_answered_with_items_and_attention(kairos: Asking) -> None:
+def test_recommend_returns_items_and_attention(kairos: EitherClient) -> None:
     answer = kairos.recommend(history=HISTORY, query_time=NOON, n=3, explain="heads")
     assert [item.rank for item in answer.items] == [1, 2, 3]
     assert answer.query_time == NOON
@@ -43,26 +43,26 @@ def test_a_history_is_answered_with_items_and_attention(kairos: Asking) -> None:
     assert len(answer.attention.heads) == 2
 
 
-def test_conditions_on_the_items_hold(kairos: Asking) -> None:
-    asked = {"history": HISTORY, "query_time": NOON, "n": 20}
+def test_recommend_applies_filters(kairos: EitherClient) -> None:
+    request = {"history": HISTORY, "query_time": NOON, "n": 20}
     assert {
         category
-        for item in kairos.recommend(**asked, any_categories=["odd"]).items
+        for item in kairos.recommend(**request, any_categories=["odd"]).items
         for category in item.categories
     } == {"odd"}
-    kept = kairos.recommend(**asked, include_item_ids={"i7", "i8"}, strict=True).items
-    assert {item.item_id for item in kept} == {"i7", "i8"}
-    left = kairos.recommend(**asked, exclude_item_ids=["i7"]).items
-    assert "i7" not in {item.item_id for item in left}
+    included = kairos.recommend(**request, include_item_ids={"i7", "i8"}, strict=True).items
+    assert {item.item_id for item in included} == {"i7", "i8"}
+    remaining = kairos.recommend(**request, exclude_item_ids=["i7"]).items
+    assert "i7" not in {item.item_id for item in remaining}
 
 
-def test_given_items_are_ranked(kairos: Asking) -> None:
-    answer = kairos.rank(["i5", "never seen", "i6"], history=HISTORY, query_time=NOON)
-    assert {item.item_id for item in answer.items} == {"i5", "i6", "never seen"}
+def test_rank_ranks_the_given_items(kairos: EitherClient) -> None:
+    answer = kairos.rank(["i5", "unknown", "i6"], history=HISTORY, query_time=NOON)
+    assert {item.item_id for item in answer.items} == {"i5", "i6", "unknown"}
     assert (answer.items[-1].reason, answer.items[-1].score) == ("unknown", None)
 
 
-def test_a_sweep_tells_the_weights_at_every_instant(kairos: Asking) -> None:
+def test_sweep_returns_weights_at_every_query_time(kairos: EitherClient) -> None:
     instants = [NOON - timedelta(days=1, hours=12), NOON]
     answer = kairos.sweep(instants, history=HISTORY, n=2)
     assert [instant.query_time for instant in answer.instants] == instants
@@ -71,7 +71,7 @@ def test_a_sweep_tells_the_weights_at_every_instant(kairos: Asking) -> None:
     assert None not in late
 
 
-def test_events_are_kept_and_answer_for_their_user(kairos: Asking) -> None:
+def test_ingested_events_are_the_history_of_their_user(kairos: EitherClient) -> None:
     user_id = f"u/{uuid4()} ü"
     sent = events(user_id, 3)
     assert kairos.ingest(sent).accepted == 3
@@ -79,51 +79,51 @@ def test_events_are_kept_and_answer_for_their_user(kairos: Asking) -> None:
     history = kairos.read_user(user_id, limit=2)
     assert [event.event_id for event in history.events] == [event.event_id for event in sent[:2]]
     assert kairos.list_users(user_id).users[0].events == 3
-    asked = kairos.recommend_to_user(user_id, n=2, at=NOON + timedelta(hours=1))
-    assert (asked.history_used, len(asked.items)) == (3, 2)
+    answer = kairos.recommend_to_user(user_id, n=2, at=NOON + timedelta(hours=1))
+    assert (answer.history_used, len(answer.items)) == (3, 2)
     erased = kairos.erase_user(user_id)
     assert erased.deleted_events == 3
     assert kairos.read_user(user_id).events == ()
 
 
-def test_items_are_stored_listed_read_and_deleted(kairos: Asking) -> None:
+def test_items_are_stored_listed_read_and_deleted(kairos: EitherClient) -> None:
     mug = ItemDescription(item_id="mug/blue", title="Blue mug", available_from=NOON)
     assert kairos.put_items([mug]).stored == 1
     assert [item.title for item in kairos.list_items("blue").items] == ["Blue mug"]
     assert kairos.read_item("mug/blue").available_from == NOON
     kairos.delete_item("mug/blue")
-    with pytest.raises(NotFoundError) as raised:
+    with pytest.raises(NotFoundError) as error:
         kairos.read_item("mug/blue")
-    assert (raised.value.code, raised.value.status) == ("item_not_found", 404)
-    assert raised.value.request_id
-    assert raised.value.request_id in str(raised.value)
+    assert (error.value.code, error.value.status) == ("item_not_found", 404)
+    assert error.value.request_id
+    assert error.value.request_id in str(error.value)
 
 
-def test_an_item_that_was_never_there_is_not_found(kairos: Asking) -> None:
+def test_deleting_an_unknown_item_is_not_found(kairos: EitherClient) -> None:
     with pytest.raises(NotFoundError):
-        kairos.delete_item("never there")
+        kairos.delete_item("unknown")
 
 
-def test_two_events_that_are_alike_are_two(kairos: Asking) -> None:
+def test_two_equal_events_with_own_ids_are_both_stored(kairos: EitherClient) -> None:
     user_id = f"user-{uuid4()}"
-    alike = [*events(user_id, 1), *events(user_id, 1)]
-    assert kairos.ingest(alike).accepted == 2
-    assert kairos.ingest(alike).duplicates == 2
+    pair = [*events(user_id, 1), *events(user_id, 1)]
+    assert kairos.ingest(pair).accepted == 2
+    assert kairos.ingest(pair).duplicates == 2
 
 
-def test_all_pages_of_items_are_walked_through(kairos: Asking) -> None:
+def test_every_item_reads_all_pages(kairos: EitherClient) -> None:
     item_ids = [f"page/{number:04}" for number in range(1001)]
-    for some in (item_ids[:600], item_ids[600:]):
-        kairos.put_items([ItemDescription(item_id=name, title="Paged") for name in some])
+    for chunk in (item_ids[:600], item_ids[600:]):
+        kairos.put_items([ItemDescription(item_id=name, title="Paged") for name in chunk])
     assert [item.item_id for item in kairos.every_item("paged")] == item_ids
 
 
-def test_like_items_are_listed(kairos: Asking) -> None:
+def test_list_similar_ranks_items(kairos: EitherClient) -> None:
     answer = kairos.list_similar("i3", n=4)
     assert [item.rank for item in answer.items] == [1, 2, 3, 4]
 
 
-def test_an_items_events_are_counted_over_time(kairos: Asking) -> None:
+def test_read_popularity_counts_events_over_time(kairos: EitherClient) -> None:
     item_id = f"counted/{uuid4()}"
     sent = [
         Event(user_id="counting", item_id=item_id, action=action, timestamp=NOON + after)
@@ -136,37 +136,37 @@ def test_an_items_events_are_counted_over_time(kairos: Asking) -> None:
     assert answer.actions == {"buy": (0, 0, 1), "view": (1, 0, 0)}
 
 
-def test_a_map_of_a_models_items_is_drawn(kairos: Asking) -> None:
+def test_read_map_returns_the_most_popular_items(kairos: EitherClient) -> None:
     version = kairos.list_models().models[0].version
     answer = kairos.read_map(version, items=3)
     assert [item.item_id for item in answer.items] == ["i0", "i1", "i2"]
 
 
-def test_a_client_learns_who_it_is_taken_for(kairos: Asking) -> None:
+def test_read_caller_returns_name_and_role(kairos: EitherClient) -> None:
     caller = kairos.read_caller()
     assert (caller.name, caller.role, caller.has_key) == ("loopback", "admin", False)
 
 
-def test_metrics_are_told_as_values(kairos: Asking) -> None:
+def test_read_metrics_returns_values_of_one_process(kairos: EitherClient) -> None:
     one, other = (kairos.read_metrics() for _ in range(2))
     assert one.instance == other.instance
     assert "kairos_model_info" in {metric.name for metric in one.metrics}
 
 
-def test_a_model_that_says_no_time_is_a_conflict(kairos: Asking) -> None:
-    with pytest.raises(ConflictError) as raised:
+def test_read_next_time_without_a_time_model_is_a_conflict(kairos: EitherClient) -> None:
+    with pytest.raises(ConflictError) as error:
         kairos.read_next_time("u1", at=NOON.astimezone(timezone(timedelta(hours=5, minutes=30))))
-    assert raised.value.code == "model_says_no_time"
+    assert error.value.code == "model_says_no_time"
 
 
-def test_probes_and_metrics_answer(kairos: Asking) -> None:
+def test_probes_and_metrics_respond(kairos: EitherClient) -> None:
     assert kairos.live().status == "live"
     assert (kairos.ready().status, kairos.ready().model) == ("ready", "ok")
     assert "kairos_model_info" in kairos.metrics()
 
 
-def test_a_broken_rule_is_told_by_place(kairos: Asking) -> None:
-    with pytest.raises(InvalidError) as raised:
+def test_an_invalid_request_names_the_broken_field(kairos: EitherClient) -> None:
+    with pytest.raises(InvalidError) as error:
         kairos.recommend("u1", n=0)
-    assert raised.value.code == "validation_failed"
-    assert [rule.where for rule in raised.value.broken_rules] == ["#/n"]
+    assert error.value.code == "validation_failed"
+    assert [rule.where for rule in error.value.broken_rules] == ["#/n"]

@@ -1,4 +1,4 @@
-"""The client and a real process of the service, which dies and comes back."""
+"""The client against a real process of the service that is killed and restarted."""
 
 import shutil
 import threading
@@ -15,9 +15,7 @@ BATCHES = 40
 
 
 @pytest.mark.slow
-def test_events_survive_the_death_of_the_service_and_are_kept_once(
-    tmp_path: Path, published: Path
-) -> None:
+def test_events_are_stored_once_across_a_killed_service(tmp_path: Path, published: Path) -> None:
     bundles = Path(shutil.copytree(published, tmp_path / "bundles"))
     sent = [
         [
@@ -31,7 +29,7 @@ def test_events_survive_the_death_of_the_service_and_are_kept_once(
         ]
         for batch in range(BATCHES)
     ]
-    told: list[int] = []
+    results: list[int] = []
     with processes(tmp_path, bundles) as start:
         first = start()
         patient = Retries(attempts=10_000, longest_wait_seconds=0.2, deadline_seconds=90)
@@ -40,16 +38,16 @@ def test_events_survive_the_death_of_the_service_and_are_kept_once(
             def send() -> None:
                 for events in sent:
                     answer = kairos.ingest(events)
-                    told.append(answer.accepted + answer.duplicates)
+                    results.append(answer.accepted + answer.duplicates)
 
             sending = threading.Thread(target=send)
             sending.start()
-            eventually(lambda: len(told) >= BATCHES // 4)
+            eventually(lambda: len(results) >= BATCHES // 4)
             first.process.kill()
             first.process.wait(10)
             start(KAIROS_PORT=str(first.port))
             sending.join(60)
-            assert told == [20] * BATCHES
+            assert results == [20] * BATCHES
             history = kairos.read_user("u/1", limit=1000)
     assert len(history.events) == 20 * BATCHES
     assert {event.event_id for event in history.events} == {

@@ -1,4 +1,4 @@
-"""What callers tell the service: events and items, checked where they are made."""
+"""Data that a caller sends: events and item descriptions, validated on construction."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,28 +7,28 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from kairos_client.encoding import format_instant, to_json_fields
 from kairos_client.errors import InvalidError
-from kairos_client.wire import given, instant
 
 
-def _fresh_id() -> str:
+def _generate_id() -> str:
     return str(uuid4())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One user met one item at one instant.
+    """One interaction of a user with an item.
 
     Attributes:
         action: what the user did, such as "view", "purchase" or "rating".
         timestamp: when it happened, with an offset from UTC.
         value: a number that belongs to the action, such as a rating or a price.
-        event_id: what makes it one event however often it is sent. By default a random one, so the
-            same object may be sent again, and is kept once; give your own (an order's number, a
-            row's key) where a rerun of your program must not count twice either. A copy made by
-            `dataclasses.replace` has the same id, and is the same event.
-        recommendation_id: the recommendation that led to it.
-        properties: anything else worth keeping, as JSON.
+        event_id: the idempotency key: the service stores one event per id. Random by default, so
+            the same object can be sent repeatedly; set it (an order number, a row's primary key)
+            where a rerun of the program must not store the event again. A copy made by
+            `dataclasses.replace` keeps the id and is the same event.
+        recommendation_id: the recommendation that led to the event.
+        properties: further data to store, as JSON.
 
     Raises:
         InvalidError: if the timestamp is naive, or the value not finite.
@@ -39,12 +39,12 @@ class Event:
     action: str
     timestamp: datetime
     value: float | None = None
-    event_id: str = field(default_factory=_fresh_id)
+    event_id: str = field(default_factory=_generate_id)
     recommendation_id: str | None = None
     properties: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        instant(self.timestamp)
+        format_instant(self.timestamp)
         if self.value is not None and not math.isfinite(self.value):
             raise InvalidError(
                 f"a value is a finite number, but got {self.value}; leave it out where there is "
@@ -52,9 +52,9 @@ class Event:
                 code="value_not_finite",
             )
 
-    def fields(self) -> dict[str, Any]:
-        """The event as JSON has it."""
-        return given(
+    def to_json(self) -> dict[str, Any]:
+        """Returns the event as a JSON object."""
+        return to_json_fields(
             {
                 "event_id": self.event_id,
                 "user_id": self.user_id,
@@ -70,11 +70,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class PastEvent:
-    """One event of a history that is sent along with a question, and not kept.
+    """One event of a history that is sent with a request and not stored.
 
     Attributes:
         timestamp: when it happened, with an offset from UTC.
-        action: what the user did, where the model was trained with actions.
+        action: what the user did, for models trained with actions.
 
     Raises:
         InvalidError: if the timestamp is naive.
@@ -85,23 +85,25 @@ class PastEvent:
     action: str | None = None
 
     def __post_init__(self) -> None:
-        instant(self.timestamp)
+        format_instant(self.timestamp)
 
-    def fields(self) -> dict[str, Any]:
-        """The event as JSON has it."""
-        return given({"item_id": self.item_id, "timestamp": self.timestamp, "action": self.action})
+    def to_json(self) -> dict[str, Any]:
+        """Returns the event as a JSON object."""
+        return to_json_fields(
+            {"item_id": self.item_id, "timestamp": self.timestamp, "action": self.action}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDescription:
-    """What is known of an item; stands in for whatever was known before.
+    """The data to store of an item; replaces what was stored before.
 
     Attributes:
         title: a readable name.
         categories: the categories it belongs to.
-        available_from: when it becomes available; None: it always was.
-        available_until: when it ceases to be available; None: never.
-        properties: anything else worth keeping, as JSON.
+        available_from: the item is not recommended before this instant; None: no lower bound.
+        available_until: the item is not recommended from this instant on; None: no upper bound.
+        properties: further data to store, as JSON.
 
     Raises:
         InvalidError: if an instant is naive.
@@ -117,11 +119,11 @@ class ItemDescription:
     def __post_init__(self) -> None:
         for at in (self.available_from, self.available_until):
             if at is not None:
-                instant(at)
+                format_instant(at)
 
-    def fields(self) -> dict[str, Any]:
-        """The description as JSON has it."""
-        return given(
+    def to_json(self) -> dict[str, Any]:
+        """Returns the description as a JSON object."""
+        return to_json_fields(
             {
                 "item_id": self.item_id,
                 "title": self.title,
@@ -133,8 +135,8 @@ class ItemDescription:
         )
 
 
-def fields_of(
-    facts: Iterable[Event | PastEvent | ItemDescription] | None,
+def to_json_objects(
+    values: Iterable[Event | PastEvent | ItemDescription] | None,
 ) -> list[dict[str, Any]] | None:
-    """Facts as JSON has them; None for none given."""
-    return None if facts is None else [fact.fields() for fact in facts]
+    """Returns the values as JSON objects; None for None."""
+    return None if values is None else [value.to_json() for value in values]
