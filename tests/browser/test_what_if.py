@@ -41,7 +41,7 @@ def test_without_its_most_weighted_event_the_answer_is_that_of_the_shorter_histo
     open_customer(shop_dashboard)
     asked = stored(shop_dashboard)
     place, heaviest = heaviest_event(shop_dashboard, asked)
-    shop_dashboard.page.get_by_label("RetrainingJob").select_option("weight")
+    shop_dashboard.page.get_by_label("Order").select_option("weight")
     first = shop_dashboard.page.locator("#events tr").first
     expect(first).to_contain_text(heaviest["title"])
     first.get_by_role("button", name="Remove").click()

@@ -1,8 +1,9 @@
-/** The page: a history, the edits made to it, and what the service says of both. */
+// @ts-check
+/** The page "What if": a history, the edits made to it, and the recommendations before and after. */
 
 import { LatestRequest } from "../shell/api.js";
-import { parseFieldValue, toFieldValue } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { toFieldValue, parseFieldValue } from "../shell/format.js";
+import { byId, html, live, render } from "../shell/html.js";
 import { onKeyChange } from "../shell/key.js";
 import {
   announce,
@@ -14,166 +15,203 @@ import {
   showStale,
   showVersion,
 } from "../shell/page.js";
+import { choice, flag, instant, Permalink, text, integer } from "../shell/permalink.js";
 import { QueryTimeControl } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { fillVersionSelect } from "../widgets/versions.js";
-import { showAccounts } from "./account.js";
-import { AddForm } from "./add_form.js";
-import { compare, forgetAnswers } from "./ask.js";
-import { areComparable, comparedItems, weightedRows } from "./comparison.js";
-import { EditLog } from "./edit_log.js";
+import { ScoresCard, WeightsCard } from "./comparison_charts.js";
+import {
+  addWeights,
+  clearCache,
+  compareHistories,
+  compareItems,
+  emptyHistory,
+  loadHistory,
+} from "./data.js";
 import * as edits from "./edits.js";
-import { EventsTable } from "./events_table.js";
-import { emptyHistory, storedHistory } from "./history.js";
-import { showItems, summaryOf } from "./items_table.js";
-import { readingOf } from "./remarks.js";
-import { ScoreChart } from "./score_chart.js";
-import { COUNTS, LINK } from "./state.js";
-import { WeightsChart } from "./weights_chart.js";
+import { describeActions, EditsCard } from "./edits_card.js";
+import { HistoryCard } from "./history_card.js";
+import { ItemsCard, summarize } from "./items_card.js";
 
+/**
+ * @typedef {import("./data.js").Comparison} Comparison
+ * @typedef {import("./edits.js").Edit} Edit
+ */
+
+/** The state of the page, with the API's names. */
+const LINK = new Permalink({
+  user: text(),
+  /** Whether the edits start from the user's stored history or from an empty one. */
+  history: choice("stored", "empty"),
+  /** Before any edit; null until the last event of the history is known. */
+  query_time: instant(),
+  edits: edits.editsField(),
+  n: integer(1, 100, 10),
+  exclude_seen: flag(true),
+  /** Null for the version that serves. */
+  model_version: text(),
+});
+
+/** @type {any} */
 let state = LINK.read();
+/** @type {any[]} */
 let models = [];
+/** The request for the published versions, which every comparison waits for. */
+let listing = Promise.resolve();
 let history = emptyHistory(null);
-/** The answers on display; null until there are some about this history. */
-let answers = null;
-/** What the last edit was about: an edit of the same again is not a step that "back" returns to. */
-let lastEdited = null;
+/** The responses on display; null until the first for this history. */
+let comparison = /** @type {Comparison | null} */ (null);
+/** What the last edit changed: another edit of the same adds no entry to the browser's history. */
+let lastEdited = /** @type {string | null} */ (null);
 let opening = new AbortController();
 
-const begin = () => state.query_time;
-const end = () => edits.editedQueryTime(state.edits, begin());
-const rows = () => edits.editedEvents(history.events, state.edits);
+const rows = () => edits.applyEdits(history.events, state.edits);
+const endTime = () => edits.editedQueryTime(state.edits, state.query_time);
 
-const scores = new ScoreChart();
-const weights = new WeightsChart();
-const form = new AddForm({ add });
-const log = new EditLog({
-  undo: (place) => change(state.edits.toSpliced(place, 1)),
-  reset: () => change([]),
+const itemsCard = new ItemsCard(byId("items-card"), setOptions);
+const scoresCard = new ScoresCard(byId("scores-card"));
+const weightsCard = new WeightsCard(byId("weights-card"));
+const editsCard = new EditsCard(byId("edits-card"), {
+  undo: (place) => setEdits(state.edits.toSpliced(place, 1)),
+  reset: () => setEdits([]),
+  add: addEvent,
 });
-const table = new EventsTable({
-  remove: (row) => change(edits.withRemoved(state.edits, row)),
-  restore: (row) => change(edits.withoutRemoval(state.edits, row)),
-  move: (row, at) => change(edits.withMoved(state.edits, row, at), `when ${row.key}`),
-  act: (row, action) => change(edits.withAction(state.edits, row, action), `action ${row.key}`),
+const historyCard = new HistoryCard(byId("history-card"), {
+  remove: (row) => setEdits(edits.removeEvent(state.edits, row)),
+  restore: (row) => setEdits(edits.restoreEvent(state.edits, row)),
+  move: (row, at) => setEdits(edits.moveEvent(state.edits, row, at), `when ${row.key}`),
+  changeAction: (row, action) => setEdits(edits.changeAction(state.edits, row, action), `action ${row.key}`),
 });
-const queryTime = new QueryTimeControl((at) =>
-  change(edits.withQueryTime(state.edits, at, begin()), "query time", { isTyped: true }),
+const queryTime = new QueryTimeControl((/** @type {number} */ at) =>
+  setEdits(edits.changeQueryTime(state.edits, at, state.query_time), "query time", { isTyped: true }),
 );
-const picker = new UserPicker({ choose: (user) => open({ user, history: "stored" }), fail: showProblem });
-const asking = new LatestRequest({ send: compare, show: showAnswers, fail: showProblem });
+const picker = new UserPicker({
+  choose: (/** @type {string} */ user) => open({ user, history: "stored" }),
+  fail: showProblem,
+});
+const requests = new LatestRequest({ send: compareHistories, show: showComparison, fail: showProblem });
 
-/** Take over other edits, and ask what follows from them. */
-function change(made, about = null, { isTyped = false } = {}) {
-  if (begin() === null) return;
+/**
+ * Replace the edits, and request what follows from them.
+ * @param {Edit[]} made
+ * @param {string | null} subject what the edit changed
+ */
+function setEdits(made, subject = null, { isTyped = false } = {}) {
+  if (state.query_time === null) return;
   const isFull = made.length > edits.MOST_EDITS;
-  byId("edits-full").hidden = !isFull;
-  if (isFull) {
-    byId("edits-full").textContent =
-      `A link holds at most ${edits.MOST_EDITS} edits: undo one before you make another.`;
-    return;
-  }
-  const isNavigation = about === null || about !== lastEdited;
-  lastEdited = about;
+  editsCard.showLimit(
+    isFull ? `A link holds at most ${edits.MOST_EDITS} edits: undo one before you make another.` : null,
+  );
+  if (isFull) return;
+  const isNavigation = subject === null || subject !== lastEdited;
+  lastEdited = subject;
   state = { ...state, edits: made };
   LINK.save(state, { isNavigation });
-  if (!isTyped) queryTime.show(end());
-  ask();
+  if (!isTyped) queryTime.show(endTime());
+  update();
 }
 
-function add(event, title) {
+/**
+ * Add an event; returns why it cannot be added, or null.
+ * @param {import("./edits.js").HistoryEvent} event
+ * @param {string | null} title
+ */
+function addEvent(event, title) {
+  const key = edits.eventKey(event);
   const isThere = rows().some(
-    (row) => row.after !== null && edits.keyOf({ itemId: row.itemId, ...row.after }) === edits.keyOf(event),
+    ({ itemId, after }) => after !== null && edits.eventKey({ itemId, ...after }) === key,
   );
   if (isThere) return "the history holds this very event: choose another instant or action";
   if (title) history.titles.set(event.itemId, title);
-  change([...state.edits, edits.addition(event.itemId, event.action, event.at)]);
+  setEdits([...state.edits, edits.createAddition(event)]);
   return null;
 }
 
-/** Take over anything but an edit. */
-function set(update) {
-  state = { ...state, ...update };
+/**
+ * Change anything but the edits.
+ * @param {object} changes
+ */
+function setOptions(changes) {
+  state = { ...state, ...changes };
   lastEdited = null;
   LINK.save(state);
-  queryTime.show(end());
-  ask();
+  queryTime.show(endTime());
+  update();
 }
 
-function ask() {
-  form.follow(end());
+/** Show the history as edited, and request the comparison. */
+function update() {
+  editsCard.followQueryTime(endTime());
+  showControls();
   showHistory();
   showBusy(true);
   showStale();
   const { n, exclude_seen } = state;
-  const now = rows();
-  const edited = state.edits.map((edit) => (edit.of ?? edit).itemId).filter(Boolean);
-  const untold = now.map((row) => row.itemId).filter((itemId) => !history.titles.has(itemId));
-  // One that is not published is asked for all the same: the service says why not.
-  const version = state.model_version ?? (byId("version").value || null);
-  const alsoRank = [...edited, ...untold];
-  asking.request({ rows: now, begin: begin(), end: end(), n, exclude_seen, version, alsoRank });
+  const edited = rows();
+  const itemIds = [...state.edits.map((/** @type {any} */ edit) => (edit.of ?? edit).itemId)].filter(Boolean);
+  const untitled = edited.map((row) => row.itemId).filter((itemId) => !history.titles.has(itemId));
+  requests.request({
+    rows: edited,
+    begin: state.query_time,
+    end: endTime(),
+    n,
+    exclude_seen,
+    // A version that is not published is requested all the same: the service returns the reason.
+    version: state.model_version ?? (versionSelect().value || null),
+    alsoRank: [...itemIds, ...untitled],
+  });
 }
 
-function showAnswers(answered) {
+/** @param {Comparison} received */
+function showComparison(received) {
   clearProblem();
-  answers = answered;
-  for (const { swept, ranked } of [answers.before, answers.after]) {
-    for (const item of [...ranked.items, ...swept.events]) history.titles.set(item.item_id, item.title);
+  comparison = received;
+  for (const { sweep, ranking } of [comparison.before, comparison.after]) {
+    for (const item of [...ranking.items, ...sweep.events]) history.titles.set(item.item_id, item.title);
   }
-  const items = comparedItems(answers);
-  const said = summaryOf(items);
+  const items = compareItems(comparison);
+  const summary = summarize(items);
+  const isAttending = !comparison.after.sweep.warnings.includes("attention_unavailable");
   const shown = showHistory();
-  showVersion(answers.model.version);
-  byId("model-note").textContent = readingOf(answers.model);
-  showAccounts(answers);
-  showItems(items, state.exclude_seen);
-  byId("top-count").textContent = state.n;
-  byId("top-summary").textContent = said;
-  byId("top-note").textContent = areComparable(answers)
-    ? "Every score is of this model; an item beyond a top list has a score there, but no rank."
-    : "Scores do not compare: popularity, a count of events, ranks the items of a side without usable history.";
-  byId("scores-summary").textContent = said;
-  byId("no-weights").textContent = answers.after.swept.warnings.includes("attention_unavailable")
-    ? "This model does not attend, so there are no weights to show."
-    : "No event was read on either side, so there are no weights.";
-  Promise.all([scores.show(items), weights.show(shown, history.titles)]).then(
-    () => showBusy(!asking.isIdle),
-    showProblem,
-  );
-  announce(said);
+  showVersion(comparison.model.version);
+  showControls();
+  itemsCard.show(comparison, items);
+  Promise.all([
+    scoresCard.show(items, summary),
+    weightsCard.show(shown, history.titles, isAttending),
+  ]).then(() => showBusy(!requests.isIdle), showProblem);
+  announce(summary);
 }
 
-/** Show the events and the edits, with what the newest answers say of them; answers the rows. */
+/** Show the events and the edits with their weights; returns the rows. */
 function showHistory() {
-  const shown = weightedRows(rows(), answers);
-  table.show(shown, history.titles);
-  log.show({
+  const shown = addWeights(rows(), comparison);
+  historyCard.show(shown, history.titles);
+  editsCard.show({
     edits: state.edits,
     rows: shown,
     titles: history.titles,
-    begin: begin(),
-    model: answers?.model ?? null,
+    begin: state.query_time,
+    model: comparison?.model ?? null,
   });
   return shown;
 }
 
-/** Begin from another history; a link says which edits it comes with. */
-async function open(update, { isNavigation = true } = {}) {
+/** Open a history; a link also holds its edits. */
+async function open(/** @type {object} */ changes, { isNavigation = true } = {}) {
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
-  asking.cancel();
-  answers = null;
+  requests.cancel();
+  comparison = null;
   lastEdited = null;
   showStale();
   showBusy(true);
-  state = { ...state, query_time: null, edits: [], ...update };
-  const isStored = state.history === "stored" && state.user !== null;
-  picker.select(isStored ? state.user : null);
-  byId("history-name").textContent = isStored ? `the history of ${state.user}` : "an empty history";
+  state = { ...state, query_time: null, edits: [], ...changes };
+  picker.select(isStored() ? state.user : null);
+  showControls();
   try {
-    history = isStored ? await storedHistory(state.user, signal) : emptyHistory(lastKnown());
+    history = isStored() ? await loadHistory(state.user, signal) : emptyHistory(trainedUntil());
     await listing;
   } catch (error) {
     showProblem(error);
@@ -182,79 +220,104 @@ async function open(update, { isNavigation = true } = {}) {
   if (signal.aborted) return;
   state.query_time ??= history.span.start;
   LINK.save(state, { isNavigation });
-  table.begin();
-  form.begin(history.actions);
+  historyCard.begin();
+  editsCard.begin(history.actions);
   queryTime.setSpan(history.span);
-  queryTime.show(end());
-  showControls();
-  ask();
+  queryTime.show(endTime());
+  fillVersionSelect(versionSelect(), models, state.model_version);
+  update();
 }
 
-/** When the data of the chosen version ends; null where no version is known. */
-function lastKnown() {
-  const model = models.find(({ version }) => version === byId("version").value);
+const isStored = () => state.history === "stored" && state.user !== null;
+
+/** The end of the training data of the chosen version; null where no version is known. */
+function trainedUntil() {
+  const model = models.find(({ version }) => version === versionSelect().value);
   return model?.data_window ? Date.parse(model.data_window.last_at) : null;
 }
 
+const versionSelect = () => /** @type {HTMLSelectElement} */ (byId("version"));
+
+/** Show the first card, and the options of the list of items. */
 function showControls() {
-  const select = byId("n");
-  const counts = [...new Set([...COUNTS, state.n])].sort((one, other) => one - other);
-  select.replaceChildren(...counts.map((n) => element("option", { value: String(n) }, String(n))));
-  select.value = state.n;
-  byId("exclude-seen").checked = state.exclude_seen;
-  byId("begin-field").value = toFieldValue(state.query_time);
-  byId("history-note").textContent = history.note;
-  fillVersionSelect(byId("version"), models, state.model_version);
+  render(startTemplate(), byId("start-card"));
+  itemsCard.showOptions(state);
+}
+
+function startTemplate() {
+  const chooseVersion = (/** @type {Event} */ { target }) => {
+    const { value } = /** @type {HTMLSelectElement} */ (target);
+    const isServing = models.some((model) => model.is_serving && model.version === value);
+    setOptions({ model_version: isServing ? null : value });
+  };
+  const chooseTime = (/** @type {Event} */ { target }) => {
+    const at = parseFieldValue(/** @type {HTMLInputElement} */ (target).value);
+    if (at !== null) setOptions({ query_time: at });
+  };
+  const field = /** @type {HTMLInputElement | null} */ (document.getElementById("begin-field"));
+  const isTyping = field !== null && field === document.activeElement;
+  const time = isTyping ? field.value : state.query_time === null ? "" : toFieldValue(state.query_time);
+  return html`
+    <div class="heading-row">
+      <h2 id="start-heading">What if
+        <span id="history-name" class="id">${isStored() ? `the history of ${state.user}` : "an empty history"}</span>
+        were another?</h2>
+      <div class="controls">
+        <label>Model <select id="version" @change=${chooseVersion}></select></label>
+      </div>
+    </div>
+    <p class="note">
+      Edit the history below and compare the recommendations before and after. Nothing is stored: the
+      edits are in this page's address only.
+    </p>
+    <div class="begin">
+      <div class="field">
+        <label for="begin-field">Query time before (UTC)</label>
+        <input id="begin-field" type="datetime-local" step="1" max="9999-12-31T23:59:59"
+               .value=${live(time)} @input=${chooseTime}>
+        <button type="button" class="plain" id="begin-last"
+                @click=${() => setOptions({ query_time: history.span.start })}>just after the last event</button>
+      </div>
+      <p class="note">
+        <span id="history-note">${history.note}</span>
+        <span id="model-note">${comparison === null ? "" : describeActions(comparison.model)}</span>
+      </p>
+    </div>`;
 }
 
 function listen() {
-  byId("n").addEventListener("change", ({ target }) => set({ n: Number(target.value) }));
-  byId("exclude-seen").addEventListener("change", ({ target }) => set({ exclude_seen: target.checked }));
-  byId("version").addEventListener("change", ({ target }) => {
-    const isServing = models.some((model) => model.is_serving && model.version === target.value);
-    set({ model_version: isServing ? null : target.value });
-  });
-  byId("begin-field").addEventListener("input", ({ target }) => {
-    const at = parseFieldValue(target.value);
-    if (at !== null) set({ query_time: at });
-  });
-  byId("begin-last").addEventListener("click", () => {
-    byId("begin-field").value = toFieldValue(history.span.start);
-    set({ query_time: history.span.start });
-  });
   byId("empty-history").addEventListener("click", () => open({ user: null, history: "empty" }));
-  onKeyChange(forgetAnswers);
-  // Back, forward, and a fragment typed by hand; our own pushState raises neither.
+  onKeyChange(clearCache);
+  // Back, forward, and an address typed by hand; `pushState` raises no event.
   window.addEventListener("popstate", () => {
+    /** @type {any} */
     const linked = LINK.read();
     const isSame = linked.user === state.user && linked.history === state.history;
     if (!isSame || linked.query_time === null) open(linked, { isNavigation: false });
     else {
       state = linked;
       lastEdited = null;
-      showControls();
-      queryTime.show(end());
-      ask();
+      fillVersionSelect(versionSelect(), models, state.model_version);
+      queryTime.show(endTime());
+      update();
     }
   });
 }
 
-/** The published versions, which every question waits for. */
-let listing = null;
-
-async function list() {
+async function listModels() {
   models = await showServedVersion();
-  fillVersionSelect(byId("version"), models, state.model_version);
+  fillVersionSelect(versionSelect(), models, state.model_version);
 }
 
 async function start() {
   showBanner();
+  showControls();
   listen();
-  listing = list();
+  listing = listModels();
   listing.catch(showProblem);
-  const isAsked = state.user !== null || state.history === "empty";
+  const isLinked = state.user !== null || state.history === "empty";
   if (state.history === "empty") await listing.catch(() => {});
-  const opened = isAsked ? open(state, { isNavigation: false }) : null;
+  const opened = isLinked ? open(state, { isNavigation: false }) : null;
   try {
     const users = await picker.open();
     picker.select(state.history === "stored" ? state.user : null);

@@ -1,0 +1,350 @@
+// @ts-check
+/**
+ * Histories to edit, and the service's responses before and after the edits, joined by item and event.
+ *
+ * @typedef {{item_id: string, title: string | null, categories: string[], rank: number, score: number}} TopItem
+ * @typedef {{item_id: string, title: string | null, score: number, reason: string}} RankedItem
+ * @typedef {{item_id: string, title: string | null, timestamp: string, action: string | null}} SweptEvent
+ * @typedef {object} Sweep response of `POST /v1/attention`
+ * @property {{items: TopItem[], weights: number[] | null, history_used: number, fallback: string | null,
+ *   warnings: string[]}[]} instants
+ * @property {SweptEvent[]} events
+ * @property {string[]} warnings
+ * @property {string[]} unknown_item_ids
+ *
+ * @typedef {object} Ranking response of `POST /v1/rankings`
+ * @property {RankedItem[]} items
+ * @property {string | null} fallback
+ *
+ * @typedef {object} Model the part of `GET /v1/models/{version}` that this page reads
+ * @property {string} version
+ * @property {{recommender: {actions: string[], ignored_actions: string[]}}} manifest
+ *
+ * @typedef {HistoryEvent & {milliseconds: number}} SentEvent
+ * @typedef {object} Response what the service returned for one side of the edits
+ * @property {number} queryTime
+ * @property {SentEvent[]} events those in the request
+ * @property {boolean} isCut whether older events did not fit in the request
+ * @property {Sweep} sweep
+ * @property {Ranking} ranking
+ *
+ * @typedef {{model: Model, before: Response, after: Response}} Comparison
+ *
+ * @typedef {object} EditableHistory
+ * @property {HistoryEvent[]} events oldest first
+ * @property {Map<string, string | null>} titles by item id, filled from responses
+ * @property {{first: number, last: number | null, end: number, start: number}} span of query times
+ * @property {(string | null)[]} actions the most frequent first; null for none
+ * @property {string} note
+ *
+ * @typedef {{rank: number | null, score: number | null, isSeen: boolean}} ItemSide
+ * @typedef {object} ComparedItem
+ * @property {string} itemId
+ * @property {string | null} title
+ * @property {string[]} categories
+ * @property {ItemSide} before rank null beyond the top n
+ * @property {ItemSide} after
+ * @property {number | null} difference of the scores; null where they do not compare
+ * @property {"entered" | "left" | "up" | "down" | "same"} change
+ * @property {number} by how many ranks it moved
+ *
+ * @typedef {import("./edits.js").HistoryEvent} HistoryEvent
+ * @typedef {import("./edits.js").Row} Row
+ * @typedef {import("./edits.js").Side} Side
+ */
+
+import { call, describeModel, readHistory } from "../shell/api.js";
+import { formatCount, pluralize } from "../shell/format.js";
+import { queryTimeSpan } from "../widgets/query_time.js";
+import { eventKey, isLater } from "./edits.js";
+import { fromMilliseconds, toMilliseconds, toUtc } from "./exact_instants.js";
+
+export const LONGEST_HISTORY = 1000;
+const MOST_RANKED = 500;
+const MOST_CACHED = 40;
+
+/**
+ * The stored history of a user.
+ * @param {string} user
+ * @param {AbortSignal} signal
+ * @returns {Promise<EditableHistory>}
+ */
+export async function loadHistory(user, signal) {
+  const stored = (await readHistory(user, LONGEST_HISTORY, signal)).map((event) => ({
+    itemId: event.item_id,
+    action: event.action,
+    at: toUtc(event.timestamp),
+  }));
+  const events = [...new Map(stored.map((event) => [eventKey(event), event])).values()];
+  const notes = [`${pluralize(events.length, "stored event")}.`];
+  if (events.length < stored.length) {
+    notes.push("Events with the same item, instant and action count once here, as in any request.");
+  }
+  if (stored.length === LONGEST_HISTORY) {
+    notes.push(`Only the newest ${formatCount(LONGEST_HISTORY)} are used, before and after the edits.`);
+  }
+  const span = queryTimeSpan(events.map(({ at }) => ({ at: toMilliseconds(at) })));
+  return { events, titles: new Map(), span, actions: actionsOf(events), note: notes.join(" ") };
+}
+
+/**
+ * A history without events. Its query time is the end of the model's training data: later instants
+ * are beyond what the model was trained on.
+ * @param {number | null} trainedUntil
+ * @returns {EditableHistory}
+ */
+export function emptyHistory(trainedUntil) {
+  const { first, end, start } = queryTimeSpan([]);
+  const by = trainedUntil === null ? 0 : trainedUntil - start;
+  const span = { first: first + by, last: null, end: end + by, start: start + by };
+  const note = "No events: popular items are recommended until you add one.";
+  return { events: [], titles: new Map(), span, actions: [], note };
+}
+
+/**
+ * Distinct actions, the most frequent first; null for events without one.
+ * @param {HistoryEvent[]} events
+ */
+function actionsOf(events) {
+  /** @type {Map<string | null, number>} */
+  const counts = new Map();
+  for (const { action } of events) counts.set(action, (counts.get(action) ?? 0) + 1);
+  return [...counts].sort(([, one], [, other]) => other - one).map(([action]) => action);
+}
+
+/**
+ * Responses by request: most edits change one side only, and undoing an edit repeats a request.
+ * @type {Map<string, Promise<any>>}
+ */
+const cache = new Map();
+
+/** Empty the cache, as after a change of the API key. */
+export const clearCache = () => cache.clear();
+
+/**
+ * @template T
+ * @param {string} key
+ * @param {() => Promise<T>} request
+ * @returns {Promise<T>}
+ */
+function cached(key, request) {
+  const known = cache.get(key);
+  if (known) return known;
+  const response = request();
+  cache.set(key, response);
+  response.catch(() => cache.delete(key));
+  if (cache.size > MOST_CACHED) cache.delete(/** @type {string} */ (cache.keys().next().value));
+  return response;
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ * @param {AbortSignal} signal
+ */
+const post = (path, body, signal) =>
+  cached(path + JSON.stringify(body), () => call(path, { body, signal }));
+
+/**
+ * Request recommendations, attention weights and scores for the history before and after the edits.
+ *
+ * Recommendations come from `POST /v1/attention` with one instant: it returns the items that
+ * `POST /v1/recommendations` would, but records no impression, so this page does not change the
+ * click rate of a version. `rankings` then scores every item that either side recommends.
+ *
+ * @param {object} request
+ * @param {Row[]} request.rows
+ * @param {number} request.begin query time before the edits
+ * @param {number} request.end query time after the edits
+ * @param {number} request.n
+ * @param {boolean} request.exclude_seen
+ * @param {string | null} request.version null where none serves; the service then says so
+ * @param {string[]} request.alsoRank items whose titles are needed
+ * @param {AbortSignal} signal
+ * @returns {Promise<Comparison>}
+ */
+export async function compareHistories({ rows, begin, end, n, exclude_seen, version, alsoRank }, signal) {
+  const sides = [selectEvents(rows, "before", begin), selectEvents(rows, "after", end)];
+  /** @param {(typeof sides)[0]} side */
+  const requestSweep = ({ events, queryTime }) => {
+    const query_times = [fromMilliseconds(queryTime)];
+    const body = { n, exclude_seen, history: toBody(events), query_times, model_version: version };
+    return post("v1/attention", body, signal);
+  };
+  const [model, ...sweeps] = await Promise.all([
+    version === null ? null : cached(`model ${version}`, () => describeModel(version, signal)),
+    ...sides.map(requestSweep),
+  ]);
+  const recommended = sweeps.flatMap(({ instants: [at] }) => at.items.map((/** @type {TopItem} */ item) => item.item_id));
+  const item_ids = [...new Set([...recommended, ...alsoRank])].sort().slice(0, MOST_RANKED);
+  const rankings = await Promise.all(
+    sides.map(({ events, queryTime }) => {
+      if (item_ids.length === 0) return { items: [], fallback: null };
+      const query_time = fromMilliseconds(queryTime);
+      const body = { history: toBody(events), query_time, item_ids, model_version: version };
+      return post("v1/rankings", body, signal);
+    }),
+  );
+  const [before, after] = sides.map((side, place) => ({
+    ...side,
+    sweep: sweeps[place],
+    ranking: rankings[place],
+  }));
+  return { model, before, after };
+}
+
+/**
+ * The events of one side that go into its requests: none after the query time, each event once, the
+ * newest `LONGEST_HISTORY`.
+ * @param {Row[]} rows
+ * @param {"before" | "after"} name
+ * @param {number} queryTime
+ */
+function selectEvents(rows, name, queryTime) {
+  /** @type {SentEvent[]} */
+  const events = [];
+  for (const { itemId, [name]: side } of rows) {
+    if (side === null || side.isDuplicate || isLater(side, queryTime)) continue;
+    const { at, action } = side;
+    events.push({ itemId, at, action, milliseconds: toMilliseconds(at) });
+  }
+  events.sort((one, other) => one.milliseconds - other.milliseconds);
+  return {
+    queryTime,
+    events: events.slice(-LONGEST_HISTORY),
+    isCut: events.length > LONGEST_HISTORY,
+  };
+}
+
+/** @param {SentEvent[]} events */
+const toBody = (events) =>
+  events.map(({ itemId, at, action }) => ({
+    item_id: itemId,
+    timestamp: at,
+    ...(action === null ? {} : { action }),
+  }));
+
+/**
+ * Join the top items of both sides: those after the edits first, best first, then those that left.
+ * @param {Comparison} comparison
+ * @returns {ComparedItem[]}
+ */
+export function compareItems({ before, after }) {
+  const [sideBefore, sideAfter] = [itemSides(before), itemSides(after)];
+  const isScored = hasScores({ before, after });
+  const items = [...topItems(after), ...topItems(before)];
+  const byId = new Map(items.map((item) => [item.item_id, item]));
+  return [...byId.values()].map(({ item_id: itemId, title, categories }) => {
+    const [was, is] = [sideBefore(itemId), sideAfter(itemId)];
+    const difference = isScored && was.score !== null && is.score !== null ? is.score - was.score : null;
+    const change = compareRanks(was.rank, is.rank);
+    return { itemId, title, categories, before: was, after: is, difference, ...change };
+  });
+}
+
+/**
+ * Whether the model scored both sides, so that their scores compare; popularity does not.
+ * @param {{before: Response, after: Response}} comparison
+ */
+export const hasScores = ({ before, after }) =>
+  before.ranking.fallback === null && after.ranking.fallback === null;
+
+/** @param {Response} response */
+const topItems = ({ sweep }) => sweep.instants[0].items;
+
+/**
+ * @param {Response} response
+ * @returns {(itemId: string) => ItemSide}
+ */
+function itemSides(response) {
+  const ranks = new Map(topItems(response).map((item) => [item.item_id, item.rank]));
+  const scores = new Map(response.ranking.items.map((item) => [item.item_id, item.score]));
+  const seen = new Set(response.events.map((event) => event.itemId));
+  return (itemId) => ({
+    rank: ranks.get(itemId) ?? null,
+    score: scores.get(itemId) ?? null,
+    isSeen: seen.has(itemId),
+  });
+}
+
+/**
+ * @param {number | null} was
+ * @param {number | null} is
+ * @returns {{change: ComparedItem["change"], by: number}}
+ */
+function compareRanks(was, is) {
+  if (was === null) return { change: "entered", by: 0 };
+  if (is === null) return { change: "left", by: 0 };
+  if (was === is) return { change: "same", by: 0 };
+  return { change: is < was ? "up" : "down", by: Math.abs(is - was) };
+}
+
+/**
+ * Whether the model read an event, or why it did not.
+ * @typedef {"read" | "later" | "unknown" | "ignored" | "duplicate" | "old"} Status
+ */
+
+/**
+ * Labels of an event without a weight, by its status.
+ * @type {Record<string, string>}
+ */
+export const STATUS_LABELS = {
+  later: "after the query time",
+  unknown: "unknown to the model",
+  ignored: "action not read",
+  duplicate: "duplicate",
+  old: "too old",
+};
+
+/**
+ * Add `weight` and `status` to each side of the rows, both null while there is no response. Only
+ * events that an attending model read have a weight.
+ * @param {Row[]} rows
+ * @param {Comparison | null} comparison
+ * @returns {Row[]}
+ */
+export function addWeights(rows, comparison) {
+  const before = comparison && weightsOf(comparison.before, comparison.model);
+  const after = comparison && weightsOf(comparison.after, comparison.model);
+  /**
+   * @param {string} itemId
+   * @param {Side | null} side
+   * @param {ReturnType<typeof weightsOf> | null} weigh
+   */
+  const add = (itemId, side, weigh) =>
+    side && { ...side, ...(weigh === null ? { weight: null, status: null } : weigh(itemId, side)) };
+  return rows.map((row) => ({
+    ...row,
+    before: add(row.itemId, row.before, before),
+    after: add(row.itemId, row.after, after),
+  }));
+}
+
+/**
+ * @param {Response} response
+ * @param {Model} model
+ * @returns {(itemId: string, side: Side) => {weight: number | null, status: Status}}
+ */
+function weightsOf({ sweep, ranking, queryTime }, model) {
+  const { weights } = sweep.instants[0];
+  const read = new Map(
+    sweep.events.map(({ item_id: itemId, timestamp, action }, place) => [
+      eventKey({ itemId, at: toUtc(timestamp), action }),
+      weights?.[place] ?? null,
+    ]),
+  );
+  const unranked = ranking.items.filter((item) => item.reason === "unknown");
+  const unknown = new Set([...sweep.unknown_item_ids, ...unranked.map((item) => item.item_id)]);
+  /** @type {Set<string | null>} */
+  const ignored = new Set(model.manifest.recommender.ignored_actions);
+  return (itemId, side) => {
+    if (side.isDuplicate) return { weight: null, status: "duplicate" };
+    if (isLater(side, queryTime)) return { weight: null, status: "later" };
+    const key = eventKey({ itemId, at: side.at, action: side.action });
+    const weight = read.get(key);
+    if (weight !== undefined) return { weight, status: "read" };
+    // The order in which a model drops events.
+    if (ignored.has(side.action)) return { weight: null, status: "ignored" };
+    return { weight: null, status: unknown.has(itemId) ? "unknown" : "old" };
+  };
+}
