@@ -11,8 +11,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
+from app.db.engine import open_engine
 from app.settings import Settings
+from migrations.run import upgrade
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 
@@ -47,26 +50,75 @@ def stoppable_postgresql() -> Iterator["PostgresServer"]:
         yield server
 
 
-@pytest.fixture
-def postgresql_url(postgresql_server: str) -> Iterator[str]:
-    """A database of its own on the real server."""
+@contextmanager
+def _new_database(server: str, template: str = "template1") -> Iterator[str]:
+    """The URL of a new database on a PostgreSQL server; the database is dropped at the end."""
     name = f"kairos_{uuid4().hex}"
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield postgresql_server.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """An empty PostgreSQL database."""
+    with _new_database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'kairos.db'}"
+    """An SQLite database that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'empty.db'}"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """Either database in turn."""
+    """An empty database of each kind."""
     return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: str) -> Iterator[str]:
+    """The name of a migrated PostgreSQL database; tests copy it."""
+    with _new_database(postgresql_server) as url:
+        upgrade(url)
+        yield str(make_url(url).database)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file without a log beside it; tests copy it."""
+    file = tmp_path_factory.mktemp("migrated") / "kairos.db"
+    upgrade(f"sqlite:///{file}")
+    engine = open_engine(f"sqlite:///{file}")
+    with engine.connect() as connection:
+        connection.exec_driver_sql("ROLLBACK")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def migrated_postgresql_url(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
+    """A migrated PostgreSQL database."""
+    with _new_database(postgresql_server, postgresql_template) as url:
+        yield url
+
+
+@pytest.fixture
+def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A migrated SQLite database."""
+    shutil.copyfile(sqlite_template, tmp_path / "kairos.db")
+    return f"sqlite:///{tmp_path / 'kairos.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def migrated_database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated database of each kind."""
+    return str(request.getfixturevalue(f"migrated_{request.param}_url"))
 
 
 @pytest.fixture(scope="session")
@@ -84,9 +136,11 @@ def bundle_store(published: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(sqlite_url: str, bundle_store: Path) -> Settings:
-    """A service on SQLite that looks for new bundles often."""
-    return Settings(database_url=sqlite_url, bundle_store=bundle_store, poll_interval_seconds=0.02)
+def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
+    """Settings of a service on SQLite that polls for new bundles often."""
+    return Settings(
+        database_url=migrated_sqlite_url, bundle_store=bundle_store, poll_interval_seconds=0.02
+    )
 
 
 @pytest.fixture
@@ -97,7 +151,7 @@ def client(settings: Settings) -> Iterator[Client]:
 
 
 @pytest.fixture
-def client_on_either(settings: Settings, database_url: str) -> Iterator[Client]:
-    """A running service, on either database in turn."""
-    with running(settings.model_copy(update={"database_url": database_url})) as client:
+def client_on_either(settings: Settings, migrated_database_url: str) -> Iterator[Client]:
+    """A running service on each kind of database."""
+    with running(settings.model_copy(update={"database_url": migrated_database_url})) as client:
         yield client
