@@ -28,21 +28,21 @@ class AppContext:
     """What the services stand on; one set per application, nothing global.
 
     Attributes:
-        background: work that nobody waits for, held so that it is not lost half done.
+        background_tasks: work that nobody waits for, held so that it is not lost half done.
     """
 
     settings: Settings
     metrics: Metrics
     database: Database
     keys: KeyCache
-    gate: AccessControl
+    access_control: AccessControl
     store: BundleStore
-    shelf: ItemOverlay
-    serving: ModelManager
+    item_overlay: ItemOverlay
+    model_manager: ModelManager
     inference: BoundedPool
-    shown: ImpressionBuffer
-    background: set[asyncio.Task[None]]
-    leaving: ShutdownState
+    impressions: ImpressionBuffer
+    background_tasks: set[asyncio.Task[None]]
+    shutdown: ShutdownState
 
     async def infer(self, work: Callable[[], Answer]) -> Answer:
         """Have the inference pool do some work, and account for the wait.

@@ -29,9 +29,9 @@ from app.http.middleware import (
     MetricsMiddleware,
     RequestIdMiddleware,
 )
-from app.http.problems import describe_problems, install_handlers
-from app.http.responses import describe_answers
-from app.http.routes import describe_keys
+from app.http.problems import describe_problems, install_exception_handlers
+from app.http.responses import describe_responses
+from app.http.routes import describe_authentication
 from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import ItemService
@@ -99,7 +99,7 @@ _log = structlog.get_logger()
 def create_app(settings: Settings) -> FastAPI:
     """An application that runs by these settings; what it holds hangs on `app.state.parts`."""
     metrics = Metrics()
-    store, shelf, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
     context = AppContext(
         settings=settings,
         metrics=metrics,
@@ -110,23 +110,25 @@ def create_app(settings: Settings) -> FastAPI:
             timeout_seconds=settings.database_timeout_seconds,
         ),
         keys=keys,
-        gate=AccessControl(
+        access_control=AccessControl(
             keys,
             requests_per_second=settings.requests_per_second,
             open_to_loopback=settings.open_to_loopback,
         ),
         store=store,
-        shelf=shelf,
-        serving=ModelManager(store, metrics, shelf, pinned_versions=settings.pinned_versions),
+        item_overlay=item_overlay,
+        model_manager=ModelManager(
+            store, metrics, item_overlay, pinned_versions=settings.pinned_versions
+        ),
         inference=BoundedPool(
             "inference",
             threads=settings.inference_threads,
             queue=settings.inference_queue,
             patience_seconds=settings.inference_patience_seconds,
         ),
-        shown=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
-        background=set(),
-        leaving=ShutdownState(),
+        impressions=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
+        background_tasks=set(),
+        shutdown=ShutdownState(),
     )
     app = FastAPI(
         title="Kairos",
@@ -141,7 +143,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         middleware=[
             Middleware(RequestIdMiddleware),
-            Middleware(KeepAliveCloser, leaving=context.leaving),
+            Middleware(KeepAliveCloser, leaving=context.shutdown),
             Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
             Middleware(LoadSheddingMiddleware, rooms=_rooms(context), metrics=metrics),
             Middleware(MetricsMiddleware, metrics=metrics),
@@ -151,18 +153,18 @@ def create_app(settings: Settings) -> FastAPI:
         ],
     )
     app.state.context = context
-    install_handlers(app)
+    install_exception_handlers(app)
     for router in _ROUTERS:
         app.include_router(router)
-    describe_answers(app)
+    describe_responses(app)
     describe_problems(app)
-    describe_keys(app)
+    describe_authentication(app)
     return app
 
 
 def _rooms(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
     """What must have room before a request is read: those that come in numbers, and cost most."""
-    model, database = context.inference.require_room, context.database.require_room
+    model, database = context.inference.require_capacity, context.database.require_capacity
     return {
         ("POST", "/v1/recommendations"): model,
         ("POST", "/v1/rankings"): model,
@@ -184,9 +186,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
         await KeyService(context).refresh()
         await ItemService(context).refresh_shelf()
-        await context.serving.refresh()
+        await context.model_manager.refresh()
         await stack.enter_async_context(
-            _background(context.serving.follow(settings.poll_interval_seconds))
+            _background(context.model_manager.follow(settings.poll_interval_seconds))
         )
         await stack.enter_async_context(_background(_keep_reading(context)))
         await stack.enter_async_context(_background(TrainingRunService(context).keep_counting()))

@@ -53,7 +53,9 @@ def run(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    server = DrainingServer(config, app.state.context.leaving, drain_seconds=settings.drain_seconds)
+    server = DrainingServer(
+        config, app.state.context.shutdown, drain_seconds=settings.drain_seconds
+    )
     # What has been imported by now stays: a collection need not look through it every time.
     gc.collect()
     gc.freeze()

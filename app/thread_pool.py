@@ -60,13 +60,13 @@ class BoundedPool:
         return self._pending >= self._threads
 
     @property
-    def silent_seconds(self) -> float:
+    def stalled_seconds(self) -> float:
         """For how long every thread has been busy without any of them finishing a call."""
         if not self.is_busy:
             return 0.0
         return time.monotonic() - max(self._busy_since, self._answered_at)
 
-    def require_room(self) -> None:
+    def require_capacity(self) -> None:
         """Refuse a call that `run` would refuse now, before any effort is spent on it.
 
         Raises:
@@ -83,7 +83,7 @@ class BoundedPool:
             OverloadedError: if every thread is busy and too many calls wait.
         """
         with self._lock:
-            self.require_room()
+            self.require_capacity()
             self._pending += 1
             if self._pending == self._threads:
                 self._busy_since = time.monotonic()

@@ -65,11 +65,11 @@ def list_command(
     database: Database = None,
 ) -> None:
     """List every key ever made, oldest first. The keys themselves are kept nowhere."""
-    from app.http.types import rfc_3339  # noqa: PLC0415
+    from app.http.types import format_instant  # noqa: PLC0415
     from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's parts load slowly
 
     def told(instant: int | None) -> str | None:
-        return None if instant is None else rfc_3339(instant)
+        return None if instant is None else format_instant(instant)
 
     with reporting_errors():
         at = now()

@@ -15,7 +15,7 @@ from app.errors import (
     OverloadedError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
@@ -36,9 +36,9 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 )
 async def sweep(
     asked: AttentionRequest, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """How does what the model attends to, and what it recommends, move while the clock runs?
 
     At each instant the answer is that of `POST /v1/recommendations`, in one request.
     """
-    return JsonAnswer(await AttentionService(context).sweep(asked))
+    return JsonResponse(await AttentionService(context).sweep(asked))

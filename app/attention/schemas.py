@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.histories.schemas import HistoryRequest
-from app.http.types import ANSWER, Instant, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Instant, Rfc3339
 from app.recommendations.schemas import RecommendedItem
 
 MAX_INSTANTS = 500
@@ -42,7 +42,7 @@ class AttentionRequest(HistoryRequest):
 class SweptEvent:
     """One event that the model read at any of the instants."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     title: str | None
@@ -55,7 +55,7 @@ class SweptEvent:
 class AttentionAtInstant:
     """What the model attended to at one instant, and what it recommended."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     query_time: Rfc3339
     history_used: int
@@ -79,7 +79,7 @@ class AttentionAnswer:
     """Attention over one history while the clock runs: of the last block, from the query position,
     before dropout."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     model_version: str
     layer: Literal["last"]

@@ -11,7 +11,7 @@ from app.attention.schemas import (
 )
 from app.context import AppContext
 from app.histories.service import HistoryService
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
 from model.history import Event, Query
@@ -48,7 +48,7 @@ class AttentionService:
     def _answer(
         self, bundle: Predictor, query: Query, asked: AttentionRequest, warnings: tuple[str, ...]
     ) -> AttentionAnswer:
-        view = self._context.shelf.view(bundle.version, bundle.catalog)
+        view = self._context.item_overlay.view(bundle.version, bundle.catalog)
         constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
         sweep = bundle.sweep(
             query, asked.query_times, constraints, allowed_at=_allowed_by(view) if asked.n else None
@@ -104,7 +104,7 @@ def _account(
         ),
         instants=tuple(
             AttentionAtInstant(
-                query_time=rfc_3339(instant.query_time),
+                query_time=format_instant(instant.query_time),
                 history_used=instant.history_used,
                 fallback=instant.fallback,
                 weights=_weights(instant, sweep.events) if attends else None,
@@ -122,7 +122,7 @@ def _told(event: Event, row: int, view: ItemOverlayView) -> SweptEvent:
     return SweptEvent(
         item_id=event.item_id,
         title=view.title(row),
-        timestamp=rfc_3339(event.at),
+        timestamp=format_instant(event.at),
         action=event.action,
         categories=view.categories(row),
     )

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 
-from app.auth.key_cache import Key, KeyCache, Role, holds_key
-from app.auth.loopback import is_loopback, network_of
+from app.auth.key_cache import Key, KeyCache, Role, contains_key
+from app.auth.loopback import client_network, is_loopback
 from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
@@ -76,7 +76,7 @@ class AccessControl:
         self._of_keys = RateLimiter(most=_MOST_BUCKETS) if of_keys is None else of_keys
         self._of_networks = RateLimiter(most=_MOST_BUCKETS) if of_networks is None else of_networks
 
-    def admit(self, request: Request, role: Role) -> Caller:
+    def authorize(self, request: Request, role: Role) -> Caller:
         """Who sent a request for something that needs `role`.
 
         Raises:
@@ -132,7 +132,7 @@ class AccessControl:
 
     def _require_patience(self, request: Request) -> None:
         rate = self._requests_per_second
-        seconds = self._of_networks.take(network_of(request), rate)
+        seconds = self._of_networks.take(client_network(request), rate)
         if seconds > 0:
             raise RateLimitedError(
                 f"requests without a valid API key may come {rate:g} times a second from one "
@@ -152,7 +152,7 @@ def _presented(request: Request) -> str | None:
     Raises:
         UnauthenticatedError: if it carries several, or one where everybody between may read it.
     """
-    if holds_key(unquote(request.scope["query_string"].decode("latin-1"))):
+    if contains_key(unquote(request.scope["query_string"].decode("latin-1"))):
         raise UnauthenticatedError(
             "a key is sent in a header, but this one is in the URL, which proxies and browsers "
             "write down; revoke it with kairos keys revoke, and send the next as Authorization: "

@@ -57,12 +57,12 @@ def new_key() -> tuple[str, str]:
     return key_id, f"kairos_{key_id}_{secrets.token_urlsafe(32)}"
 
 
-def digest_of(key: str) -> str:
+def digest_key(key: str) -> str:
     """What is stored of a key. Its bits are random, so a plain hash cannot be guessed back."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def holds_key(text: str) -> bool:
+def contains_key(text: str) -> bool:
     """Whether something that looks like one of our keys stands anywhere in a text."""
     return _KEY.search(text) is not None
 
@@ -97,5 +97,5 @@ class KeyCache:
         # In constant time, whether or not there is such a key: neither how much of a digest is
         # right nor which ids exist must show.
         expected = _NOBODY if key is None else key.digest
-        is_right = hmac.compare_digest(expected, digest_of(presented))
+        is_right = hmac.compare_digest(expected, digest_key(presented))
         return key if key is not None and is_right and key.is_valid(now()) else None

@@ -30,7 +30,7 @@ def is_loopback(request: Request) -> bool:
     )
 
 
-def network_of(request: Request) -> str:
+def client_network(request: Request) -> str:
     """Where a request comes from: an IPv4 address, or the network that one IPv6 customer gets."""
     address = _address_of(request)
     if isinstance(address, ipaddress.IPv6Address):

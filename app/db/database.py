@@ -66,7 +66,7 @@ class Database:
             DatabaseUnavailableError: if the database does not answer in time.
             OverloadedError: if too many calls wait already.
         """
-        return await self._in_time(lambda: self.read_now(work))
+        return await self._in_time(lambda: self.read_blocking(work))
 
     async def write(self, work: Callable[[Session], T]) -> T:
         """The result of `work`, once everything it wrote is committed; it may run more than once.
@@ -76,24 +76,24 @@ class Database:
                 whether it was committed.
             OverloadedError: if too many calls wait already.
         """
-        return await self._in_time(lambda: self.write_now(work))
+        return await self._in_time(lambda: self.write_blocking(work))
 
-    def require_room(self) -> None:
+    def require_capacity(self) -> None:
         """Refuse a unit of work that would be refused now, before any effort is spent on it.
 
         Raises:
             DatabaseUnavailableError: if the database has not answered anybody for a while.
             OverloadedError: if too many calls wait already.
         """
-        if self._pool.silent_seconds > self._timeout_seconds:
+        if self._pool.stalled_seconds > self._timeout_seconds:
             raise self._late()
-        self._pool.require_room()
+        self._pool.require_capacity()
 
-    def read_now(self, work: Callable[[Session], T]) -> T:
+    def read_blocking(self, work: Callable[[Session], T]) -> T:
         """`read` on the calling thread, which is not that of an event loop."""
         return self._transact(work, writing=False)
 
-    def write_now(self, work: Callable[[Session], T]) -> T:
+    def write_blocking(self, work: Callable[[Session], T]) -> T:
         """`write` on the calling thread, which is not that of an event loop."""
         with self._turn():
             return self._transact(work, writing=True)
@@ -108,13 +108,13 @@ class Database:
             lambda session: session.scalar(text("SELECT version_num FROM alembic_version"))
         )
 
-    async def empty_log(self) -> bool:
+    async def truncate_wal(self) -> bool:
         """Have SQLite take its write-ahead log into the file, and empty it of what was deleted.
 
         Answers whether it could: a reader that does not end prevents it. PostgreSQL recycles its
         log by itself.
         """
-        return await self._pool.run(self._empty_log)
+        return await self._pool.run(self._truncate_wal)
 
     def close(self) -> None:
         """Finish running work and close the connections; what hangs is left behind."""
@@ -122,7 +122,7 @@ class Database:
         self._engine.dispose()
 
     async def _in_time(self, work: Callable[[], T]) -> T:
-        self.require_room()
+        self.require_capacity()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._pool.run(work)
@@ -144,7 +144,7 @@ class Database:
             "again shortly, and see /health/ready"
         )
 
-    def _empty_log(self) -> bool:
+    def _truncate_wal(self) -> bool:
         if self._engine.dialect.name != "sqlite":
             return True
         connection = self._engine.raw_connection()

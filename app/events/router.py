@@ -9,7 +9,7 @@ from app.errors import DatabaseUnavailableError, OverloadedError
 from app.events.schemas import EventBatch, Ingested
 from app.events.service import EventService
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute
 
 router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
@@ -23,10 +23,10 @@ router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
 )
 async def ingest(
     batch: EventBatch, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """Keep events, each exactly once; answered after they are committed.
 
     Sending a batch again is always safe: what is known already counts as a duplicate. Events may be
     late and in any order. An event that breaks a rule is rejected alone.
     """
-    return JsonAnswer(await EventService(context).ingest(batch))
+    return JsonResponse(await EventService(context).ingest(batch))

@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 
 from app.http import validation_errors as rules
 from app.http.properties import Properties
-from app.http.types import ANSWER, Action, Id, Instant, RequestModel
+from app.http.types import RESPONSE_CONFIG, Action, Id, Instant, RequestModel
 
 MAX_EVENTS = 1000
 
@@ -105,7 +105,7 @@ class EventBatch(RequestModel):
 class RejectedEvent:
     """An event that was not kept."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     index: int
     """Its position in the request, from 0."""
@@ -119,7 +119,7 @@ class RejectedEvent:
 class Ingested:
     """What became of a batch; whatever was accepted is on disk."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     accepted: int
     """Events that were new."""

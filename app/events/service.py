@@ -6,7 +6,7 @@ from app.context import AppContext
 from app.events.key import natural_key
 from app.events.repository import EventRepository, KeptEvents
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from model.clock import MICROSECONDS_PER_SECOND, now
 
 _MAX_AHEAD_SECONDS = 300
@@ -76,7 +76,8 @@ def _erased(index: int, at: int, until: int) -> RejectedEvent:
         index,
         code="user_erased",
         message="#/timestamp: of an erased user only what happens later is kept, but got "
-        f"{rfc_3339(at)}; the user was erased until {rfc_3339(until)}, so send it no more",
+        f"{format_instant(at)}; the user was erased until {format_instant(until)}, so send it no "
+        "more",
     )
 
 
@@ -93,7 +94,7 @@ def _refuse(event: IncomingEvent, received_at: int) -> Refusal | None:
     return Refusal(
         code="in_the_future",
         message=f"#/timestamp: an event happens at most {_MAX_AHEAD_SECONDS} seconds from now, but "
-        f"got {rfc_3339(event.timestamp)}; set the sender's clock",
+        f"got {format_instant(event.timestamp)}; set the sender's clock",
     )
 
 

@@ -7,19 +7,19 @@ from typing import cast
 from prometheus_client import Metric
 
 from app.health.schemas import Kind, MetricSample, MetricSamples, ProcessMetrics
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.observability.metrics import Metrics
 from model.clock import now
 
 _KINDS = ("counter", "gauge", "histogram")
 
 
-def samples_of(metrics: Metrics) -> ProcessMetrics:
+def collect_samples(metrics: Metrics) -> ProcessMetrics:
     """Every metric, as `/metrics` has it."""
     return ProcessMetrics(
         instance=metrics.instance,
-        started_at=rfc_3339(metrics.started_at),
-        at=rfc_3339(now()),
+        started_at=format_instant(metrics.started_at),
+        at=format_instant(now()),
         metrics=tuple(_told(metrics.registry.collect())),
     )
 

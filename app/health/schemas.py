@@ -5,14 +5,14 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from app.http.types import ANSWER, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Rfc3339
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
     """The process runs."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     status: Literal["live"] = "live"
 
@@ -21,7 +21,7 @@ class Liveness:
 class Readiness:
     """Whether this process can do all of its work, part by part."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     status: Literal["ready", "not_ready"]
     model: str
@@ -39,7 +39,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 class MetricSample:
     """One value of a metric."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
     """The metric's name; of a histogram with `_bucket`, `_count` or `_sum` behind it."""
@@ -53,7 +53,7 @@ class MetricSample:
 class MetricSamples:
     """A metric and its values."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
     """As `/metrics` names it."""
@@ -67,7 +67,7 @@ class MetricSamples:
 class ProcessMetrics:
     """The metrics of the process that answers."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     instance: str
     """Which process this is, drawn at random when it starts: behind a proxy the next answer may be

@@ -38,10 +38,10 @@ class HistoryService:
             ModelNotFoundError: if the request insists on a version that is not published.
             ModelRefusedError: if it insists on one that cannot be opened.
         """
-        serving = self._context.serving
+        serving = self._context.model_manager
         if asked.model_version is not None:
-            return await serving.pinned(asked.model_version)
-        return serving.choose(asked.user_id)
+            return await serving.open_version(asked.model_version)
+        return serving.select_for_user(asked.user_id)
 
     async def read_at_instant(self, asked: InstantRequest) -> FoundHistory:
         """The history of a request as of the instant it is about: `query.query_time`.

@@ -146,12 +146,12 @@ class LoadSheddingMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer in its stead that there is no room."""
-        require_room = None
+        require_capacity = None
         if scope["type"] == "http":
-            require_room = self._rooms.get((scope["method"], scope["path"]))
-        if require_room is not None:
+            require_capacity = self._rooms.get((scope["method"], scope["path"]))
+        if require_capacity is not None:
             try:
-                require_room()
+                require_capacity()
             except ServiceError as error:
                 self._count(scope, error)
                 await service_problem(scope, error)(scope, receive, send)

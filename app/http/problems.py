@@ -131,7 +131,7 @@ def crash_problem(scope: Mapping[str, Any]) -> Response:
     )
 
 
-def install_handlers(app: FastAPI) -> None:
+def install_exception_handlers(app: FastAPI) -> None:
     """Answer every failure of `app` with a problem document."""
     app.add_exception_handler(ServiceError, _answer_service_error)
     app.add_exception_handler(RequestValidationError, _answer_broken_rules)

@@ -6,7 +6,7 @@ import orjson
 from fastapi import FastAPI, Response
 
 
-class JsonAnswer(Response):
+class JsonResponse(Response):
     """A JSON answer. Returned by a route as it is, it skips FastAPI's second validation."""
 
     media_type = "application/json"
@@ -19,7 +19,7 @@ class JsonAnswer(Response):
 _SAYS_NOTHING = "Successful Response"
 
 
-def describe_answers(app: FastAPI) -> None:
+def describe_responses(app: FastAPI) -> None:
     """Say in the API's description what each answer is, not only that there is one."""
     derive = app.openapi
 

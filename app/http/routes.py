@@ -25,7 +25,7 @@ _RETRY_AFTER = {
 }
 
 
-class GuardedRoute(JsonRoute):
+class AuthorizedRoute(JsonRoute):
     """A route that lets in callers of one role; choose one of the three below."""
 
     role: ClassVar[Role]
@@ -41,31 +41,31 @@ class GuardedRoute(JsonRoute):
 
         async def admit_then_answer(request: Request) -> Response:
             context: AppContext = request.app.state.context
-            request.state.caller = context.gate.admit(request, self.role)
+            request.state.caller = context.access_control.authorize(request, self.role)
             return await answer(request)
 
         return admit_then_answer
 
 
-class ReadRoute(GuardedRoute):
+class ReadRoute(AuthorizedRoute):
     """For those who ask and look."""
 
     role = "read"
 
 
-class IngestRoute(GuardedRoute):
+class IngestRoute(AuthorizedRoute):
     """For those who send events and items."""
 
     role = "ingest"
 
 
-class AdminRoute(GuardedRoute):
+class AdminRoute(AuthorizedRoute):
     """For those who run the service."""
 
     role = "admin"
 
 
-def describe_keys(app: FastAPI) -> None:
+def describe_authentication(app: FastAPI) -> None:
     """Say in the API's description which operations need a key, and how they refuse without."""
     derive = app.openapi
 

@@ -58,7 +58,7 @@ class RequestModel(BaseModel):
         return value
 
 
-ANSWER = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+RESPONSE_CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 """Configuration of the dataclasses the service answers with; orjson writes them without a copy."""
 
 
@@ -104,7 +104,7 @@ def _parse_rfc_3339(text: str) -> int:
         ) from error
 
 
-def rfc_3339(instant: int) -> str:
+def format_instant(instant: int) -> str:
     """Epoch microseconds as the service writes instants: UTC, ending in Z."""
     return to_datetime(instant).isoformat().replace("+00:00", "Z")
 
@@ -128,7 +128,7 @@ def _number(text: object) -> object:
     return text
 
 
-InstantInAddress = Annotated[Instant, BeforeValidator(_number)]
+QueryInstant = Annotated[Instant, BeforeValidator(_number)]
 """An instant from the query of an address."""
 
 Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]

@@ -6,7 +6,7 @@ from typing import final
 
 from app.context import AppContext
 from app.errors import ItemNotFoundError, UnprocessableError
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.items.calendar import Step, number_of, start_of
 from app.items.repository import DayOfEvents, ItemEventRepository, SpanOfEvents
 from app.items.schemas import EventCount, ItemPopularity
@@ -54,8 +54,9 @@ def _numbers(span: SpanOfEvents, step: Step) -> range:
     numbers = range(number_of(span.first_at, step), number_of(span.last_at, step) + 1)
     if len(numbers) > MOST_BUCKETS:
         raise UnprocessableError(
-            f"an answer has at most {MOST_BUCKETS:,} buckets, but from {rfc_3339(span.first_at)} "
-            f"to {rfc_3339(span.last_at)} there are {len(numbers):,}, one for each {step}; ask "
+            f"an answer has at most {MOST_BUCKETS:,} buckets, but from "
+            f"{format_instant(span.first_at)} to {format_instant(span.last_at)} there are "
+            f"{len(numbers):,}, one for each {step}; ask "
             "for a longer step, or for a shorter span with since and until"
         )
     return numbers
@@ -79,11 +80,11 @@ def _told(
     return ItemPopularity(
         item_id=item_id,
         step=step,
-        first_at=rfc_3339(span.first_at),
-        last_at=rfc_3339(span.last_at),
+        first_at=format_instant(span.first_at),
+        last_at=format_instant(span.last_at),
         events=span.events,
         counts=tuple(
-            EventCount(rfc_3339(start_of(number, step)), every[number]) for number in numbers
+            EventCount(format_instant(start_of(number, step)), every[number]) for number in numbers
         ),
         actions={
             action: tuple(counts[number] for number in numbers) for action, counts in apart.items()

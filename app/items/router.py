@@ -15,9 +15,9 @@ from app.errors import (
     OverloadedError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute, ReadRoute
-from app.http.types import Id, InstantInAddress
+from app.http.types import Id, QueryInstant
 from app.items.calendar import Step
 from app.items.popularity import PopularityService
 from app.items.schemas import (
@@ -49,9 +49,9 @@ async def list_items(
         str | None, Query(max_length=1400, description="`next_cursor` of the page before.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most items of a page.")] = 50,
-) -> JsonAnswer:
+) -> JsonResponse:
     """Items in order of their ids, a page at a time."""
-    return JsonAnswer(await ItemService(context).page(search=q, cursor=cursor, limit=limit))
+    return JsonResponse(await ItemService(context).page(search=q, cursor=cursor, limit=limit))
 
 
 @writing.put(
@@ -62,12 +62,12 @@ async def list_items(
 )
 async def put_items(
     batch: ItemBatch, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """Store what is known of items, in place of what was known before.
 
     The model learns new items at the next training; until then it does not recommend them.
     """
-    return JsonAnswer(await ItemService(context).put(batch))
+    return JsonResponse(await ItemService(context).put(batch))
 
 
 # Before the item's own address, which would take the rest of the path for a part of the id.
@@ -91,12 +91,12 @@ async def list_similar(
     model_version: Annotated[
         Id | None, Query(description="The version that must answer. Default: the current one.")
     ] = None,
-) -> JsonAnswer:
+) -> JsonResponse:
     """Which items does the model place near this one? Nobody's history has a say.
 
     Items that are deleted or not available now are left out.
     """
-    return JsonAnswer(
+    return JsonResponse(
         await SimilarItemService(context).similar(item_id, n=n, model_version=model_version)
     )
 
@@ -114,19 +114,19 @@ async def read_popularity(
         Step, Query(description="How long a bucket is: weeks begin on Monday, all are of UTC.")
     ] = "week",
     since: Annotated[
-        InstantInAddress | None, Query(description="Count no events before this instant.")
+        QueryInstant | None, Query(description="Count no events before this instant.")
     ] = None,
     until: Annotated[
-        InstantInAddress | None, Query(description="Count no events after this instant.")
+        QueryInstant | None, Query(description="Count no events after this instant.")
     ] = None,
-) -> JsonAnswer:
+) -> JsonResponse:
     """How often was this item chosen, day by day, week by week or month by month?
 
     Counts stored events, per action too. Where a span needs more than 1,100 buckets it is refused
     (422): ask for a longer step, or bound it with `since` and `until`. An item is unknown (404) if
     it is neither stored nor in any event.
     """
-    return JsonAnswer(
+    return JsonResponse(
         await PopularityService(context).over_time(item_id, step=step, since=since, until=until)
     )
 
@@ -140,9 +140,9 @@ async def read_popularity(
 async def read_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
-) -> JsonAnswer:
+) -> JsonResponse:
     """What was stored of an item."""
-    return JsonAnswer(await ItemService(context).find(item_id))
+    return JsonResponse(await ItemService(context).find(item_id))
 
 
 @writing.delete(

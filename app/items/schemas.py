@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, StringConstraints
 
 from app.http.properties import Properties
-from app.http.types import ANSWER, Id, Instant, RequestModel, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Id, Instant, RequestModel, Rfc3339
 from app.items.calendar import Step
 
 MAX_ITEMS = 1000
@@ -55,7 +55,7 @@ class ItemBatch(RequestModel):
 class StoredItems:
     """What became of a batch."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     stored: int
     """Distinct items created or replaced."""
@@ -65,7 +65,7 @@ class StoredItems:
 class Item:
     """A stored item."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     title: str | None
@@ -80,7 +80,7 @@ class Item:
 class ItemPage:
     """Some of the stored items, by id in code point order."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     items: tuple[Item, ...]
     next_cursor: str | None
@@ -91,7 +91,7 @@ class ItemPage:
 class SimilarItem:
     """An item that is like another one."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     score: float
@@ -106,7 +106,7 @@ class SimilarItem:
 class SimilarItems:
     """What is like one item, as a model has learned it."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     model_version: str
@@ -118,7 +118,7 @@ class SimilarItems:
 class EventCount:
     """How many events one bucket of time has."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     start: Rfc3339
     """When the bucket begins: midnight UTC of a day, a Monday, or the first of a month."""
@@ -130,7 +130,7 @@ class EventCount:
 class ItemPopularity:
     """The stored events of one item over time."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     step: Step

@@ -13,7 +13,7 @@ from app.errors import (
     OverloadedError,
     UnprocessableError,
 )
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.items.repository import ItemRepository
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.serving.item_overlay import OverlaidItem, Updates
@@ -90,7 +90,7 @@ class ItemService:
 
         While the database does not answer, what was known last holds.
         """
-        shelf = self._context.shelf
+        shelf = self._context.item_overlay
         # One after the other: what was read first must not be put on the shelf last.
         async with shelf.refreshing:
             # Commits become visible later than their stamp says, and clocks of processes differ.
@@ -165,12 +165,12 @@ def _item(stored: StoredItem) -> Item:
         available_from=_instant(stored.available_from),
         available_until=_instant(stored.available_until),
         properties=stored.properties,
-        updated_at=rfc_3339(stored.updated_at),
+        updated_at=format_instant(stored.updated_at),
     )
 
 
 def _instant(instant: int | None) -> str | None:
-    return None if instant is None else rfc_3339(instant)
+    return None if instant is None else format_instant(instant)
 
 
 def _row(item: ItemDescription, updated_at: int) -> dict[str, Any]:

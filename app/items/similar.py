@@ -32,7 +32,7 @@ class SimilarItemService:
         bundle = await HistoryService(self._context).bundle(
             HistoryRequest(model_version=model_version)
         )
-        view = self._context.shelf.view(bundle.version, bundle.catalog)
+        view = self._context.item_overlay.view(bundle.version, bundle.catalog)
         try:
             found = await self._context.infer(
                 lambda: bundle.similar(item_id, n, allowed=view.allowed(now()))

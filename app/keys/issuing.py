@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.auth.key_cache import Key, Role, digest_of, new_key
+from app.auth.key_cache import Key, Role, digest_key, new_key
 from app.db.engine import WRITES, open_engine
 from app.errors import DatabaseUnavailableError
 from app.keys.repository import KeyRepository
@@ -70,7 +70,7 @@ def create_key(
         key_id=key_id,
         name=name,
         role=role,
-        digest=digest_of(secret),
+        digest=digest_key(secret),
         requests_per_second=requests_per_second,
         created_at=at,
         expires_at=expires_at,

@@ -5,14 +5,14 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from app.http.types import ANSWER
+from app.http.types import RESPONSE_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who the service takes the caller for."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
     """As the audit trail names them: the name and id of the key, or `loopback`."""

@@ -35,7 +35,7 @@ class Change:
     traffic: Traffic | None = None
 
 
-def version_before(changes: Iterable[Change], current: str | None) -> str | None:
+def rollback_target(changes: Iterable[Change], current: str | None) -> str | None:
     """The version that a rollback leads to; None where none was current before this one.
 
     Args:

@@ -5,14 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.http.types import ANSWER
+from app.http.types import RESPONSE_CONFIG
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
     """How much one period weighs in a kernel."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     period_days: float
     """The period."""
@@ -26,7 +26,7 @@ class Rhythm:
 class KernelCurve:
     """How alike an event so long ago and one right now look to a time encoding: psi."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     place: str
     """The module of the recommender that it belongs to."""
@@ -57,7 +57,7 @@ class KernelCurve:
 class Epoch:
     """One pass over the training events."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     phase: Literal["fit"]
     """Of the fit that was measured; what a refit on all events did is not told."""
@@ -75,7 +75,7 @@ class Epoch:
 class ProfilePoint:
     """A point of a curve: how attention on the last event fades."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     view: Literal["observed", "predicted"]
     """`observed` where histories were asked about when their next event came, `predicted` where
@@ -100,7 +100,7 @@ class ProfilePoint:
 class Clicks:
     """What came of the answers of a version that are still remembered."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     shown: int
     """Answers given."""
@@ -118,7 +118,7 @@ class Clicks:
 class Missing:
     """A part of a description that is null."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     part: Literal[
         "kernels",
@@ -138,7 +138,7 @@ class Missing:
 class ModelDetail:
     """One published bundle, with its manifest and what it makes of time."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     version: str
     """Its name."""

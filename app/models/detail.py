@@ -53,7 +53,7 @@ class DetailService:
         return description.ModelDetail(
             version=version,
             is_current=is_current,
-            **roles(version, self._context.serving.lineup),
+            **roles(version, self._context.model_manager.active),
             manifest=json.loads(manifest.model_dump_json(), parse_int=_whole_number),
             kernels=kernels,
             attention_profile=profile,
@@ -73,7 +73,7 @@ class DetailService:
         bool | None,
     ]:
         try:
-            bundle = await self._context.serving.pinned(version)
+            bundle = await self._context.model_manager.open_version(version)
         except (ModelRefusedError, StoreUnavailableError) as error:
             missing += (
                 description.Missing("kernels", str(error)),

@@ -5,7 +5,7 @@ from typing import final
 
 from app.db.database import Database
 from app.errors import ModelNotFoundError, ModelRefusedError, NothingToRollBackError
-from app.models.changes import Change, Move, version_before
+from app.models.changes import Change, Move, rollback_target
 from app.models.repository import ModelChangeRepository
 from app.serving.model_manager import Prove
 from model.clock import now
@@ -65,8 +65,10 @@ class Ledger:
         """
         with self._store.changing():
             current = self._store.current()
-            changes = self._database.read_now(lambda session: ModelChangeRepository(session).all())
-            version = version_before(changes, current)
+            changes = self._database.read_blocking(
+                lambda session: ModelChangeRepository(session).all()
+            )
+            version = rollback_target(changes, current)
             if version is None:
                 raise NothingToRollBackError(
                     "a rollback leads to the version that was current before this one, but the "
@@ -111,5 +113,7 @@ class Ledger:
             changes.add(change)
             move()
 
-        self._database.write_now(lambda session: write_and_move(ModelChangeRepository(session)))
+        self._database.write_blocking(
+            lambda session: write_and_move(ModelChangeRepository(session))
+        )
         return change

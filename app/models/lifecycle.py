@@ -6,8 +6,8 @@ from typing import final
 
 from app.context import AppContext
 from app.errors import StoreUnavailableError
-from app.http.types import rfc_3339
-from app.models.changes import Change, version_before
+from app.http.types import format_instant
+from app.models.changes import Change, rollback_target
 from app.models.ledger import Ledger
 from app.models.repository import ModelChangeRepository
 from app.models.schemas import (
@@ -38,7 +38,7 @@ class LifecycleService:
             StoreUnavailableError, DatabaseUnavailableError: if the change cannot be made and
                 written down; it is then neither.
         """
-        change = await self._context.serving.activate(
+        change = await self._context.model_manager.activate(
             lambda prove: self._ledger.activate(version, prove, actor=actor, reason=reason)
         )
         return CurrentVersion(version, change.previous_version)
@@ -52,7 +52,7 @@ class LifecycleService:
             StoreUnavailableError, DatabaseUnavailableError: if the change cannot be made and
                 written down; it is then neither.
         """
-        change = await self._context.serving.activate(
+        change = await self._context.model_manager.activate(
             lambda prove: self._ledger.roll_back(prove, actor=actor, reason=reason)
         )
         return CurrentVersion(str(change.version), change.previous_version)
@@ -67,7 +67,7 @@ class LifecycleService:
                 written down; it is then neither.
         """
         traffic = Traffic(challenger=asked.challenger, share=asked.share, shadow=asked.shadow)
-        await self._context.serving.route(
+        await self._context.model_manager.route(
             traffic,
             lambda prove: self._ledger.route(traffic, prove, actor=actor, reason=asked.reason),
         )
@@ -102,7 +102,7 @@ class LifecycleService:
 
     def _rollback_version(self, changes: Sequence[Change]) -> str | None:
         try:
-            return version_before(changes, self._context.store.current())
+            return rollback_target(changes, self._context.store.current())
         except OSError:
             # The record stays readable while the store is not.
             return None
@@ -114,7 +114,7 @@ def _told(traffic: Traffic) -> ModelTraffic:
 
 def _recorded(change: Change) -> RecordedChange:
     return RecordedChange(
-        at=rfc_3339(change.at),
+        at=format_instant(change.at),
         actor=change.actor,
         change=change.change,
         version=change.version,

@@ -7,7 +7,7 @@ from pydantic import ConfigDict
 
 from app.context import AppContext
 from app.errors import NoItemSpaceError
-from app.http.types import ANSWER
+from app.http.types import RESPONSE_CONFIG
 from app.serving.item_overlay import ItemOverlayView
 from model import errors
 from model.clock import now
@@ -20,7 +20,7 @@ _DIGITS = 6
 class MappedItem:
     """An item on a map."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     title: str | None
@@ -37,7 +37,7 @@ class MappedItem:
 class ModelMap:
     """The items of a model as points of a plane: those that are alike lie together."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     model_version: str
     method: Literal["pca"]
@@ -65,8 +65,8 @@ class MapService:
             StoreUnavailableError: if the store cannot be read.
             OverloadedError: if too many requests wait for the model already.
         """
-        bundle = await self._context.serving.pinned(version)
-        view = self._context.shelf.view(bundle.version, bundle.catalog)
+        bundle = await self._context.model_manager.open_version(version)
+        view = self._context.item_overlay.view(bundle.version, bundle.catalog)
         try:
             return await self._context.infer(lambda: _told(bundle, view, items))
         except errors.NoItemSpaceError as error:

@@ -15,7 +15,7 @@ from app.errors import (
     StoreUnavailableError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
 from app.models.description import ModelDetail
 from app.models.detail import DetailService
@@ -44,9 +44,9 @@ Version = Annotated[str, Path(description="As `GET /v1/models` lists it.")]
     response_model=ModelList,
     responses=problems(StoreUnavailableError),
 )
-async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> JsonAnswer:
+async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
     """Every published bundle: what it was trained on, how well it did, and what it answers here."""
-    return JsonAnswer(await ModelService(context).list())
+    return JsonResponse(await ModelService(context).list())
 
 
 @router.get(
@@ -55,9 +55,9 @@ async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> J
     response_model=ModelTraffic,
     responses=problems(StoreUnavailableError),
 )
-async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> JsonAnswer:
+async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
     """The challenger and its share of the users, and the shadow."""
-    return JsonAnswer(await LifecycleService(context).traffic())
+    return JsonResponse(await LifecycleService(context).traffic())
 
 
 @changing.put(
@@ -74,13 +74,13 @@ async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> 
 )
 async def put_traffic(
     request: Request, asked: TrafficRequest, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """Give a challenger a share of the users, ask a shadow, too, or (with `{}`) neither.
 
     Both are opened and checked first; in every other process they answer within two seconds.
     """
     actor = request.state.caller.name
-    return JsonAnswer(await LifecycleService(context).route(asked, actor=actor))
+    return JsonResponse(await LifecycleService(context).route(asked, actor=actor))
 
 
 @router.get(
@@ -92,12 +92,12 @@ async def put_traffic(
 async def list_changes(
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to answer.")] = 100,
-) -> JsonAnswer:
+) -> JsonResponse:
     """The record of activations, rollbacks and traffic, newest first.
 
     `rollback_version` is the version that a rollback would activate now.
     """
-    return JsonAnswer(await LifecycleService(context).changes(limit))
+    return JsonResponse(await LifecycleService(context).changes(limit))
 
 
 @changing.post(
@@ -114,13 +114,13 @@ async def list_changes(
 )
 async def roll_back(
     request: Request, asked: ChangeRequest, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """Make the version that was current before this one current again; once more goes further back.
 
     It is opened and checked first; where it does not open, what serves, serves on.
     """
     actor = request.state.caller.name
-    return JsonAnswer(await LifecycleService(context).roll_back(actor=actor, reason=asked.reason))
+    return JsonResponse(await LifecycleService(context).roll_back(actor=actor, reason=asked.reason))
 
 
 @router.get(
@@ -133,12 +133,12 @@ async def roll_back(
 )
 async def describe_model(
     version: Version, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """A bundle's manifest, what it makes of time, and what came of its answers.
 
     What there is none of is null, and `missing` says why.
     """
-    return JsonAnswer(await DetailService(context).describe(version))
+    return JsonResponse(await DetailService(context).describe(version))
 
 
 @router.get(
@@ -159,12 +159,12 @@ async def read_map(
     items: Annotated[
         int, Query(ge=1, le=MOST_ITEMS, description="How many items: the most popular ones.")
     ] = 2000,
-) -> JsonAnswer:
+) -> JsonResponse:
     """The items in two dimensions: those that the model takes for alike lie together.
 
     The axes are those of the 10,000 most popular items, however many are asked for.
     """
-    return JsonAnswer(await MapService(context).draw(version, items=items))
+    return JsonResponse(await MapService(context).draw(version, items=items))
 
 
 @changing.post(
@@ -184,11 +184,11 @@ async def activate_model(
     version: Version,
     asked: ChangeRequest,
     context: Annotated[AppContext, Depends(get_context)],
-) -> JsonAnswer:
+) -> JsonResponse:
     """Open and check a version, and only then have every process answer with it.
 
     This process does so once this is answered, every other within two seconds. No request fails
     meanwhile; where the version does not open, what serves, serves on.
     """
     service, actor = LifecycleService(context), request.state.caller.name
-    return JsonAnswer(await service.activate(version, actor=actor, reason=asked.reason))
+    return JsonResponse(await service.activate(version, actor=actor, reason=asked.reason))

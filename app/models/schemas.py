@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.http.types import ANSWER, Id, RequestModel, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Id, RequestModel, Rfc3339
 from app.models.changes import Kind
 from model.store.traffic import Share
 
@@ -60,7 +60,7 @@ class TrafficRequest(RequestModel):
 class CurrentVersion:
     """The current version, after a change."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     version: str
     """The version that is current now, for every process; this one answers with it already."""
@@ -72,7 +72,7 @@ class CurrentVersion:
 class ModelTraffic:
     """Which versions answer beside the current one."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     challenger: str | None
     """The version that answers `share` of the users in place of the current one."""
@@ -86,7 +86,7 @@ class ModelTraffic:
 class RecordedChange:
     """One change of what is served."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     at: Rfc3339
     """When."""
@@ -109,7 +109,7 @@ class RecordedChange:
 class ChangeList:
     """The record of changes."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     changes: tuple[RecordedChange, ...]
     """Newest first."""
@@ -122,7 +122,7 @@ class ChangeList:
 class DataSpan:
     """The span of the events a model was trained on."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     first_at: Rfc3339
     """The first event."""
@@ -134,7 +134,7 @@ class DataSpan:
 class ModelSummary:
     """One published bundle."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     version: str
     """Its name."""
@@ -161,7 +161,7 @@ class ModelSummary:
 class ModelList:
     """The published bundles."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     models: tuple[ModelSummary, ...]
     """Newest first."""

@@ -5,7 +5,7 @@ from typing import final
 
 from app.context import AppContext
 from app.errors import ModelNotFoundError, ModelRefusedError, StoreUnavailableError
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.models.schemas import DataSpan, ModelList, ModelSummary
 from app.serving.model_manager import ActiveModels
 from model.bundle.manifest import Manifest
@@ -22,7 +22,7 @@ class ModelService:
 
     def __init__(self, context: AppContext) -> None:
         self._store = context.store
-        self._serving = context.serving
+        self._serving = context.model_manager
 
     async def list(self) -> ModelList:
         """Every published bundle, newest first.
@@ -58,7 +58,7 @@ class ModelService:
             current, versions = self._store.current(), self._store.versions()
         except OSError as error:
             raise StoreUnavailableError.because(error) from error
-        lineup = self._serving.lineup
+        lineup = self._serving.active
         return ModelList(tuple(self._summary(version, current, lineup) for version in versions))
 
     def _summary(self, version: str, current: str | None, lineup: ActiveModels) -> ModelSummary:
@@ -71,7 +71,9 @@ class ModelService:
             version=version,
             is_current=version == current,
             **roles(version, lineup),
-            trained_at=None if manifest is None else rfc_3339(from_datetime(manifest.created_at)),
+            trained_at=None
+            if manifest is None
+            else format_instant(from_datetime(manifest.created_at)),
             data_window=None if manifest is None else span_of(manifest),
             metrics=None if manifest is None else headline_of(manifest),
             refused=refused,
@@ -93,7 +95,7 @@ def roles(version: str, lineup: ActiveModels) -> dict[str, bool]:
 def span_of(manifest: Manifest) -> DataSpan:
     """What a model was trained on."""
     window = manifest.data_window
-    return DataSpan(rfc_3339(window.first_at), rfc_3339(window.last_at))
+    return DataSpan(format_instant(window.first_at), format_instant(window.last_at))
 
 
 def headline_of(manifest: Manifest) -> dict[str, float]:

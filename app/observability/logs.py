@@ -11,7 +11,7 @@ from typing import Literal
 import structlog
 from structlog.typing import ExcInfo, Processor
 
-from app.observability.redaction import without_messages
+from app.observability.redaction import format_redacted
 
 _SHARED: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
@@ -61,4 +61,4 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
 
 
 def _withholding(exc_info: ExcInfo) -> str:
-    return without_messages(exc_info[1])
+    return format_redacted(exc_info[1])

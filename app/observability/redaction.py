@@ -7,7 +7,7 @@ _BECAUSE = "\n\nThe above exception was the direct cause of the following except
 _DURING = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
-def without_messages(error: BaseException) -> str:
+def format_redacted(error: BaseException) -> str:
     """A traceback that names exceptions by type and code alone, chained and grouped ones, too.
 
     Messages are written by whoever raises: a database's repeat the row that broke a constraint, a

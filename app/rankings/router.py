@@ -13,7 +13,7 @@ from app.errors import (
     OverloadedError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.rankings.schemas import RankingAnswer, RankingRequest
 from app.rankings.service import RankingService
@@ -36,10 +36,10 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 )
 async def rank(
     asked: RankingRequest, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """In which order should this user see these items at this instant?
 
     For candidates that come from elsewhere: a search, a shelf, a mailing. Nothing is filtered;
     whatever is given comes back, unknown items last.
     """
-    return JsonAnswer(await RankingService(context).rank(asked))
+    return JsonResponse(await RankingService(context).rank(asked))

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.histories.schemas import InstantRequest
-from app.http.types import ANSWER, Id, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Id, Rfc3339
 
 MAX_RANKED = 500
 
@@ -34,7 +34,7 @@ class RankingRequest(InstantRequest):
 class RankedItem:
     """One of the given items."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     score: float | None
@@ -52,7 +52,7 @@ class RankedItem:
 class RankingAnswer:
     """The given items in order, and an account of what the order rests on."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     model_version: str
     query_time: Rfc3339

@@ -4,7 +4,7 @@ from typing import final
 
 from app.context import AppContext
 from app.histories.service import HistoryService
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.rankings.schemas import RankedItem, RankingAnswer, RankingRequest
 from app.serving.item_overlay import ItemOverlayView
 from model.catalog import Catalog
@@ -33,10 +33,10 @@ class RankingService:
         bundle = await histories.bundle(asked)
         found = await histories.read_at_instant(asked)
         ranked = await self._context.infer(lambda: bundle.rank_items(found.query, asked.item_ids))
-        view = self._context.shelf.view(bundle.version, bundle.catalog)
+        view = self._context.item_overlay.view(bundle.version, bundle.catalog)
         return RankingAnswer(
             model_version=bundle.version,
-            query_time=rfc_3339(found.query.query_time),
+            query_time=format_instant(found.query.query_time),
             history_used=ranked.history_used,
             unknown_item_ids=ranked.unknown_item_ids,
             fallback=None if ranked.fallback is None else "no_history",

@@ -29,7 +29,7 @@ class ImpressionWriter:
 
     async def flush(self) -> bool:
         """Write what waits; answers whether the database took it. What it did not waits on."""
-        shown = self._context.shown
+        shown = self._context.impressions
         while batch := shown.take(_BATCH):
             try:
                 await self._add(batch)

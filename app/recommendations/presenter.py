@@ -1,6 +1,6 @@
 """An answer as the API tells it, with a faithful account of what it rests on."""
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.recommendations.schemas import (
     AttendedEvent,
     Attention,
@@ -30,7 +30,7 @@ def to_response(
     return RecommendationAnswer(
         recommendation_id=recommendation_id,
         model_version=bundle.version,
-        query_time=rfc_3339(query_time),
+        query_time=format_instant(query_time),
         history_used=answer.history_used,
         unknown_item_ids=answer.unknown_item_ids,
         fallback=answer.fallback,
@@ -80,7 +80,7 @@ def _attention(
             AttendedEvent(
                 item_id=event.item_id,
                 title=view.title(row := catalog.row(event.item_id)),
-                timestamp=rfc_3339(event.at),
+                timestamp=format_instant(event.at),
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,
                 weight=weight,

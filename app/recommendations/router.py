@@ -13,7 +13,7 @@ from app.errors import (
     OverloadedError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
@@ -36,10 +36,10 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 )
 async def recommend(
     asked: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
-) -> JsonAnswer:
+) -> JsonResponse:
     """What should this user see at this instant, and which past events made the model say so?
 
     The history comes from the store (`user_id`), from the request (`history`), or from both
     (`merge`). Without any usable event the answer is what is popular, flagged `no_history`.
     """
-    return JsonAnswer(await RecommendationService(context).recommend(asked))
+    return JsonResponse(await RecommendationService(context).recommend(asked))

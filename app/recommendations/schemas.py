@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from app.histories.schemas import InstantRequest
-from app.http.types import ANSWER, Id, RequestModel, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Id, RequestModel, Rfc3339
 
 ItemIds = Annotated[list[Id], Field(max_length=1000)]
 
@@ -70,7 +70,7 @@ class RecommendationRequest(InstantRequest):
 class RecommendedItem:
     """One recommended item."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     score: float
@@ -87,7 +87,7 @@ class RecommendedItem:
 class AttendedEvent:
     """One event the model read, and how much it counted."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     title: str | None
@@ -107,7 +107,7 @@ class AttendedEvent:
 class GroupIntensity:
     """How likely the model finds an item of a group at the query time."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     group: str
     intensity: float
@@ -118,7 +118,7 @@ class GroupIntensity:
 class Attention:
     """Attention over the history: of the last block, from the query position, before dropout."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     layer: Literal["last"]
     aggregation: Literal["mean_heads"]
@@ -143,7 +143,7 @@ class Attention:
 class RecommendationAnswer:
     """The items, and an account of what they rest on."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     recommendation_id: str
     """Send it back with the events this answer leads to."""

@@ -55,7 +55,7 @@ class RecommendationService:
             asked,
             recommendation_id=recommendation_id,
             bundle=bundle,
-            view=self._context.shelf.view(bundle.version, bundle.catalog),
+            view=self._context.item_overlay.view(bundle.version, bundle.catalog),
             query_time=found.query.query_time,
             warnings=answer.warnings + found.warnings,
         )
@@ -69,7 +69,7 @@ class RecommendationService:
         at: int,
     ) -> None:
         """Note what is shown, so that the events it leads to can be told by version."""
-        self._context.shown.put(
+        self._context.impressions.put(
             Impression(
                 recommendation_id=recommendation_id,
                 user_id=asked.user_id,
@@ -83,7 +83,9 @@ class RecommendationService:
     def _answer(self, bundle: Predictor, query: Query, asked: RecommendationRequest) -> Answer:
         stages = self._context.metrics.stage
         with stages("filter"):
-            constraints = constraints_of(asked, bundle, self._context.shelf, query.query_time)
+            constraints = constraints_of(
+                asked, bundle, self._context.item_overlay, query.query_time
+            )
         return bundle.answer(
             query,
             constraints,

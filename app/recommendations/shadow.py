@@ -28,20 +28,20 @@ class ShadowService:
 
         While requests wait for the model the shadow is skipped: it must cost them nothing.
         """
-        shadow = self._context.serving.lineup.shadow
+        shadow = self._context.model_manager.active.shadow
         if shadow is None:
             return
         if self._context.inference.is_busy:
             self._context.metrics.shadow_answers.labels("skipped").inc()
             return
         task = asyncio.create_task(self._compare(shadow, asked, query, answered))
-        self._context.background.add(task)
-        task.add_done_callback(self._context.background.discard)
+        self._context.background_tasks.add(task)
+        task.add_done_callback(self._context.background_tasks.discard)
 
     async def _compare(
         self, shadow: Predictor, asked: RecommendationRequest, query: Query, answered: Answer
     ) -> None:
-        metrics, shelf = self._context.metrics, self._context.shelf
+        metrics, shelf = self._context.metrics, self._context.item_overlay
         try:
             answer = await self._context.inference.run(
                 lambda: shadow.answer(query, constraints_of(asked, shadow, shelf, query.query_time))

@@ -179,14 +179,14 @@ class ItemOverlay:
             }
             return True
 
-    def lay_out(self, version: str, catalog: Catalog) -> None:
+    def add_catalog(self, version: str, catalog: Catalog) -> None:
         """Make ready for a model, before it answers."""
         with self._lock:
             if version not in self._catalogs:
                 self._views = self._views | {version: ItemOverlayView(catalog, self._items)}
                 self._catalogs[version] = catalog
 
-    def forget_all_but(self, versions: Iterable[str]) -> None:
+    def retain_versions(self, versions: Iterable[str]) -> None:
         """Let go of models that answer no more."""
         kept = set(versions)
         with self._lock:

@@ -78,7 +78,7 @@ class ModelManager:
         self._opening = asyncio.Lock()
 
     @property
-    def lineup(self) -> ActiveModels:
+    def active(self) -> ActiveModels:
         """The bundles that answer now."""
         return self._lineup
 
@@ -87,7 +87,7 @@ class ModelManager:
         """The current bundle; None before the first one opens."""
         return self._lineup.current
 
-    def require(self) -> Predictor:
+    def require_current(self) -> Predictor:
         """The current bundle.
 
         Raises:
@@ -102,18 +102,18 @@ class ModelManager:
             )
         return self._lineup.current
 
-    def choose(self, user_id: str | None) -> Predictor:
+    def select_for_user(self, user_id: str | None) -> Predictor:
         """The bundle that answers a user: always the same one while the traffic stays as it is.
 
         Raises:
             NoModelError: if there is none yet.
         """
-        current, lineup = self.require(), self._lineup
+        current, lineup = self.require_current(), self._lineup
         if lineup.challenger is None or user_id is None:
             return current
-        return lineup.challenger if share_of(user_id) < lineup.share else current
+        return lineup.challenger if traffic_position(user_id) < lineup.share else current
 
-    async def pinned(self, version: str) -> Predictor:
+    async def open_version(self, version: str) -> Predictor:
         """A version that a request insists on; the most recent few stay open.
 
         Raises:
@@ -128,7 +128,7 @@ class ModelManager:
             self._pinned[version] = bundle
             while len(self._pinned) > self._pinned_versions:
                 self._pinned.popitem(last=False)
-            self._shelf.forget_all_but(self._lineup.versions | self._pinned.keys())
+            self._shelf.retain_versions(self._lineup.versions | self._pinned.keys())
             return bundle
 
     async def activate(self, move: Callable[[Prove], T]) -> T:
@@ -242,7 +242,7 @@ class ModelManager:
                     "not; GET /v1/models lists those that are"
                 )
             bundle = self._store.open(version)
-            self._shelf.lay_out(version, bundle.catalog)
+            self._shelf.add_catalog(version, bundle.catalog)
         except ModelNotFoundError:
             raise
         except OSError as error:
@@ -272,7 +272,7 @@ class ModelManager:
         previous, self._lineup = self._lineup, lineup
         for version in lineup.versions:
             self._pinned.pop(version, None)
-        self._shelf.forget_all_but(lineup.versions | self._pinned.keys())
+        self._shelf.retain_versions(lineup.versions | self._pinned.keys())
         current = lineup.current
         if current is None or current is previous.current:
             return
@@ -291,7 +291,7 @@ class ModelManager:
         )
 
 
-def share_of(user_id: str) -> float:
+def traffic_position(user_id: str) -> float:
     """Where a user stands between 0 and 1, evenly spread and always the same."""
     digest = hashlib.sha256(b"kairos traffic " + user_id.encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64

@@ -36,7 +36,7 @@ class DatabaseJournal:
             )
             runs.begin(run_id, started_at=started_at, champion=champion, report=report)
 
-        self._database.write_now(lambda session: write(TrainingRunRepository(session)))
+        self._database.write_blocking(lambda session: write(TrainingRunRepository(session)))
 
     def finish(
         self,
@@ -49,7 +49,7 @@ class DatabaseJournal:
         report: dict[str, Any],
     ) -> None:
         """Record what came of it."""
-        self._database.write_now(
+        self._database.write_blocking(
             lambda session: TrainingRunRepository(session).finish(
                 run_id,
                 finished_at=finished_at,
@@ -68,7 +68,7 @@ class DatabaseJournal:
 
     def served_lately(self) -> Collection[str]:
         """The versions that the latest changes name, from or to."""
-        changes = self._database.read_now(
+        changes = self._database.read_blocking(
             lambda session: ModelChangeRepository(session).newest(_REMEMBERED_CHANGES)
         )
         named = {version for it in changes for version in (it.version, it.previous_version)}

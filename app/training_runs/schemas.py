@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from pydantic import ConfigDict
 
-from app.http.types import ANSWER, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Rfc3339
 
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
     """One rule of the gate, applied."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
     value: float | None
@@ -28,7 +28,7 @@ class GateCheck:
 class GateDecision:
     """What the gate said of the new model."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     promote: bool
     checks: tuple[GateCheck, ...]
@@ -38,7 +38,7 @@ class GateDecision:
 class TrainingRunSummary:
     """One run of the job."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     run_id: str
     result: str
@@ -65,7 +65,7 @@ class TrainingRunSummary:
 class TrainingRunList:
     """Runs of the job."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     runs: tuple[TrainingRunSummary, ...]
     """Newest first."""

@@ -6,7 +6,7 @@ from typing import Any, final
 from app.context import AppContext
 from app.db.tables import TrainingRun
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.training_runs.repository import TrainingRunRepository
 from app.training_runs.schemas import (
     GateCheck,
@@ -66,8 +66,8 @@ def _summary(run: TrainingRun) -> TrainingRunSummary:
         run_id=run.run_id,
         result=run.result,
         reason=run.reason,
-        started_at=rfc_3339(run.started_at),
-        finished_at=None if run.finished_at is None else rfc_3339(run.finished_at),
+        started_at=format_instant(run.started_at),
+        finished_at=None if run.finished_at is None else format_instant(run.finished_at),
         champion=run.champion,
         candidate=run.candidate,
         recipe=report.get("recipe"),

@@ -6,7 +6,7 @@ import structlog
 
 from app.db.database import Database
 from app.errors import OverloadedError
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
 from app.users.repository import ErasureRepository
 from app.users.schemas import ErasedUser
@@ -52,13 +52,13 @@ class ErasureService:
         return ErasedUser(
             deleted_events=erasure.events,
             deleted_recommendations=erasure.recommendations,
-            erased_until=rfc_3339(erasure.until),
+            erased_until=format_instant(erasure.until),
         )
 
     async def _empty_log(self) -> None:
         """What was erased is not to be legible in a log either, but erased it is anyhow."""
         try:
-            was_emptied = await self._database.empty_log()
+            was_emptied = await self._database.truncate_wal()
         except OverloadedError:
             was_emptied = False
         if not was_emptied:

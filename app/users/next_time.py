@@ -10,7 +10,7 @@ from app.context import AppContext
 from app.errors import ModelSaysNoTimeError
 from app.histories.schemas import HistoryRequest
 from app.histories.service import HistoryService
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
 from model.history import Query
@@ -71,7 +71,7 @@ def _answer(bundle: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
     return NextTimeAnswer(
         user_id=user_id,
         model_version=bundle.version,
-        at=rfc_3339(query.query_time),
+        at=format_instant(query.query_time),
         history_used=len(history.events),
         last_event_at=_told(last_at),
         median=_told(quantiles[0.5]),
@@ -99,4 +99,4 @@ def _later(instant: int, days: float) -> int | None:
 
 
 def _told(instant: int | None) -> str | None:
-    return None if instant is None else rfc_3339(instant)
+    return None if instant is None else format_instant(instant)

@@ -12,9 +12,9 @@ from app.errors import (
     OverloadedError,
 )
 from app.http.problems import problems
-from app.http.responses import JsonAnswer
+from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
-from app.http.types import Id, InstantInAddress
+from app.http.types import Id, QueryInstant
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import RecommendationService
 from app.users.erasure import ErasureService
@@ -41,9 +41,9 @@ async def list_users(
     context: Annotated[AppContext, Depends(get_context)],
     prefix: Annotated[Id | None, Query(description="What the ids start with.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Most users to list.")] = 50,
-) -> JsonAnswer:
+) -> JsonResponse:
     """Users in order of their ids, for a picker that narrows down as one types."""
-    return JsonAnswer(await UserService(context).list(prefix=prefix or "", limit=limit))
+    return JsonResponse(await UserService(context).list(prefix=prefix or "", limit=limit))
 
 
 # Before the user's own address, which would take the rest of the path for a part of the id.
@@ -59,16 +59,16 @@ async def read_next_time(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
     at: Annotated[
-        InstantInAddress | None,
+        QueryInstant | None,
         Query(description="As of when; later events are not used. Default: now."),
     ] = None,
-) -> JsonAnswer:
+) -> JsonResponse:
     """When does this user come back, given that they have not until `at`?
 
     Exact for the distribution that the model gives. Without any usable event nothing is known, and
     every instant is null.
     """
-    return JsonAnswer(await NextTimeService(context).estimate(user_id, at))
+    return JsonResponse(await NextTimeService(context).estimate(user_id, at))
 
 
 @router.get(
@@ -82,13 +82,13 @@ async def recommend_to_user(
     context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="How many items to answer.")] = 10,
     at: Annotated[
-        InstantInAddress | None,
+        QueryInstant | None,
         Query(description="The query time; events after it are not used. Default: now."),
     ] = None,
-) -> JsonAnswer:
+) -> JsonResponse:
     """The simple case of `POST /v1/recommendations`: the stored history, and no conditions."""
     asked = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
-    return JsonAnswer(await RecommendationService(context).recommend(asked))
+    return JsonResponse(await RecommendationService(context).recommend(asked))
 
 
 @router.get(
@@ -101,9 +101,9 @@ async def read_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most events to list.")] = 100,
-) -> JsonAnswer:
+) -> JsonResponse:
     """The newest stored events of a user; a user nobody has heard of simply has none."""
-    return JsonAnswer(await UserService(context).history(user_id, limit=limit))
+    return JsonResponse(await UserService(context).history(user_id, limit=limit))
 
 
 @erasing.delete(
@@ -116,11 +116,11 @@ async def erase_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
     request: Request,
-) -> JsonAnswer:
+) -> JsonResponse:
     """Forget a user: every event and every record of what was shown, here and in later trainings.
 
     Copies of erased events that are sent or imported again are refused. What happens after the
     erasure is kept: whoever comes back is a new user. Erasing again is safe.
     """
-    erasures = ErasureService(context.database, context.shown)
-    return JsonAnswer(await erasures.erase(user_id, actor=request.state.caller.name))
+    erasures = ErasureService(context.database, context.impressions)
+    return JsonResponse(await erasures.erase(user_id, actor=request.state.caller.name))

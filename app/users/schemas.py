@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from app.http.types import ANSWER, Rfc3339
+from app.http.types import RESPONSE_CONFIG, Rfc3339
 
 
 @dataclass(frozen=True, slots=True)
 class UserSummary:
     """A user with stored events."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     user_id: str
     events: int
@@ -24,7 +24,7 @@ class UserSummary:
 class UserList:
     """Users, by id in code point order."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     users: tuple[UserSummary, ...]
 
@@ -33,7 +33,7 @@ class UserList:
 class UserEvent:
     """One stored event of a user."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     event_id: str
     item_id: str
@@ -48,7 +48,7 @@ class UserEvent:
 class UserHistory:
     """The stored events of one user; none for a user nobody has heard of."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     user_id: str
     events: tuple[UserEvent, ...]
@@ -59,7 +59,7 @@ class UserHistory:
 class NextTimeQuantile:
     """An instant by which the next event has come with some probability."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     share: float
     """The probability."""
@@ -72,7 +72,7 @@ class NextTimeQuantile:
 class NextTimeDensity:
     """The density of the next event at one interval."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     interval_days: float
     """Days since `last_event_at`."""
@@ -87,7 +87,7 @@ class NextTimeAnswer:
     Asked at the instant of the last event, nothing is known beyond the history.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     user_id: str
     model_version: str
@@ -108,7 +108,7 @@ class NextTimeAnswer:
 class ErasedUser:
     """What was forgotten of a user."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ANSWER
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     deleted_events: int
     deleted_recommendations: int

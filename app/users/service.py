@@ -4,7 +4,7 @@ from typing import final
 
 from app.context import AppContext
 from app.events.repository import EventRepository
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.users.schemas import UserEvent, UserHistory, UserList, UserSummary
 
 
@@ -21,7 +21,10 @@ class UserService:
             lambda session: EventRepository(session).users(prefix, limit)
         )
         return UserList(
-            tuple(UserSummary(user.user_id, user.events, rfc_3339(user.last_at)) for user in users)
+            tuple(
+                UserSummary(user.user_id, user.events, format_instant(user.last_at))
+                for user in users
+            )
         )
 
     async def history(self, user_id: str, *, limit: int) -> UserHistory:
@@ -36,7 +39,7 @@ class UserService:
                     event_id=event.event_id,
                     item_id=event.item_id,
                     action=event.action,
-                    timestamp=rfc_3339(event.at),
+                    timestamp=format_instant(event.at),
                     value=event.value,
                     recommendation_id=event.recommendation_id,
                     properties=event.properties,

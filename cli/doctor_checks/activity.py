@@ -1,7 +1,7 @@
 """What goes on: do events arrive, and does retraining come to a result?"""
 
 from app.db.tables import TrainingRun
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from cli.doctor_checks.check import Check, doubtful, well
 from model.clock import MICROSECONDS_PER_DAY
 
@@ -25,7 +25,7 @@ def check_of_retraining(runs: list[TrainingRun], at: int) -> Check:
     if not runs:
         return doubtful("retraining", "no run is recorded", "run kairos retrain, on a schedule")
     last = runs[0]
-    told = f"{last.run_id}, begun {rfc_3339(last.started_at)}: {last.result}"
+    told = f"{last.run_id}, begun {format_instant(last.started_at)}: {last.result}"
     if last.result == "running":
         if (at - last.started_at) / MICROSECONDS_PER_DAY > _LONG_DAYS:
             return doubtful("retraining", told, "see whether it still runs; then run it again")

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.attention.schemas import AttentionAnswer
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.settings import Settings
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
@@ -20,19 +20,19 @@ from tests.app.test_problems import problem
 from tests.app.test_recommendations import ask, inline, stored
 from tests.app.tiny_bundle import FIRST_AT, HOUR, LAST_AT, MAX_HISTORY
 
-ANSWER = TypeAdapter(AttentionAnswer)
+RESPONSE_CONFIG = TypeAdapter(AttentionAnswer)
 HOURS = [-1, 0, 0.5, 1, 1.5, 4, 4, 2, 200]
 
 
 def at(hours: float) -> str:
-    return rfc_3339(FIRST_AT + int(hours * HOUR))
+    return format_instant(FIRST_AT + int(hours * HOUR))
 
 
 def sweep(client: Client, *hours: float, **asked: Any) -> dict[str, Any]:
     """The sweep over instants so many hours after the first event, checked against its schema."""
     response = client.post("/v1/attention", {"query_times": [at(hour) for hour in hours]} | asked)
     assert response.status_code == 200, response.text
-    ANSWER.validate_json(response.content)
+    RESPONSE_CONFIG.validate_json(response.content)
     answer: dict[str, Any] = response.json()
     return answer
 

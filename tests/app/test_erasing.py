@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import open_engine
-from app.http.types import parse_instant, rfc_3339
+from app.http.types import format_instant, parse_instant
 from app.imports import import_events
 from app.serving.impressions import Impression
 from app.settings import Settings
@@ -28,7 +28,7 @@ def event(user_id: str, item_id: str, at: int = LONG_AGO, **more: Any) -> dict[s
         "user_id": user_id,
         "item_id": item_id,
         "action": "view",
-        "timestamp": rfc_3339(at),
+        "timestamp": format_instant(at),
         **more,
     }
 
@@ -116,13 +116,15 @@ def test_a_replay_of_erased_events_is_rejected_alone(client_on_either: Client) -
     assert client_on_either.metric("kairos_events_ingested_total", result="rejected") == 2
 
 
-def test_whoever_comes_back_is_a_new_user(client_on_either: Client, database_url: str) -> None:
+def test_an_erased_user_who_returns_is_a_new_user(
+    client_on_either: Client, migrated_database_url: str
+) -> None:
     send(client_on_either, event("u", "i1"))
     until = parse_instant(erase(client_on_either, "u")["erased_until"])
     assert send(client_on_either, event("u", "i2", until))["accepted"] == 0
     assert send(client_on_either, event("u", "i3", until + 1))["accepted"] == 1
     assert stored_items(client_on_either, "u") == ["i3"]
-    assert read_events(database_url)["item_id"].to_list() == ["i3"]
+    assert read_events(migrated_database_url)["item_id"].to_list() == ["i3"]
 
 
 def test_events_from_ahead_of_time_do_not_come_back_either(client_on_either: Client) -> None:
@@ -135,7 +137,7 @@ def test_events_from_ahead_of_time_do_not_come_back_either(client_on_either: Cli
 
 
 def test_an_import_of_an_old_file_leaves_erased_users_out(
-    client_on_either: Client, database_url: str
+    client_on_either: Client, migrated_database_url: str
 ) -> None:
     happened = [
         ("u", "i1", to_datetime(LONG_AGO), "view", None),
@@ -144,18 +146,18 @@ def test_an_import_of_an_old_file_leaves_erased_users_out(
     ]
     file = pl.DataFrame(happened, EVENT_SCHEMA, orient="row")
     erase(client_on_either, "u")
-    assert import_events(database_url, file) == (2, 0, 1)
-    assert import_events(database_url, file) == (0, 2, 1)
-    assert read_events(database_url)["item_id"].to_list() == ["i2", "i3"]
+    assert import_events(migrated_database_url, file) == (2, 0, 1)
+    assert import_events(migrated_database_url, file) == (0, 2, 1)
+    assert read_events(migrated_database_url)["item_id"].to_list() == ["i2", "i3"]
 
 
 def test_rows_put_back_behind_the_service_are_not_learned_from(
-    client_on_either: Client, database_url: str
+    client_on_either: Client, migrated_database_url: str
 ) -> None:
     """A backup restored over a database that remembers."""
     send(client_on_either, event("u", "i1"), event("v", "i2"))
     erase(client_on_either, "u")
-    engine = open_engine(database_url)
+    engine = open_engine(migrated_database_url)
     with engine.begin() as connection:
         connection.execute(
             text(
@@ -164,7 +166,7 @@ def test_rows_put_back_behind_the_service_are_not_learned_from(
             )
         )
     engine.dispose()
-    assert read_events(database_url)["user_id"].to_list() == ["v"]
+    assert read_events(migrated_database_url)["user_id"].to_list() == ["v"]
 
 
 def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -> None:
@@ -173,8 +175,8 @@ def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -
         for user_id in ("u", "v"):
             client.get(f"/v1/users/{user_id}/recommendations")
         erase(client, "u")
-        waiting = context.shown.take(10)
-        context.shown.put_back(waiting)
+        waiting = context.impressions.take(10)
+        context.impressions.put_back(waiting)
         assert "u" not in {answer.user_id for answer in waiting}
         wait_until_recorded(client, 1)
         assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
@@ -189,7 +191,7 @@ def test_what_another_process_still_holds_never_arrives(
         before = now()
         erase(one, "u")
         for user_id, at in [("u", before), ("v", before), ("u", now() + 1)]:
-            other.app.state.context.shown.put(
+            other.app.state.context.impressions.put(
                 Impression(
                     recommendation_id=f"{user_id} at {at}",
                     user_id=user_id,

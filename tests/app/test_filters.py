@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from tests.app.client import Client
 from tests.app.test_recommendations import ASKED_AT, ask, ids, inline
 from tests.app.tiny_bundle import HOUR, ITEM_IDS
@@ -54,12 +54,15 @@ def test_the_category_last_stored_holds_for_model_and_popular_items(client: Clie
 
 
 def test_what_is_not_available_at_the_query_time_is_left_out(client: Client) -> None:
-    describe(client, "i5", available_from=rfc_3339(ASKED_AT + 1))
-    describe(client, "i6", available_from=rfc_3339(ASKED_AT))
-    describe(client, "i7", available_until=rfc_3339(ASKED_AT))
-    describe(client, "i8", available_until=rfc_3339(ASKED_AT + 1))
+    describe(client, "i5", available_from=format_instant(ASKED_AT + 1))
+    describe(client, "i6", available_from=format_instant(ASKED_AT))
+    describe(client, "i7", available_until=format_instant(ASKED_AT))
+    describe(client, "i8", available_until=format_instant(ASKED_AT + 1))
     assert set(ITEM_IDS) - all_of(client) == {"i5", "i7"}
-    assert set(ITEM_IDS) - all_of(client, query_time=rfc_3339(ASKED_AT + HOUR)) == {"i7", "i8"}
+    assert set(ITEM_IDS) - all_of(client, query_time=format_instant(ASKED_AT + HOUR)) == {
+        "i7",
+        "i8",
+    }
     assert all_of(client, available_only=False) == set(ITEM_IDS)
 
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from app.auth.access import LOOPBACK, AccessControl
-from app.auth.key_cache import Key, KeyCache, Role, digest_of, new_key
+from app.auth.key_cache import Key, KeyCache, Role, digest_key, new_key
 from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
@@ -36,7 +36,7 @@ def made(role: Role = "read", **changed: object) -> tuple[Key, str]:
         key_id=key_id,
         name="shop",
         role=role,
-        digest=digest_of(secret),
+        digest=digest_key(secret),
         requests_per_second=None,
         created_at=0,
         expires_at=None,
@@ -69,14 +69,14 @@ def gate_with(
 
 def test_a_valid_key_is_let_in_by_its_name() -> None:
     key, secret = made()
-    caller = gate_with(key).admit(request(bearer(secret)), "read")
+    caller = gate_with(key).authorize(request(bearer(secret)), "read")
     assert caller.name == f"shop ({key.key_id})"
 
 
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_caller_is_known_by_the_role_of_the_key(role: Role) -> None:
     key, secret = made(role)
-    caller = gate_with(key).admit(request(bearer(secret)), role)
+    caller = gate_with(key).authorize(request(bearer(secret)), role)
     assert (caller.role, caller.has_key) == (role, True)
     assert secret not in repr(caller)
 
@@ -95,7 +95,7 @@ def test_this_machine_itself_may_do_everything_without_a_key() -> None:
 )
 def test_a_key_comes_in_either_header(headers: object) -> None:
     key, secret = made()
-    gate_with(key).admit(request(headers(secret)), "read")  # type: ignore[operator]
+    gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
 
 REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "admin"}}
@@ -107,26 +107,26 @@ def test_a_role_reaches_what_it_is_for(role: Role, needed: Role) -> None:
     key, secret = made(role)
     gate = gate_with(key)
     if needed in REACH[role]:
-        gate.admit(request(bearer(secret)), needed)
+        gate.authorize(request(bearer(secret)), needed)
     else:
         roles = "'admin'" if needed == "admin" else f"'{needed}' or 'admin'"
         with pytest.raises(ForbiddenError, match=f"the role {roles}, .*has '{role}'"):
-            gate.admit(request(bearer(secret)), needed)
+            gate.authorize(request(bearer(secret)), needed)
 
 
 def test_a_role_of_a_later_version_reaches_nothing() -> None:
     key, secret = made("auditor")  # type: ignore[arg-type]
     with pytest.raises(ForbiddenError):
-        gate_with(key).admit(request(bearer(secret)), "read")
+        gate_with(key).authorize(request(bearer(secret)), "read")
 
 
 def test_revoked_and_expired_keys_open_nothing() -> None:
     for ended in ({"revoked_at": 1}, {"expires_at": now()}, {"expires_at": 1}):
         key, secret = made("admin", **ended)
         with pytest.raises(UnauthenticatedError, match="not valid"):
-            gate_with(key).admit(request(bearer(secret)), "read")
+            gate_with(key).authorize(request(bearer(secret)), "read")
     key, secret = made(expires_at=now() + 3600 * MICROSECONDS_PER_SECOND)
-    gate_with(key).admit(request(bearer(secret)), "read")
+    gate_with(key).authorize(request(bearer(secret)), "read")
 
 
 def tampered(secret: str) -> list[str]:
@@ -155,14 +155,14 @@ def test_what_is_not_quite_a_key_opens_nothing(number: int) -> None:
     key, secret = made("admin")
     for headers in (bearer(tampered(secret)[number]), {"x-api-key": tampered(secret)[number]}):
         with pytest.raises(UnauthenticatedError):
-            gate_with(key).admit(request(headers), "read")
+            gate_with(key).authorize(request(headers), "read")
 
 
 def test_the_secret_of_one_key_does_not_open_with_the_id_of_another() -> None:
     (one, first), (other, second) = made("read"), made("admin")
     mixed = second[:24] + first[24:]
     with pytest.raises(UnauthenticatedError):
-        gate_with(one, other).admit(request(bearer(mixed)), "read")
+        gate_with(one, other).authorize(request(bearer(mixed)), "read")
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,14 @@ def test_the_secret_of_one_key_does_not_open_with_the_id_of_another() -> None:
 def test_two_keys_in_one_request_open_nothing(headers: object) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="carries one key, but this one has 2"):
-        gate_with(key).admit(request(headers(secret)), "read")  # type: ignore[operator]
+        gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token", "", "BearerX"])
 def test_other_schemes_open_nothing(scheme: str) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="not valid"):
-        gate_with(key).admit(request({"authorization": f"{scheme} {secret}"}), "read")
+        gate_with(key).authorize(request({"authorization": f"{scheme} {secret}"}), "read")
 
 
 def test_a_key_in_the_url_is_refused_wherever_else_it_is() -> None:
@@ -193,42 +193,44 @@ def test_a_key_in_the_url_is_refused_wherever_else_it_is() -> None:
     for query in (f"api_key={secret}", encoded):
         for headers in (HERE, bearer(secret)):
             with pytest.raises(UnauthenticatedError, match="in the URL") as refused:
-                gate_with(key, open_to_loopback=True).admit(request(headers, query=query), "read")
+                gate_with(key, open_to_loopback=True).authorize(
+                    request(headers, query=query), "read"
+                )
             assert secret not in str(refused.value)
 
 
 def test_without_any_key_this_machine_alone_is_let_in() -> None:
-    assert gate_with().admit(request(), "admin") is LOOPBACK
+    assert gate_with().authorize(request(), "admin") is LOOPBACK
     with pytest.raises(UnauthenticatedError, match="has none"):
-        gate_with().admit(request(address="192.0.2.1"), "read")
+        gate_with().authorize(request(address="192.0.2.1"), "read")
 
 
 def test_once_a_key_was_made_even_a_revoked_one_this_machine_needs_one_too() -> None:
     key, _ = made(revoked_at=1)
     with pytest.raises(UnauthenticatedError):
-        gate_with(key).admit(request(), "read")
+        gate_with(key).authorize(request(), "read")
 
 
 def test_this_machine_may_be_let_in_beside_keys() -> None:
     key, _ = made()
-    assert gate_with(key, open_to_loopback=True).admit(request(), "admin") is LOOPBACK
+    assert gate_with(key, open_to_loopback=True).authorize(request(), "admin") is LOOPBACK
 
 
 def test_a_wrong_key_is_refused_even_where_none_is_needed() -> None:
     with pytest.raises(UnauthenticatedError):
-        gate_with().admit(request({**HERE, "x-api-key": "x"}), "read")
+        gate_with().authorize(request({**HERE, "x-api-key": "x"}), "read")
 
 
 def test_while_the_keys_are_unknown_nobody_is_let_in() -> None:
     gate = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
     for asked in (request(), request(bearer(made()[1]))):
         with pytest.raises(DatabaseUnavailableError):
-            gate.admit(asked, "read")
+            gate.authorize(asked, "read")
 
 
 def refusal(gate: AccessControl, asked: Request) -> type[ServiceError] | None:
     try:
-        gate.admit(asked, "read")
+        gate.authorize(asked, "read")
     except ServiceError as error:
         return type(error)
     return None
@@ -249,7 +251,7 @@ def test_a_key_may_have_a_limit_of_its_own() -> None:
     gate = gate_with(key)
     assert refusal(gate, request(bearer(secret))) is None
     with pytest.raises(RateLimitedError, match=r"may ask 0\.25 times a second") as refused:
-        gate.admit(request(bearer(secret)), "read")
+        gate.authorize(request(bearer(secret)), "read")
     assert refused.value.retry_after == 4
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.serving.model_manager import share_of
+from app.serving.model_manager import traffic_position
 from app.settings import Settings
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
@@ -30,7 +30,7 @@ def status_of(client: Client, version: str) -> int:
 
 
 def lined_up(client: Client, traffic: Traffic) -> bool:
-    lineup = client.app.state.context.serving.lineup
+    lineup = client.app.state.context.model_manager.active
     challenger = None if lineup.challenger is None else lineup.challenger.version
     return bool(challenger == traffic.challenger and lineup.share == traffic.share)
 
@@ -50,13 +50,13 @@ def two(settings: Settings) -> Iterator[tuple[Client, Client]]:
 def test_where_a_user_stands_is_the_same_everywhere_and_always() -> None:
     # Written down: a change would move every running experiment's users.
     known = {"u1": 0.3846, "user 7": 0.416, "ü/ \U0001f600": 0.6623}
-    assert {user: round(share_of(user), 4) for user in known} == known
+    assert {user: round(traffic_position(user), 4) for user in known} == known
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
 def test_users_stand_evenly_spread(share: float) -> None:
     users = 40_000
-    hit = sum(share_of(f"user-{number}") < share for number in range(users))
+    hit = sum(traffic_position(f"user-{number}") < share for number in range(users))
     spread = (share * (1 - share) / users) ** 0.5
     assert abs(hit / users - share) < 4 * spread
 
@@ -72,7 +72,7 @@ def test_a_share_of_the_users_is_answered_by_the_challenger_in_every_process(
         eventually(lambda client=client: lined_up(client, traffic))
     answered = [[version_for(client, user) for user in USERS] for client in (*two, two[0])]
     assert answered[0] == answered[1] == answered[2]
-    expected = [challenger if share_of(user) < 0.4 else current for user in USERS]
+    expected = [challenger if traffic_position(user) < 0.4 else current for user in USERS]
     assert answered[0] == expected
     assert {*answered[0]} == {current, challenger}
 

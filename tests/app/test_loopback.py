@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.auth.loopback import is_loopback, network_of
+from app.auth.loopback import client_network, is_loopback
 from tests.app.asked import HERE, request
 
 
@@ -95,8 +95,8 @@ def test_a_page_from_elsewhere_in_a_browser_here_is_not_this_machine(
 
 
 def test_one_customers_ipv6_addresses_are_one_network() -> None:
-    networks = [network_of(request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")]
+    networks = [client_network(request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")]
     assert networks == ["2001:db8::/64"] * 2
-    assert network_of(request(address="2001:db8:0:1::1")) != networks[0]
-    assert network_of(request(address="::ffff:192.0.2.1")) == "192.0.2.1"
-    assert network_of(request(address=None)) == network_of(request(address="?"))
+    assert client_network(request(address="2001:db8:0:1::1")) != networks[0]
+    assert client_network(request(address="::ffff:192.0.2.1")) == "192.0.2.1"
+    assert client_network(request(address=None)) == client_network(request(address="?"))

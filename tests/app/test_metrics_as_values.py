@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.health.samples import samples_of
+from app.health.samples import collect_samples
 from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.app.client import Client, running
@@ -74,5 +74,5 @@ def test_a_process_keeps_its_name_and_another_has_another(
 def test_what_is_no_number_is_left_out() -> None:
     metrics = Metrics()
     metrics.index_items.set(float("nan"))
-    (items,) = (m for m in samples_of(metrics).metrics if m.name == "kairos_index_items")
+    (items,) = (m for m in collect_samples(metrics).metrics if m.name == "kairos_index_items")
     assert items.samples == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.changes import Change, Kind, version_before
+from app.models.changes import Change, Kind, rollback_target
 
 
 def recorded(*changes: tuple[Kind, str | None, str | None]) -> list[Change]:
@@ -61,7 +61,7 @@ def recorded(*changes: tuple[Kind, str | None, str | None]) -> list[Change]:
 def test_a_rollback_leads_to(
     changes: Sequence[tuple[Kind, str | None, str | None]], current: str | None, before: str | None
 ) -> None:
-    assert version_before(recorded(*changes), current) == before
+    assert rollback_target(recorded(*changes), current) == before
 
 
 @given(
@@ -84,7 +84,7 @@ def test_rollbacks_retrace_the_way_whatever_it_was(steps: list[tuple[str, str]])
     is_unsaid = False
     for step, version in steps:
         current = way[-1] if way else None
-        before = version_before(changes, current)
+        before = rollback_target(changes, current)
         assert before == (way[-2] if len(way) > 1 else None)
         if step == "rollback" and before is not None:
             changes += recorded(("rollback", before, current))

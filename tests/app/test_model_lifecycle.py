@@ -39,9 +39,9 @@ def versions(bundle_store: Path) -> list[str]:
 
 
 @pytest.fixture
-def other_process(settings: Settings, database_url: str) -> Iterator[Client]:
+def other_process(settings: Settings, migrated_database_url: str) -> Iterator[Client]:
     """Another application on the same store and database."""
-    with running(settings.model_copy(update={"database_url": database_url})) as client:
+    with running(settings.model_copy(update={"database_url": migrated_database_url})) as client:
         yield client
 
 

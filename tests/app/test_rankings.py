@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.rankings.schemas import RankingAnswer
 from app.settings import Settings
 from tests.app import tiny_bundle
@@ -15,15 +15,15 @@ from tests.app.test_problems import problem
 from tests.app.test_recommendations import ASKED_AT, ask, inline, stored
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS, LAST_AT
 
-ANSWER = TypeAdapter(RankingAnswer)
+RESPONSE_CONFIG = TypeAdapter(RankingAnswer)
 
 
 def rank(client: Client, *item_ids: str, **asked: Any) -> dict[str, Any]:
     """The ranking of some items at `ASKED_AT`, checked against its schema."""
-    body = {"query_time": rfc_3339(ASKED_AT), "item_ids": item_ids} | asked
+    body = {"query_time": format_instant(ASKED_AT), "item_ids": item_ids} | asked
     response = client.post("/v1/rankings", body)
     assert response.status_code == 200, response.text
-    ANSWER.validate_json(response.content)
+    RESPONSE_CONFIG.validate_json(response.content)
     answer: dict[str, Any] = response.json()
     return answer
 
@@ -93,7 +93,7 @@ def test_the_stored_history_ranks_like_the_inline_one(client_on_either: Client) 
     assert rank(client_on_either, *ITEM_IDS, user_id="u") == rank(
         client_on_either, *ITEM_IDS, history=inline_history
     )
-    early = rank(client_on_either, "i1", user_id="u", query_time=rfc_3339(FIRST_AT + HOUR))
+    early = rank(client_on_either, "i1", user_id="u", query_time=format_instant(FIRST_AT + HOUR))
     assert early["history_used"] == 2
 
 
@@ -124,7 +124,7 @@ def test_the_query_time_can_be_withheld(client: Client) -> None:
             "items"
         ][0]["score"]
         for withheld in (True, False)
-        for at in (rfc_3339(ASKED_AT), rfc_3339(ASKED_AT + 1000 * HOUR))
+        for at in (format_instant(ASKED_AT), format_instant(ASKED_AT + 1000 * HOUR))
     ]
     assert scores[0] == pytest.approx(scores[1], abs=1e-6)
     assert scores[2] != pytest.approx(scores[3], abs=1e-6)
@@ -147,6 +147,6 @@ def test_a_broken_rule_is_named(client: Client, asked: dict[str, Any], code: str
 def test_the_most_items_are_ranked(client: Client) -> None:
     unknown = [f"unknown {number}" for number in range(480)]
     history = inline(*(ITEM_IDS * 50))
-    answer = rank(client, *ITEM_IDS, *unknown, history=history, query_time=rfc_3339(LAST_AT))
+    answer = rank(client, *ITEM_IDS, *unknown, history=history, query_time=format_instant(LAST_AT))
     assert len(answer["items"]) == 500
     assert answer["warnings"] == ["history_truncated"]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.recommendations.schemas import RecommendationAnswer
 from app.settings import Settings
 from model.history import Event, Query
@@ -18,13 +18,13 @@ from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, HEADS, HOUR, ITEM_IDS, LAST_AT, MAX_HISTORY
 
 ASKED_AT = FIRST_AT + 10 * HOUR
-ANSWER = TypeAdapter(RecommendationAnswer)
+RESPONSE_CONFIG = TypeAdapter(RecommendationAnswer)
 
 
 def inline(*item_ids: str) -> list[dict[str, Any]]:
     """An inline history, one event an hour."""
     return [
-        {"item_id": item_id, "timestamp": rfc_3339(FIRST_AT + number * HOUR)}
+        {"item_id": item_id, "timestamp": format_instant(FIRST_AT + number * HOUR)}
         for number, item_id in enumerate(item_ids)
     ]
 
@@ -38,9 +38,9 @@ def stored(user_id: str, *item_ids: str) -> dict[str, Any]:
 
 def ask(client: Client, **asked: Any) -> dict[str, Any]:
     """The answer to a request about `ASKED_AT`, checked against its schema."""
-    response = client.post("/v1/recommendations", {"query_time": rfc_3339(ASKED_AT)} | asked)
+    response = client.post("/v1/recommendations", {"query_time": format_instant(ASKED_AT)} | asked)
     assert response.status_code == 200, response.text
-    ANSWER.validate_json(response.content)
+    RESPONSE_CONFIG.validate_json(response.content)
     answer: dict[str, Any] = response.json()
     return answer
 
@@ -59,7 +59,7 @@ def test_an_answer_is_what_the_bundle_says(client: Client, bundle_store: Path) -
     events = tuple(Event(f"i{3 + number}", FIRST_AT + number * HOUR) for number in range(3))
     expected = bundle.answer(Query(events, ASKED_AT), Constraints(n=5))
     assert answer["model_version"] == bundle.version
-    assert answer["query_time"] == rfc_3339(ASKED_AT)
+    assert answer["query_time"] == format_instant(ASKED_AT)
     assert answer["history_used"] == 3
     assert answer["fallback"] is None
     assert [(item["item_id"], item["rank"]) for item in answer["items"]] == [
@@ -98,14 +98,17 @@ def test_the_stored_history_answers_like_the_inline_one(client_on_either: Client
 def test_events_after_the_query_time_do_not_matter(client_on_either: Client) -> None:
     client_on_either.post("/v1/events", stored("u", "i3", "i4", "i5"))
     answer = ask(
-        client_on_either, user_id="u", query_time=rfc_3339(FIRST_AT + HOUR), explain="attention"
+        client_on_either,
+        user_id="u",
+        query_time=format_instant(FIRST_AT + HOUR),
+        explain="attention",
     )
     assert attended(answer) == ["i3", "i4"]
     assert answer["warnings"] == []
 
 
 def test_inline_events_after_the_query_time_are_left_out_with_a_warning(client: Client) -> None:
-    answer = ask(client, history=inline("i3", "i4"), query_time=rfc_3339(FIRST_AT))
+    answer = ask(client, history=inline("i3", "i4"), query_time=format_instant(FIRST_AT))
     assert answer["history_used"] == 1
     assert answer["warnings"] == ["events_after_query_time"]
 
@@ -119,8 +122,8 @@ def test_an_inline_history_wins_over_the_stored_one(client: Client) -> None:
 def test_merging_joins_both_histories_and_counts_a_shared_event_once(client: Client) -> None:
     client.post("/v1/events", stored("u", "i3", "i4"))
     shared = {**inline("i3", "i4")[1], "action": "view"}
-    late = {"item_id": "i5", "timestamp": rfc_3339(FIRST_AT + 5 * HOUR)}
-    early = {"item_id": "i6", "timestamp": rfc_3339(FIRST_AT - HOUR)}
+    late = {"item_id": "i5", "timestamp": format_instant(FIRST_AT + 5 * HOUR)}
+    early = {"item_id": "i6", "timestamp": format_instant(FIRST_AT - HOUR)}
     answer = ask(
         client, user_id="u", history=[late, shared, early], merge=True, explain="attention"
     )
@@ -195,7 +198,7 @@ def test_an_empty_list_of_allowed_items_allows_all(client: Client) -> None:
 
 def test_withholding_the_query_time_changes_what_the_model_sees(client: Client) -> None:
     history = inline("i1", "i2", "i3")
-    times = [rfc_3339(ASKED_AT), rfc_3339(ASKED_AT + 100 * HOUR)]
+    times = [format_instant(ASKED_AT), format_instant(ASKED_AT + 100 * HOUR)]
     given = [ask(client, history=history, query_time=time) for time in times]
     withheld = [
         ask(client, history=history, query_time=time, query_time_withheld=True) for time in times
@@ -210,7 +213,7 @@ def scores(answer: dict[str, Any]) -> list[float]:
 
 def test_the_query_time_is_now_unless_given(client: Client) -> None:
     answer = client.post("/v1/recommendations", {"history": inline("i1")}).json()
-    assert answer["query_time"] > rfc_3339(LAST_AT)
+    assert answer["query_time"] > format_instant(LAST_AT)
     assert "beyond_training_window" in answer["warnings"]
 
 
@@ -246,7 +249,9 @@ def test_a_long_history_is_cut_to_the_most_recent_events(settings: Settings) -> 
 
 def test_the_most_events_and_items_are_answered(client: Client) -> None:
     history = inline(*(ITEM_IDS * 50))
-    answer = ask(client, history=history, query_time=rfc_3339(LAST_AT), n=500, explain="heads")
+    answer = ask(
+        client, history=history, query_time=format_instant(LAST_AT), n=500, explain="heads"
+    )
     assert answer["history_used"] == MAX_HISTORY
     assert answer["warnings"] == ["history_truncated"]
 

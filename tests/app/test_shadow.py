@@ -21,7 +21,7 @@ def outcomes(client: Client, result: str) -> float:
 
 
 def shadow_of(client: Client) -> Predictor | None:
-    shadow: Predictor | None = client.app.state.context.serving.lineup.shadow
+    shadow: Predictor | None = client.app.state.context.model_manager.active.shadow
     return shadow
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.serving.item_overlay import ItemOverlay, ItemOverlayView, Mask, OverlaidItem
 from app.settings import Settings
 from model.catalog import Catalog
@@ -18,9 +18,9 @@ AT = FIRST_AT + 100 * HOUR
 
 
 @pytest.fixture
-def two(settings: Settings, database_url: str) -> Iterator[tuple[Client, Client]]:
+def two(settings: Settings, migrated_database_url: str) -> Iterator[tuple[Client, Client]]:
     """Two processes' worth of service on one database, either in turn."""
-    settings = settings.model_copy(update={"database_url": database_url})
+    settings = settings.model_copy(update={"database_url": migrated_database_url})
     with running(settings) as one, running(settings) as other:
         yield one, other
 
@@ -28,8 +28,8 @@ def two(settings: Settings, database_url: str) -> Iterator[tuple[Client, Client]
 def asked(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
     """Every item that is answered, by id."""
     request = {
-        "history": [{"item_id": "i1", "timestamp": rfc_3339(FIRST_AT)}],
-        "query_time": rfc_3339(AT),
+        "history": [{"item_id": "i1", "timestamp": format_instant(FIRST_AT)}],
+        "query_time": format_instant(AT),
         "n": len(ITEM_IDS),
         "exclude_seen": False,
         **changed,
@@ -83,16 +83,22 @@ def test_stored_categories_take_the_place_of_the_models(two: tuple[Client, Clien
 def test_an_item_is_answered_within_its_window_alone(
     client: Client, window: Mapping[str, int], is_answered: bool
 ) -> None:
-    put(client, "i3", title="3", **{bound: rfc_3339(at) for bound, at in window.items()})
+    put(client, "i3", title="3", **{bound: format_instant(at) for bound, at in window.items()})
     assert ("i3" in asked(client)) == is_answered
     assert "i3" in asked(client, available_only=False)
     assert len(asked(client)) == len(ITEM_IDS) - (not is_answered)
 
 
 def test_a_window_is_that_of_the_query_time_not_of_the_clock(client: Client) -> None:
-    put(client, "i3", title="3", available_from=rfc_3339(AT), available_until=rfc_3339(AT + HOUR))
+    put(
+        client,
+        "i3",
+        title="3",
+        available_from=format_instant(AT),
+        available_until=format_instant(AT + HOUR),
+    )
     assert [
-        "i3" in asked(client, query_time=rfc_3339(AT + hours * HOUR)) for hours in (-1, 0, 1)
+        "i3" in asked(client, query_time=format_instant(AT + hours * HOUR)) for hours in (-1, 0, 1)
     ] == [False, True, False]
 
 
@@ -199,7 +205,7 @@ def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
 
 def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
     shelf = ItemOverlay()
-    shelf.lay_out("v", catalog())
+    shelf.add_catalog("v", catalog())
     before = shelf.view("v", catalog())
     shelf.put([shelved("a", title="Renamed"), shelved("elsewhere")])
     assert (before.title(1), shelf.view("v", catalog()).title(1)) == ("A", "Renamed")
@@ -207,7 +213,7 @@ def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
 
 def test_a_view_that_was_let_go_is_laid_out_when_asked_for() -> None:
     shelf = ItemOverlay()
-    shelf.lay_out("v", catalog())
-    shelf.forget_all_but([])
+    shelf.add_catalog("v", catalog())
+    shelf.retain_versions([])
     shelf.put([shelved("a", title="Renamed")])
     assert shelf.view("v", catalog()).title(1) == "Renamed"

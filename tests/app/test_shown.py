@@ -46,7 +46,7 @@ def is_kept(engine: Engine, answer: Row) -> bool:
 
 
 def waiting(client: Client) -> int:
-    return len(client.app.state.context.shown)
+    return len(client.app.state.context.impressions)
 
 
 def clicks(client: Client, version: str) -> float:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from app.http.types import Id, Instant, rfc_3339
+from app.http.types import Id, Instant, format_instant
 from model.clock import from_datetime
 
 INSTANT = TypeAdapter(Instant)
@@ -26,7 +26,7 @@ def test_a_text_with_an_offset_keeps_its_microseconds(moment: datetime) -> None:
 @given(moments)
 def test_what_the_service_writes_it_reads_back(moment: datetime) -> None:
     instant = from_datetime(moment)
-    written = rfc_3339(instant)
+    written = format_instant(instant)
     assert written.endswith("Z")
     assert INSTANT.validate_python(written) == instant
 

@@ -106,15 +106,15 @@ def test_a_burst_may_wait_and_a_queue_that_stands_is_kept_short() -> None:
         gate = AccessControl()
         waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(20)]
         await asyncio.sleep(0)
-        pool.require_room()
+        pool.require_capacity()
         await asyncio.sleep(0.4)
-        assert pool.silent_seconds > 0.2
+        assert pool.stalled_seconds > 0.2
         with pytest.raises(OverloadedError, match=r"at most [1-5] calls may wait"):
-            pool.require_room()
+            pool.require_capacity()
         gate.open.set()
         await asyncio.gather(*waiting)
-        assert pool.silent_seconds == 0
-        pool.require_room()
+        assert pool.stalled_seconds == 0
+        pool.require_capacity()
         pool.close()
 
     asyncio.run(story())
@@ -128,7 +128,7 @@ def test_slow_calls_still_find_their_successor_waiting() -> None:
         waiting = [asyncio.create_task(pool.run(gate.pass_through)) for _ in range(2)]
         await asyncio.sleep(0.4)
         with pytest.raises(OverloadedError, match="at most 1 calls may wait"):
-            pool.require_room()
+            pool.require_capacity()
         gate.open.set()
         await asyncio.gather(*waiting)
         pool.close()

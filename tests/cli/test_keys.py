@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.auth.key_cache import digest_of
+from app.auth.key_cache import digest_key
 from app.db.engine import open_engine
 from app.settings import Settings
 from migrations.run import downgrade, upgrade
@@ -55,7 +55,7 @@ def test_only_a_digest_is_kept_of_a_key(keys: Keys, database_url: str) -> None: 
     with engine.connect() as connection:
         row = connection.execute(text("SELECT * FROM api_keys")).one()
     engine.dispose()
-    assert digest_of(secret) in row
+    assert digest_key(secret) in row
     assert secret.rpartition("_")[2] not in str(row)
 
 

@@ -34,7 +34,7 @@ def database_url(tmp_path: Path) -> str:
 
 def changes(database_url: str) -> list[Change]:
     database = Database(database_url, threads=1, queue=0)
-    found = database.read_now(lambda session: ModelChangeRepository(session).all())
+    found = database.read_blocking(lambda session: ModelChangeRepository(session).all())
     database.close()
     return found
 

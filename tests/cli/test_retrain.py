@@ -143,7 +143,7 @@ def test_erased_users_are_left_out_of_files_too(night: Night) -> None:
     kairos("migrate", "--database", night.database)
     database = Database(night.database, threads=1, queue=0)
     at = tiny.FIRST_AT + 10_000 * tiny.DAY
-    database.write_now(lambda session: ErasureRepository(session).erase("u7", at))
+    database.write_blocking(lambda session: ErasureRepository(session).erase("u7", at))
     database.close()
     events = ring_world()
     kairos(*night.command(night.events(events), "--database", night.database))

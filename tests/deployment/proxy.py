@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from sqlalchemy.orm import Session
 
-from app.auth.key_cache import digest_of, new_key
+from app.auth.key_cache import digest_key, new_key
 from app.db.engine import open_engine
 from app.db.tables import StoredKey
 from migrations.run import upgrade
@@ -146,7 +146,7 @@ def site(
 def keep_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -> None:
     """Store a key; one that opens everything, unless a role is named."""
     stored = StoredKey(
-        key_id=key_id, name="tests", role=role, digest=digest_of(key), created_at=now()
+        key_id=key_id, name="tests", role=role, digest=digest_key(key), created_at=now()
     )
     engine = open_engine(database_url)
     with Session(engine) as session, session.begin():

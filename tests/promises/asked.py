@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from starlette.types import Message
 
-from app.auth.key_cache import Key, digest_of, new_key
+from app.auth.key_cache import Key, digest_key, new_key
 from app.http.problems import MEDIA_TYPE, Problem
 from app.keys.repository import KeyRepository
 from app.keys.service import KeyService
@@ -58,7 +58,7 @@ class Asking:
             key_id=key_id,
             name="tests",
             role="admin",
-            digest=digest_of(self.key),
+            digest=digest_key(self.key),
             requests_per_second=None,
             created_at=now(),
             expires_at=None,

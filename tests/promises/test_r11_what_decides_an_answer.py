@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.settings import Settings
 from model.batch import collate
 from model.clock import MICROSECONDS_PER_SECOND
@@ -171,7 +171,9 @@ def test_attention_is_a_share_of_what_was_read(
         nonlocal furthest
         for history in histories:
             furthest = max(furthest, off_by(client, history))
-        require_nothing_on_padding(client.app.state.context.serving.require(), histories)
+        require_nothing_on_padding(
+            client.app.state.context.model_manager.require_current(), histories
+        )
 
     try:
         trying(methods, st.tuples(past, past, past), holds)
@@ -281,7 +283,7 @@ def as_sent(happened: list[Happened]) -> list[dict[str, Any]]:
 
 
 def at(seconds: int) -> str:
-    return rfc_3339(micros(seconds))
+    return format_instant(micros(seconds))
 
 
 def micros(seconds: int) -> int:

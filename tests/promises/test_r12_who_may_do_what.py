@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from app.http.routes import GuardedRoute
+from app.http.routes import AuthorizedRoute
 from app.keys.issuing import create_key, revoke_key
 from app.main import create_app
 from app.settings import Settings
@@ -107,7 +107,7 @@ def test_every_route_is_guarded_or_open_on_purpose(app: FastAPI) -> None:
     unguarded = {
         getattr(route, "path", repr(route))
         for route in routes(app)
-        if not isinstance(route, GuardedRoute)
+        if not isinstance(route, AuthorizedRoute)
     }
     assert unguarded == paths
 

@@ -15,7 +15,7 @@ import polars as pl
 from sqlalchemy import MetaData, select
 
 from app.db.engine import open_engine
-from app.http.types import rfc_3339
+from app.http.types import format_instant
 from app.settings import Settings
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS
@@ -98,7 +98,7 @@ def events_of(user_id: str) -> list[dict[str, Any]]:
             "user_id": user_id,
             "item_id": ITEM_IDS[number % len(ITEM_IDS)],
             "action": "view",
-            "timestamp": rfc_3339(FIRST_AT + number * HOUR),
+            "timestamp": format_instant(FIRST_AT + number * HOUR),
             "properties": {"who": user_id},
         }
         for number in range(EVENTS_EACH)
@@ -134,7 +134,7 @@ def asking_and_replaying(client: Client, users: list[str]) -> Iterator[None]:
 def wait_until_written(client: Client) -> None:
     """Let what was shown before now reach the database: a last batch may be on its way."""
     pause = threading.Event()
-    while len(client.app.state.context.shown):
+    while len(client.app.state.context.impressions):
         pause.wait(0.05)
     pause.wait(1.0)
 
