@@ -82,11 +82,13 @@ def show_command(
     """Show what a version is, once it is opened and proved sound."""
     with reporting_errors():
         published = BundleStore(store)
-        bundle = published.open(version)
+        predictor = published.open(version)
         table = Table(title=version, show_header=False)
-        for name, value in _facts(bundle.manifest, _answers(published, version)):
+        for name, value in _facts(predictor.bundle.manifest, _answers(published, version)):
             table.add_row(name, escape(value))
-        for curve in kernel_curves(bundle.recommender, bundle.manifest.data_window.days):
+        for curve in kernel_curves(
+            predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
+        ):
             strongest = (curve.spectrum or ())[:_PERIODS_SHOWN]
             periods = ", ".join(f"{rhythm.period_days:.3g}" for rhythm in strongest)
             table.add_row(f"{curve.kind}, strongest periods in days", periods or "none fixed")

@@ -15,7 +15,7 @@ from model.clock import from_datetime, now
 from model.errors import KairosError
 from model.history import Query
 from model.inference.answers import Constraints
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.store.store import BundleStore
 from training.config import RunConfig, shipped_recipes
 from training.data.database_source import read_erasures
@@ -121,20 +121,20 @@ def evaluate_command(
     with reporting_errors():
         torch.set_num_threads(threads)
         config = RunConfig.read(recipe)
-        opened = Predictor.open(newest_bundle(bundle))
-        if opened.manifest.provenance.get("refitted_after_measuring"):
+        opened = open_predictor(newest_bundle(bundle))
+        if opened.bundle.manifest.provenance.get("refitted_after_measuring"):
             console.print(
                 "[yellow]this bundle was refitted on all events, the test's among them; "
                 "its honest figures are those in its manifest[/]"
             )
-        described = opened.manifest.recommender
+        described = opened.bundle.manifest.recommender
         table = read_events(events, erasures=_erasures(erased))
         split = config.split.split(lay_out(config, table, None), config.data.predict)
         report = measure(
-            opened.recommender,
+            opened.bundle.recommender,
             split.in_terms_of(opened.catalog, described.actions),
             config.data,
-            max_history=opened.manifest.max_history,
+            max_history=opened.bundle.manifest.max_history,
         )
         print_report(report)
 
@@ -166,9 +166,16 @@ def recommend_command(
         with counting("recommend", len(dataset.user_ids)) as count:
             for user, user_id in enumerate(dataset.user_ids):
                 query = Query.as_of(dataset.history(user), instant, user_id=user_id)
-                answer = opened.answer(query, constraints)
+                answer = opened.recommend(query, constraints)
                 rows += [
-                    (user_id, rank, item.item_id, item.title, item.score, item.reason)
+                    (
+                        user_id,
+                        rank,
+                        item.item_id,
+                        opened.catalog.title(item.row),
+                        item.score,
+                        item.reason,
+                    )
                     for rank, item in enumerate(answer.items, start=1)
                 ]
                 count(1)

@@ -16,8 +16,8 @@ from model.bundle.kernels import KernelCurve, Rhythm
 from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
 from model.bundle.writing import write_bundle
-from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
+from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -124,7 +124,7 @@ def export(
         attention_profile=profile,
     )
     untried = unnamed.rename(unfinished / version)
-    trial = measure_latency(Predictor.open(untried), asked.dataset, asked.questions)
+    trial = measure_latency(open_predictor(untried), asked.dataset, asked.questions)
     version = _add(
         untried,
         INDEX_RECALL.write(round(trial.index_recall, _DIGITS))

@@ -55,7 +55,7 @@ class AttentionService:
         )
         longest = self._context.settings.max_history
         if asked.user_id is not None and len(query.history) >= longest:
-            sweep = _warned_of_a_cut(sweep, query, bundle.manifest.max_history)
+            sweep = _warned_of_a_cut(sweep, query, bundle.bundle.manifest.max_history)
         return _account(sweep, bundle, view, warnings)
 
 
@@ -100,7 +100,7 @@ def _account(
         groups=sweep.groups,
         unknown_item_ids=sweep.unknown_item_ids,
         events=tuple(
-            _told(event, bundle.catalog.row(event.item_id), view) for event in sweep.events
+            _told(event, row, view) for event, row in zip(sweep.events, sweep.rows, strict=True)
         ),
         instants=tuple(
             AttentionAtInstant(
@@ -109,7 +109,7 @@ def _account(
                 fallback=instant.fallback,
                 weights=_weights(instant, sweep.events) if attends else None,
                 intensities=instant.intensities,
-                items=to_recommended_items(instant.items, bundle.catalog, view),
+                items=to_recommended_items(instant.items, view),
                 warnings=instant.warnings,
             )
             for instant in sweep.instants

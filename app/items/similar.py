@@ -49,8 +49,8 @@ class SimilarItemService:
                     item_id=item.item_id,
                     score=item.score,
                     rank=rank,
-                    title=view.title(row := bundle.catalog.row(item.item_id)),
-                    categories=view.categories(row),
+                    title=view.title(item.row),
+                    categories=view.categories(item.row),
                 )
                 for rank, item in enumerate(found, start=1)
             ),

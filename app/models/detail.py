@@ -81,18 +81,18 @@ class DetailService:
             )
             return None, None, None
         curves = await self._context.infer(
-            lambda: kernel_curves(bundle.recommender, manifest.data_window.days)
+            lambda: kernel_curves(bundle.bundle.recommender, manifest.data_window.days)
         )
         kernels = provenance.kernels(curves, manifest, missing)
         profile = _points(bundle)
         if not kernels:
-            kind = bundle.manifest.recommender.encoder.kind
+            kind = bundle.bundle.manifest.recommender.encoder.kind
             why = f"the model {kind!r} has no time encoding whose kernel could be drawn"
             missing.append(description.Missing("kernels", why))
         if profile is None:
             why = "the bundle was published without one"
             missing.append(description.Missing("attention_profile", why))
-        return kernels or None, profile, bundle.recommender.encoder.is_normalised
+        return kernels or None, profile, bundle.bundle.recommender.encoder.is_normalised
 
     async def _clicks(
         self, version: str, missing: list[description.Missing]
@@ -133,9 +133,9 @@ def _whole_number(digits: str) -> int | float:
 
 
 def _points(bundle: Predictor) -> tuple[description.ProfilePoint, ...] | None:
-    if bundle.attention_profile is None:
+    if bundle.bundle.attention_profile is None:
         return None
-    rows = bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
+    rows = bundle.bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
     return tuple(_to_point(**row) for row in rows)
 
 

@@ -7,7 +7,6 @@ from app.histories.service import HistoryService
 from app.http.types import format_instant
 from app.rankings.schemas import RankedItem, RankingAnswer, RankingRequest
 from app.serving.item_overlay import ItemOverlayView
-from model.catalog import Catalog
 from model.inference.answers import RankedItems
 
 
@@ -40,12 +39,12 @@ class RankingService:
             history_used=ranked.history_used,
             unknown_item_ids=ranked.unknown_item_ids,
             fallback=None if ranked.fallback is None else "no_history",
-            items=_told(ranked, bundle.catalog, view),
+            items=_told(ranked, view),
             warnings=ranked.warnings + found.warnings,
         )
 
 
-def _told(ranked: RankedItems, catalog: Catalog, view: ItemOverlayView) -> tuple[RankedItem, ...]:
+def _told(ranked: RankedItems, view: ItemOverlayView) -> tuple[RankedItem, ...]:
     """The items the model knows, and after them those it does not."""
     known = [
         RankedItem(
@@ -53,8 +52,8 @@ def _told(ranked: RankedItems, catalog: Catalog, view: ItemOverlayView) -> tuple
             score=item.score,
             rank=rank,
             reason=item.reason,
-            title=view.title(row := catalog.row(item.item_id)),
-            categories=view.categories(row),
+            title=view.title(item.row),
+            categories=view.categories(item.row),
         )
         for rank, item in enumerate(ranked.items, start=1)
     ]

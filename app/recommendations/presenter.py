@@ -10,14 +10,13 @@ from app.recommendations.schemas import (
     RecommendedItem,
 )
 from app.serving.item_overlay import ItemOverlayView
-from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_SECOND
-from model.inference.answers import Answer, AttentionOverHistory, ScoredItem
+from model.inference.answers import AttentionOverHistory, Recommendation, ScoredItem
 from model.inference.predictor import Predictor
 
 
 def to_response(
-    answer: Answer,
+    answer: Recommendation,
     asked: RecommendationRequest,
     *,
     recommendation_id: str,
@@ -34,14 +33,14 @@ def to_response(
         history_used=answer.history_used,
         unknown_item_ids=answer.unknown_item_ids,
         fallback=answer.fallback,
-        items=to_recommended_items(answer.items, bundle.catalog, view),
-        attention=_attention(answer.attention, asked, bundle.catalog, view, query_time),
+        items=to_recommended_items(answer.items, view),
+        attention=_attention(answer.attention, asked, view, query_time),
         warnings=warnings,
     )
 
 
 def to_recommended_items(
-    items: tuple[ScoredItem, ...] | list[ScoredItem], catalog: Catalog, view: ItemOverlayView
+    items: tuple[ScoredItem, ...], view: ItemOverlayView
 ) -> tuple[RecommendedItem, ...]:
     """Items best first, with what was last said of them."""
     return tuple(
@@ -50,8 +49,8 @@ def to_recommended_items(
             score=item.score,
             rank=rank,
             reason=item.reason,
-            title=view.title(row := catalog.row(item.item_id)),
-            categories=view.categories(row),
+            title=view.title(item.row),
+            categories=view.categories(item.row),
         )
         for rank, item in enumerate(items, start=1)
     )
@@ -60,7 +59,6 @@ def to_recommended_items(
 def _attention(
     attention: AttentionOverHistory | None,
     asked: RecommendationRequest,
-    catalog: Catalog,
     view: ItemOverlayView,
     query_time: int,
 ) -> Attention | None:
@@ -79,7 +77,7 @@ def _attention(
         events=tuple(
             AttendedEvent(
                 item_id=event.item_id,
-                title=view.title(row := catalog.row(event.item_id)),
+                title=view.title(row),
                 timestamp=format_instant(event.at),
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,
@@ -87,8 +85,8 @@ def _attention(
                 occlusion=change,
                 categories=view.categories(row),
             )
-            for event, weight, change in zip(
-                attention.events, attention.weights, changes, strict=True
+            for event, row, weight, change in zip(
+                attention.events, attention.rows, attention.weights, changes, strict=True
             )
         ),
         heads=attention.heads if asked.explain == "heads" else None,

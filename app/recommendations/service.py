@@ -13,7 +13,7 @@ from app.recommendations.shadow import ShadowService
 from app.serving.impressions import Impression
 from model.clock import now
 from model.history import Query
-from model.inference.answers import Answer
+from model.inference.answers import Recommendation
 from model.inference.predictor import Predictor
 
 
@@ -65,7 +65,7 @@ class RecommendationService:
         recommendation_id: str,
         bundle: Predictor,
         asked: RecommendationRequest,
-        answer: Answer,
+        answer: Recommendation,
         at: int,
     ) -> None:
         """Note what is shown, so that the events it leads to can be told by version."""
@@ -80,13 +80,15 @@ class RecommendationService:
             )
         )
 
-    def _answer(self, bundle: Predictor, query: Query, asked: RecommendationRequest) -> Answer:
+    def _answer(
+        self, bundle: Predictor, query: Query, asked: RecommendationRequest
+    ) -> Recommendation:
         stages = self._context.metrics.stage
         with stages("filter"):
             constraints = constraints_of(
                 asked, bundle, self._context.item_overlay, query.query_time
             )
-        return bundle.answer(
+        return bundle.recommend(
             query,
             constraints,
             explain=asked.explain != "none",

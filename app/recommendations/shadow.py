@@ -10,7 +10,7 @@ from app.errors import OverloadedError
 from app.recommendations.constraints import constraints_of
 from app.recommendations.schemas import RecommendationRequest
 from model.history import Query
-from model.inference.answers import Answer
+from model.inference.answers import Recommendation
 from model.inference.predictor import Predictor
 
 _log = structlog.get_logger()
@@ -23,7 +23,7 @@ class ShadowService:
     def __init__(self, context: AppContext) -> None:
         self._context = context
 
-    def compare(self, asked: RecommendationRequest, query: Query, answered: Answer) -> None:
+    def compare(self, asked: RecommendationRequest, query: Query, answered: Recommendation) -> None:
         """Ask the shadow, if there is one, once the model has nothing better to do.
 
         While requests wait for the model the shadow is skipped: it must cost them nothing.
@@ -39,12 +39,18 @@ class ShadowService:
         task.add_done_callback(self._context.background_tasks.discard)
 
     async def _compare(
-        self, shadow: Predictor, asked: RecommendationRequest, query: Query, answered: Answer
+        self,
+        shadow: Predictor,
+        asked: RecommendationRequest,
+        query: Query,
+        answered: Recommendation,
     ) -> None:
         metrics, shelf = self._context.metrics, self._context.item_overlay
         try:
             answer = await self._context.inference.run(
-                lambda: shadow.answer(query, constraints_of(asked, shadow, shelf, query.query_time))
+                lambda: shadow.recommend(
+                    query, constraints_of(asked, shadow, shelf, query.query_time)
+                )
             )
         except OverloadedError:
             metrics.shadow_answers.labels("skipped").inc()

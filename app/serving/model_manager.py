@@ -280,7 +280,7 @@ class ModelManager:
         self._metrics.model_info.clear()
         self._metrics.model_info.labels(current.version).set(1)
         self._metrics.offline_metric.clear()
-        for name, value in current.manifest.metrics.items():
+        for name, value in current.bundle.manifest.metrics.items():
             self._metrics.offline_metric.labels(name, current.version).set(value)
         self._metrics.model_loaded.set(time.time())
         self._metrics.index_items.set(len(current.catalog))

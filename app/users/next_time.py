@@ -42,10 +42,11 @@ class NextTimeService:
         """
         histories, asked = HistoryService(self._context), HistoryRequest(user_id=user_id)
         bundle = await histories.bundle(asked)
-        if not bundle.recommender.encoder.says_when:
+        if not bundle.bundle.recommender.encoder.says_when:
+            kind = bundle.bundle.manifest.recommender.encoder.kind
             raise ModelSaysNoTimeError(
                 f"saying when needs a model that does, but {bundle.version} is of the kind "
-                f"{bundle.manifest.recommender.encoder.kind!r}; train a point process such as "
+                f"{kind!r}; train a point process such as "
                 "'rmtpp', publish it and activate it"
             )
         query, _ = await histories.read(asked, now() if at is None else at)
@@ -53,7 +54,7 @@ class NextTimeService:
 
 
 def _answer(bundle: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
-    history = bundle.look_up(query)
+    history = bundle.look_up_history(query)
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)
     density: tuple[NextTimeDensity, ...] = ()

@@ -113,13 +113,13 @@ def _again(opened: Predictor, into: Path) -> str:
     """The same model under a new version."""
     return write_bundle(
         into,
-        recommender=opened.recommender,
-        config=opened.manifest.recommender,
+        recommender=opened.bundle.recommender,
+        config=opened.bundle.manifest.recommender,
         catalog=opened.catalog,
-        data_window=opened.manifest.data_window,
-        counts=opened.manifest.counts,
-        metrics=opened.manifest.metrics,
-        provenance=opened.manifest.provenance,
+        data_window=opened.bundle.manifest.data_window,
+        counts=opened.bundle.manifest.counts,
+        metrics=opened.bundle.manifest.metrics,
+        provenance=opened.bundle.manifest.provenance,
     )
 
 

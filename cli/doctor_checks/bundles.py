@@ -58,8 +58,8 @@ def _current(current: str | None, versions: list[str]) -> Check:
 def _version(store: BundleStore, version: str, *, in_use: bool) -> Checks:
     name = f"bundle {version}"
     try:
-        bundle = store.open(version)
-        milliseconds, recall = tried_out(bundle)
+        predictor = store.open(version)
+        milliseconds, recall = tried_out(predictor)
     except (BundleError, OSError, ValueError, RuntimeError) as error:
         finding = broken if in_use else doubtful
         yield finding(
@@ -75,28 +75,28 @@ def _version(store: BundleStore, version: str, *, in_use: bool) -> Checks:
         yield well(name, told)
 
 
-def tried_out(bundle: Predictor) -> tuple[float, float]:
+def tried_out(predictor: Predictor) -> tuple[float, float]:
     """Median milliseconds of an answer, and the share of the exact best that the index found."""
     draw = np.random.default_rng(0)
-    last_at = bundle.manifest.data_window.last_at
-    exact = bundle.recommender.index_vectors().numpy()[1:]
+    last_at = predictor.bundle.manifest.data_window.last_at
+    exact = predictor.bundle.recommender.index_vectors().numpy()[1:]
     seconds, recalls = [], []
     for _ in range(_ASKED):
-        rows = draw.integers(1, len(bundle.catalog) + 1, size=3).tolist()
+        rows = draw.integers(1, len(predictor.catalog) + 1, size=3).tolist()
         history = tuple(
-            Event(bundle.catalog.item_id(row), last_at - ago * MICROSECONDS_PER_SECOND)
+            Event(predictor.catalog.item_id(row), last_at - ago * MICROSECONDS_PER_SECOND)
             for ago, row in zip((300, 200, 100), rows, strict=True)
         )
         query = Query(history, last_at)
         began = time.perf_counter()
-        answer = bundle.answer(query, Constraints(n=_TOP, exclude_seen=False))
+        answer = predictor.recommend(query, Constraints(n=_TOP, exclude_seen=False))
         seconds.append(time.perf_counter() - began)
         if not answer.items or not np.isfinite([item.score for item in answer.items]).all():
             raise BundleError(
-                f"a bundle answers with finite scores, but {bundle.version} answered "
+                f"a bundle answers with finite scores, but {predictor.version} answered "
                 f"{len(answer.items)} items; train again"
             )
-        recalls += recall_of(bundle, query, exact)
+        recalls += recall_of(predictor, query, exact)
     return float(np.median(seconds)) * 1000, float(np.mean(recalls)) if recalls else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Nearest-item search: the only place that knows FAISS."""
+"""Nearest-item search; the only module that uses FAISS."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -13,16 +13,17 @@ from model.errors import BundleError
 Similarity = Literal["dot", "l2"]
 
 _FEW = 2_000
-"""Up to so many candidates, scoring each of them beats a search that must test every row."""
+"""Up to this many allowed rows, scoring each is faster than a search that tests every row."""
 
 _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
 
 
 @final
 class ItemIndex:
-    """Item vectors, searchable by similarity with a user vector. Row 0, padding, is not in it.
+    """Item vectors, searchable by their similarity with a user vector.
 
-    Scores are larger for better items whatever the similarity: a distance is negated.
+    Holds one vector per catalogue row from 1 on; row 0, padding, is not in it. Scores are larger
+    for better items under either similarity: a distance is negated.
     """
 
     def __init__(self, index: faiss.Index) -> None:
@@ -64,11 +65,11 @@ class ItemIndex:
 
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of some catalogue rows."""
-        found: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
-        return found
+        vectors: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
+        return vectors
 
     def score(self, user: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The scores of some catalogue rows, as `search` would give them."""
+        """The scores of some catalogue rows, equal to those of `search`."""
         vectors = self.vectors(rows)
         scores: NDArray[np.float32] = (
             vectors @ user if self._sign > 0 else -((vectors - user) ** 2).sum(-1)
@@ -80,39 +81,39 @@ class ItemIndex:
         user: NDArray[np.float32],
         n: int,
         *,
-        exclude: Collection[int] = (),
+        exclude: Collection[int] | NDArray[np.int64] = (),
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The `n` best rows outside `exclude`, best first, with their scores.
+        """Find the `n` best rows outside `exclude`, best first, with their scores.
 
-        Fewer come back only where no more are left.
+        Returns fewer only where no more are left.
 
         Args:
-            allowed: per catalogue row, padding included, whether it may be found; None: every one.
+            allowed: per catalogue row, padding included, whether it may be returned; None: any.
         """
-        left_out = np.fromiter(exclude, dtype=np.int64, count=len(exclude))
+        excluded = np.fromiter(exclude, dtype=np.int64, count=len(exclude))
         if allowed is not None:
             allowed = allowed.copy()
-            allowed[left_out] = False
+            allowed[excluded] = False
             candidates = np.flatnonzero(allowed)
             candidates = candidates[candidates > 0]
             if len(candidates) <= max(n, _FEW):
                 scores = self.score(user, candidates)
                 best = np.lexsort((candidates, -scores))[:n]
                 return candidates[best], scores[best]
-        # Ask for the excluded ones too and drop them here: FAISS ignores a selector silently on
+        # Search for the excluded rows too and drop them here: FAISS ignores a selector silently on
         # some kinds of index, and the extra neighbours cost less than filtering inside.
-        wanted = min(n + (len(left_out) if allowed is None else 0), len(self))
-        if wanted == 0:
+        neighbours = min(n + (len(excluded) if allowed is None else 0), len(self))
+        if neighbours == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        scores, places = self._look_for(user, wanted, allowed)
+        scores, places = self._search_index(user, neighbours, allowed)
         rows = places[0] + 1
-        keep = (rows > 0) & ~np.isin(rows, left_out)
+        keep = (rows > 0) & ~np.isin(rows, excluded)
         if allowed is not None:
             keep &= allowed[np.maximum(rows, 0)]
         return rows[keep][:n], (scores[0] * self._sign)[keep][:n]
 
-    def _look_for(
+    def _search_index(
         self, user: NDArray[np.float32], n: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         if allowed is None:

@@ -1,4 +1,4 @@
-"""What a bundle is asked beside the query itself, and what it answers."""
+"""Constraints on a recommendation, and the types that inference returns."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,16 +14,16 @@ Fallback = Literal["popular", "no_history"]
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Which items may be answered, and how many.
+    """Which items may be recommended, and how many.
 
     Attributes:
-        n: items wanted.
-        exclude_seen: leave out what the history holds.
-        exclude: leave these out as well.
-        include: if given, only these may be answered.
-        strict: rather answer fewer items than fill up from popularity.
-        diversity: 0 for the best items by score; towards 1 for items ever less like each other.
-        allowed: per catalogue row (row 0 is padding), whether it may be answered; None: every one.
+        n: the most items.
+        exclude_seen: leave out the items of the history.
+        exclude: leave these items out as well.
+        include: if given, only these items may be recommended.
+        strict: return fewer items rather than fill up with popular ones.
+        diversity: 0 for the best items by score; towards 1 for items that are less alike.
+        allowed: per catalogue row (row 0 is padding), whether it may be recommended; None: any.
     """
 
     n: int = 10
@@ -40,28 +40,28 @@ class ScoredItem:
     """One recommended item.
 
     Attributes:
-        score: larger is better; comparable within one answer and one reason only. Of a popular
-            item, its events in the last seven days of the training data.
+        row: its row in the catalogue of the model.
+        score: larger is better; comparable within one recommendation and one reason only. Of a
+            popular item, its events in the last seven days of the training data.
         reason: "model", or "popular" where popularity filled in.
     """
 
+    row: int
     item_id: str
-    title: str | None
-    categories: tuple[str, ...]
     score: float
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Occlusion:
-    """What the score of one item owes to single events of the history.
+    """How the score of one item changes as single events of the history are left out.
 
     Attributes:
         of_item_id: the item.
         changes: per event, how much lower the score is without it; None for an event that was not
-            left out, because others had more attention or because it is the only one.
-        faithfulness: Spearman's rank correlation of the weights with the changes; None where there
-            is no order to compare.
+            left out, because others have more attention or because it is the only one.
+        faithfulness: Spearman's rank correlation of the attention weights with the changes; None
+            where it is undefined.
     """
 
     of_item_id: str
@@ -71,20 +71,23 @@ class Occlusion:
 
 @dataclass(frozen=True, slots=True)
 class AttentionOverHistory:
-    """What the model weighted: the last block's weights from the query position, before dropout.
+    """Attention weights of the last block from the query position, before dropout.
 
     Attributes:
-        events: the events the model read, oldest first.
+        events: the events that the model read, oldest first.
+        rows: their rows in the catalogue of the model.
         weights: mean over heads, one per event.
         heads: per head, one weight per event.
         normalised: whether the weights of a head sum to one.
-        of_item_id: the item the weights are about, where they differ from item to item: the best.
-        intensities: per group of items, by name: how likely the model finds one per day at the
-            query time; None where it does not say.
-        occlusion: what the score owes to single events, where that was asked for.
+        of_item_id: the recommended item that the weights are for, the best one; None where they
+            are the same for every item.
+        intensities: per group of items, by name: its intensity at the query time, per day; None
+            where the model has none.
+        occlusion: None where it was not requested.
     """
 
     events: tuple[Event, ...]
+    rows: tuple[int, ...]
     weights: tuple[float, ...]
     heads: tuple[tuple[float, ...], ...]
     normalised: bool
@@ -94,19 +97,19 @@ class AttentionOverHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The items for one query, and how they came about.
+class Recommendation:
+    """The items for one query.
 
     Attributes:
         items: best first.
-        history_used: events the model read.
-        unknown_item_ids: items of the history the catalogue lacks; they were skipped.
-        fallback: "no_history" where nothing of the history could be used, "popular" where
-            popularity filled up what the constraints had left; None where the model answered.
-        attention: None where it was not asked for, or where there is none to give.
+        history_used: events that the model read.
+        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
+        fallback: "no_history" where the history has no known event, "popular" where popular items
+            filled up what the constraints left; None where every item is the model's.
+        attention: None where it was not requested, or the model does not attend.
         warnings: stable codes, "beyond_training_window", "history_truncated",
-            "attention_unavailable" (asked for, but the model does not attend) or
-            "diversity_unavailable" (asked for, but the model places no items in a space).
+            "attention_unavailable" (requested, but the model does not attend) or
+            "diversity_unavailable" (requested, but the model learns no item vectors).
     """
 
     items: tuple[ScoredItem, ...]
@@ -122,12 +125,12 @@ class RankedItems:
     """Given items in the model's order.
 
     Attributes:
-        items: best first: those of the catalogue among the given ones.
-        history_used: events the model read.
-        unknown_item_ids: items of the history the catalogue lacks; they were skipped.
-        unranked_item_ids: given items the catalogue lacks, in the order they were given.
-        fallback: "no_history" where popularity ranked them, for want of a usable history.
-        warnings: as of an `Answer`.
+        items: best first: those of the given items that the catalogue holds.
+        history_used: events that the model read.
+        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
+        unranked_item_ids: given items that the catalogue lacks, in the order they were given.
+        fallback: "no_history" where popularity ranked them, because no event is known.
+        warnings: as of a `Recommendation`.
     """
 
     items: tuple[ScoredItem, ...]
@@ -144,14 +147,14 @@ class SweptInstant:
 
     Attributes:
         query_time: the instant, epoch microseconds, UTC.
-        history_used: events the model read; those of the sweep that had happened by then, but for
+        history_used: events that the model read: those of the sweep up to the instant, without
             the oldest where there are more than the model reads.
         weights: mean over heads, one per event of the sweep, 0 for those not read; None where the
-            model does not attend, or nothing had happened yet.
+            model does not attend, or no event precedes the instant.
         intensities: one per group of the sweep, as of an `AttentionOverHistory`; None where the
-            model does not say, or nothing had happened yet.
+            model has none, or no event precedes the instant.
         items: best first.
-        fallback: as of an `Answer`.
+        fallback: as of a `Recommendation`.
         warnings: of this instant alone: "beyond_training_window", "history_truncated".
     """
 
@@ -166,12 +169,13 @@ class SweptInstant:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One history asked about at many instants.
+    """One history at many query times.
 
     Attributes:
         events: the events read at any of the instants, oldest first.
-        instants: in the order they were asked about.
-        unknown_item_ids: items of the history the catalogue lacks; they were skipped.
+        rows: their rows in the catalogue of the model.
+        instants: in the order of the requested query times.
+        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
         normalised: whether the weights of one instant sum to one.
         groups: the names of the groups of items that `intensities` are of; None where no instant
             has any.
@@ -179,6 +183,7 @@ class Sweep:
     """
 
     events: tuple[Event, ...]
+    rows: tuple[int, ...]
     instants: tuple[SweptInstant, ...]
     unknown_item_ids: tuple[str, ...]
     normalised: bool

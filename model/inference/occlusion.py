@@ -1,25 +1,55 @@
-"""Does attention tell the truth? Leave events out, one at a time, and see what the score does."""
+"""Occlusion: leave single events out of a history and measure how a score changes.
+
+A test of attention weights: they are faithful where events with more weight change the score more.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from model.batch import KnownHistory
+from model.bundle.bundle import Bundle
+from model.history import Query
+from model.inference.answers import Occlusion
+from model.inference.query import collate_at
+from model.inference.reranking import score_rows
 
-OCCLUDED = 20
-"""Events that are left out in turn: those with the most attention."""
+OCCLUDED_EVENTS = 20
+"""The most events that are left out in turn: those with the most attention."""
 
-_FEWEST = 3
+_FEWEST_EVENTS = 3
 
 
-def most_attended(weights: NDArray[np.float32], n: int = OCCLUDED) -> NDArray[np.int64]:
+def measure_occlusion(
+    bundle: Bundle, query: Query, history: KnownHistory, weights: NDArray[np.float32], row: int
+) -> Occlusion:
+    """Score a row without each of the most attended events in turn, in one batch.
+
+    Args:
+        weights: attention, one per event of `history`.
+    """
+    changes: list[float | None] = [None] * len(history.events)
+    correlation = None
+    if len(history.events) > 1:
+        places = most_attended(weights)
+        histories = [history, *(leave_out(history, int(place)) for place in places)]
+        batch = collate_at(bundle.manifest.data_window, query, histories)
+        scores = score_rows(bundle.recommender, batch, np.array([row]))[:, 0]
+        decreases = scores[0] - scores[1:]
+        for place, decrease in zip(places.tolist(), decreases.tolist(), strict=True):
+            changes[place] = decrease
+        correlation = faithfulness(weights[places], decreases)
+    return Occlusion(bundle.catalog.item_id(row), tuple(changes), correlation)
+
+
+def most_attended(weights: NDArray[np.float32], n: int = OCCLUDED_EVENTS) -> NDArray[np.int64]:
     """Places of the `n` events with the most attention, in the order of the history."""
     most = np.argsort(-weights, kind="stable")[:n]
     return np.sort(most)
 
 
-def without(history: KnownHistory, place: int) -> KnownHistory:
-    """The same history, but for the event at one place."""
+def leave_out(history: KnownHistory, place: int) -> KnownHistory:
+    """A history without the event at one place."""
     return history._replace(
         events=history.events[:place] + history.events[place + 1 :],
         rows=np.delete(history.rows, place),
@@ -28,11 +58,11 @@ def without(history: KnownHistory, place: int) -> KnownHistory:
 
 
 def faithfulness(weights: NDArray[np.float32], changes: NDArray[np.float32]) -> float | None:
-    """Spearman's rank correlation of attention with the score that each event is worth.
+    """Spearman's rank correlation of attention weights with changes of the score.
 
-    1 where the more an event was attended to, the more the score owes it. None for fewer than three
-    events, or where all weights or all changes are equal: there is no order to compare.
+    1 where events with more attention change the score more. None for fewer than three events, or
+    where all weights or all changes are equal: the correlation is then undefined.
     """
-    if len(weights) < _FEWEST or np.ptp(weights) == 0 or np.ptp(changes) == 0:
+    if len(weights) < _FEWEST_EVENTS or np.ptp(weights) == 0 or np.ptp(changes) == 0:
         return None
     return float(spearmanr(weights, changes).statistic)

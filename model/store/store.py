@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from model.bundle.manifest import MANIFEST, Manifest
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.store.traffic import Traffic
 
 CURRENT = "CURRENT"
@@ -78,7 +79,7 @@ class BundleStore:
                 f"a bundle must be published before it can be opened, but {self.root} has no "
                 f"{CURRENT}; run kairos train and kairos publish"
             )
-        return Predictor.open(self._directory(version))
+        return open_predictor(self._directory(version))
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
         """Take in a bundle, and make it the current one unless told otherwise.
@@ -105,7 +106,7 @@ class BundleStore:
             shutil.rmtree(incoming, ignore_errors=True)
             raise
         try:
-            Predictor.open(final_place)
+            open_predictor(final_place)
         except BundleError:
             shutil.rmtree(final_place, ignore_errors=True)
             raise
@@ -119,7 +120,7 @@ class BundleStore:
         Raises:
             BundleError: if it cannot be opened there.
         """
-        Predictor.open(directory)
+        open_predictor(directory)
         if directory.name in self.versions():
             if activate:
                 self.activate(directory.name)

@@ -13,7 +13,7 @@ from app.models.provenance import MOST_EPOCHS
 from model.bundle.kernels import kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
 from model.encoders.markov import MarkovConfig
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.store.store import BundleStore
 from tests import tiny
 from tests.app import tiny_bundle
@@ -159,8 +159,8 @@ def test_a_kernel_that_cannot_be_laid_over_the_learned_one_is_not_told(
     client: Client, bundle_store: Path, changed: dict[str, Any], said: str
 ) -> None:
     current = BundleStore(bundle_store).current()
-    bundle = Predictor.open(bundle_store / str(current))
-    curves = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+    predictor = open_predictor(bundle_store / str(current))
+    curves = kernel_curves(predictor.bundle.recommender, predictor.bundle.manifest.data_window.days)
     alike = described(client, bundle_store, INITIAL_KERNELS.write(curves))
     assert alike["kernels"][0]["initial_psi"] == pytest.approx(curves[0].psi)
     other = (replace(curves[0], **changed),)

@@ -72,7 +72,7 @@ def instants(answer: dict[str, Any]) -> list[datetime]:
 
 def interval_by_the_model(client: Client) -> NextInterval:
     store: BundleStore = client.app.state.context.store
-    bundle = store.open(str(store.current()))
+    predictor = store.open(str(store.current()))
     query = Query(
         (
             Event("i1", FIRST_AT),
@@ -81,7 +81,7 @@ def interval_by_the_model(client: Client) -> NextInterval:
         ),
         FIRST_AT + 48 * HOUR,
     )
-    said = bundle.encode(query, bundle.look_up(query)).next_time
+    said = predictor.encode(query, predictor.look_up_history(query)).next_time
     assert isinstance(said, NextInterval)
     return said
 

@@ -55,10 +55,10 @@ def attended(answer: dict[str, Any]) -> list[str]:
 
 def test_an_answer_is_what_the_bundle_says(client: Client, bundle_store: Path) -> None:
     answer = ask(client, history=inline("i3", "i4", "i5"), n=5)
-    bundle = BundleStore(bundle_store).open()
+    predictor = BundleStore(bundle_store).open()
     events = tuple(Event(f"i{3 + number}", FIRST_AT + number * HOUR) for number in range(3))
-    expected = bundle.answer(Query(events, ASKED_AT), Constraints(n=5))
-    assert answer["model_version"] == bundle.version
+    expected = predictor.recommend(Query(events, ASKED_AT), Constraints(n=5))
+    assert answer["model_version"] == predictor.version
     assert answer["query_time"] == format_instant(ASKED_AT)
     assert answer["history_used"] == 3
     assert answer["fallback"] is None

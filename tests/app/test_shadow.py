@@ -91,9 +91,9 @@ def test_a_look_that_nobody_is_shown_is_not_compared(client: Client, shadow: str
 def test_a_shadow_that_fails_is_counted_and_harms_nobody(
     client: Client, shadow: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    bundle = shadow_of(client)
-    assert bundle is not None
-    del bundle.index  # as only its memory could be to blame for
+    predictor = shadow_of(client)
+    assert predictor is not None
+    predictor.bundle = None  # type: ignore[assignment]
     recommend(client)
     eventually(lambda: outcomes(client, "failed") == 1)
     recommend(client)
@@ -110,9 +110,9 @@ def test_an_answer_does_not_wait_for_the_shadow(client: Client, shadow: str) -> 
         leave.wait(PATIENCE_SECONDS)
         raise ValueError("woken")
 
-    bundle = shadow_of(client)
-    assert bundle is not None
-    bundle.answer = hang  # type: ignore[method-assign, assignment]
+    predictor = shadow_of(client)
+    assert predictor is not None
+    predictor.recommend = hang  # type: ignore[method-assign, assignment]
     answer = recommend(client)  # returns, although the shadow hangs
     assert entered.wait(PATIENCE_SECONDS)
     assert answer["model_version"] != shadow

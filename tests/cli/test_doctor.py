@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from cli.doctor_checks.database import free_space
 from cli.main import app
 from migrations.run import downgrade, upgrade
 from model.clock import MICROSECONDS_PER_DAY, now
+from model.inference.predictor import Predictor
 from model.store.store import CURRENT, BundleStore
 from tests.app import tiny_bundle
 from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
@@ -322,11 +324,11 @@ def test_a_pointer_to_nowhere_is_found(
 
 
 def test_an_index_that_misses_the_best_is_told(bundle_store: Path) -> None:  # noqa: F811
-    bundle = BundleStore(bundle_store).open()
-    assert tried_out(bundle)[1] == 1.0
+    predictor = BundleStore(bundle_store).open()
+    assert tried_out(predictor)[1] == 1.0
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    bundle.index = BundleStore(bundle_store).open(other).index
-    assert tried_out(bundle)[1] < 0.9
+    index = BundleStore(bundle_store).open(other).bundle.index
+    assert tried_out(Predictor(replace(predictor.bundle, index=index)))[1] < 0.9
 
 
 def test_a_store_that_cannot_be_written_to_is_told() -> None:

@@ -66,19 +66,21 @@ def test_a_batch_answers_what_the_bundle_answers(world: World, store: Path, tmp_
         "model_version": pl.String(),
         "query_time": pl.Datetime("us", "UTC"),
     }
-    bundle = BundleStore(store).open()
-    assert table["model_version"].unique().to_list() == [bundle.version]
+    predictor = BundleStore(store).open()
+    assert table["model_version"].unique().to_list() == [predictor.version]
     events = pl.read_parquet(world.events)
     instant = from_datetime(table["query_time"][0])
     for (user_id,), rows in table.group_by("user_id", maintain_order=True):
         own = events.filter(pl.col("user_id") == user_id)
         happened = own.select("item_id", pl.col("timestamp").to_physical(), "action").rows()
-        answer = bundle.answer(
+        answer = predictor.recommend(
             Query.as_of([Event(*event) for event in happened], instant), Constraints(n=4)
         )
         assert rows["rank"].to_list() == [1, 2, 3, 4]
         assert rows["item_id"].to_list() == [item.item_id for item in answer.items]
-        assert rows["title"].to_list() == [item.title for item in answer.items]
+        assert rows["title"].to_list() == [
+            predictor.catalog.title(item.row) for item in answer.items
+        ]
         assert rows["score"].to_list() == pytest.approx([item.score for item in answer.items])
     assert table["user_id"].n_unique() == events["user_id"].n_unique()
 

@@ -66,11 +66,11 @@ def test_a_history_is_scored_alike_in_training_and_over_http(
     world: World, store: Path, database: str
 ) -> None:
     config = RunConfig.read(world.recipe)
-    bundle = BundleStore(store).open()
+    predictor = BundleStore(store).open()
     split = config.split.split(lay_out(config, read_events(world.events), None), "next_event")
-    split = split.in_terms_of(bundle.catalog, bundle.manifest.recommender.actions)
-    expected = np.empty((len(split.test), len(bundle.catalog) + 1))
-    for block in score(bundle.recommender, split.dataset, split.test, max_history=6):
+    split = split.in_terms_of(predictor.catalog, predictor.bundle.manifest.recommender.actions)
+    expected = np.empty((len(split.test), len(predictor.catalog) + 1))
+    for block in score(predictor.bundle.recommender, split.dataset, split.test, max_history=6):
         expected[block.questions] = block.scores.numpy()
     lengths = set()
     with running(Settings(database_url=database, bundle_store=store)) as client:
@@ -80,11 +80,11 @@ def test_a_history_is_scored_alike_in_training_and_over_http(
                 "history": history,
                 "query_time": to_datetime(query_time).isoformat(),
                 "exclude_seen": False,
-                "n": len(bundle.catalog),
+                "n": len(predictor.catalog),
             }
             items = client.post("/v1/recommendations", asked).json()["items"]
-            rows = [bundle.catalog.row(item["item_id"]) for item in items]
-            assert {*rows} == {*range(1, len(bundle.catalog) + 1)}
+            rows = [predictor.catalog.row(item["item_id"]) for item in items]
+            assert {*rows} == {*range(1, len(predictor.catalog) + 1)}
             assert [item["score"] for item in items] == pytest.approx(
                 expected[number, rows].tolist(), abs=1e-5
             )

@@ -12,7 +12,7 @@ import pytest
 from cli.published import newest_bundle
 from model.bundle.manifest import WEIGHTS
 from model.errors import BundleError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests.cli.conftest import World, kairos
 from training.config import RunConfig
 from training.fitting.checkpoint import CHECKPOINT
@@ -20,14 +20,14 @@ from training.fitting.checkpoint import CHECKPOINT
 
 def test_a_run_leaves_a_report_and_a_bundle_that_opens(run: Path) -> None:
     report = json.loads((run / "report.json").read_text())
-    bundle = Predictor.open(newest_bundle(run))
-    assert bundle.manifest.metrics["ndcg@10"] == report["rows"]["model"]["ndcg@10"]
-    assert bundle.catalog.title(1) == f"Title of {bundle.catalog.item_id(1)}"
+    predictor = open_predictor(newest_bundle(run))
+    assert predictor.bundle.manifest.metrics["ndcg@10"] == report["rows"]["model"]["ndcg@10"]
+    assert predictor.catalog.title(1) == f"Title of {predictor.catalog.item_id(1)}"
 
 
 def test_the_seed_can_be_given(world: World, tmp_path: Path) -> None:
     kairos(*world.training(tmp_path), "--seed", "7")
-    recipe = Predictor.open(newest_bundle(tmp_path)).manifest.provenance["recipe"]
+    recipe = open_predictor(newest_bundle(tmp_path)).bundle.manifest.provenance["recipe"]
     assert RunConfig.model_validate(recipe).fit.seed == 7
 
 

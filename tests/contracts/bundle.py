@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from model.batch import collate
 from model.errors import NoItemSpaceError, UnknownItemError
 from model.history import Event, Query
-from model.inference.answers import Answer, Constraints
+from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
+from model.store.opening import open_predictor
 from tests import tiny
 from tests.tiny import DAY, ITEM_IDS, LAST_AT
 
@@ -54,35 +55,35 @@ class BundleContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-        return Predictor.open(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
+    def predictor(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+        return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
 
     # Hypothesis runs inside these tests: a method that classes inherit may not be given to it.
 
     def test_what_was_opened_encodes_as_what_was_written(
-        self, bundle: Predictor, trained: Recommender
+        self, predictor: Predictor, trained: Recommender
     ) -> None:
         @given(happened=histories)
         def check(happened: list[tuple[str, float]]) -> None:
             query = asked(happened)
-            history = bundle.look_up(query)
+            history = predictor.look_up_history(query)
             if history.events:
                 with torch.no_grad():
                     expected = trained(collate([history], [query.query_time]))
-                assert torch.equal(bundle.encode(query, history).user, expected.user)
+                assert torch.equal(predictor.encode(query, history).user, expected.user)
 
         check()
 
-    def test_an_answer_is_the_best_of_the_whole_catalogue(self, bundle: Predictor) -> None:
+    def test_an_answer_is_the_best_of_the_whole_catalogue(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = asked(happened)
-            scores = scores_of_everything(bundle, query)
+            scores = scores_of_everything(predictor, query)
             if scores is None:
                 return
             allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
             best = sorted(allowed, key=lambda item_id: -scores[item_id])[: within.n]
-            answered = bundle.answer(query, within).items
+            answered = predictor.recommend(query, within).items
             expected = [scores[item_id] for item_id in best]
             # Items of equal scores may stand in any order.
             assert [scores[item.item_id] for item in answered] == pytest.approx(expected, abs=1e-6)
@@ -90,11 +91,11 @@ class BundleContract:
 
         check()
 
-    def test_every_answered_item_keeps_every_rule(self, bundle: Predictor) -> None:
+    def test_every_answered_item_keeps_every_rule(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = asked(happened)
-            found = [item.item_id for item in bundle.answer(query, within).items]
+            found = [item.item_id for item in predictor.recommend(query, within).items]
             allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
             assert len(found) == len(set(found))
             assert set(found) <= set(allowed)
@@ -106,78 +107,78 @@ class BundleContract:
 
         check()
 
-    def test_scores_fall_from_first_to_last(self, bundle: Predictor) -> None:
-        scores = [item.score for item in everything(bundle, asked([("i1", 3)])).items]
+    def test_scores_fall_from_first_to_last(self, predictor: Predictor) -> None:
+        scores = [item.score for item in everything(predictor, asked([("i1", 3)])).items]
         assert scores == sorted(scores, reverse=True)
         assert len(set(scores)) > 1
 
-    def test_items_carry_their_titles_and_categories(self, bundle: Predictor) -> None:
-        answered = {item.item_id: item for item in everything(bundle, asked([("i1", 3)])).items}
-        assert answered["i2"].title == "Item 2"
-        assert answered["i2"].categories == ("even", "all")
-        assert answered["i3"].title is None
-        assert answered["i3"].categories == ()
+    def test_items_carry_their_titles_and_categories(self, predictor: Predictor) -> None:
+        answered = {item.item_id: item for item in everything(predictor, asked([("i1", 3)])).items}
+        assert predictor.catalog.title(answered["i2"].row) == "Item 2"
+        assert predictor.catalog.categories[answered["i2"].row - 1] == ("even", "all")
+        assert predictor.catalog.title(answered["i3"].row) is None
+        assert predictor.catalog.categories[answered["i3"].row - 1] == ()
 
-    def test_unknown_items_are_reported_and_skipped(self, bundle: Predictor) -> None:
+    def test_unknown_items_are_reported_and_skipped(self, predictor: Predictor) -> None:
         with_unknown = asked([("zebra", 9), ("i1", 3), ("yak", 2), ("zebra", 1)])
-        answer = everything(bundle, with_unknown)
+        answer = everything(predictor, with_unknown)
         assert answer.unknown_item_ids == ("zebra", "yak")
         assert answer.history_used == 1
-        assert answer.items == everything(bundle, asked([("i1", 3)])).items
+        assert answer.items == everything(predictor, asked([("i1", 3)])).items
 
     @pytest.mark.parametrize("happened", [[], [("zebra", 1.0)]])
     def test_without_a_usable_history_popularity_answers(
-        self, bundle: Predictor, happened: list[tuple[str, float]]
+        self, predictor: Predictor, happened: list[tuple[str, float]]
     ) -> None:
-        answer = bundle.answer(asked(happened), Constraints(n=3), explain=True)
+        answer = predictor.recommend(asked(happened), Constraints(n=3), explain=True)
         assert [item.item_id for item in answer.items] == ["i23", "i0", "i1"]
         assert {item.reason for item in answer.items} == {"popular"}
         assert answer.fallback == "no_history"
         assert answer.attention is None
         assert answer.history_used == 0
 
-    def test_with_a_history_the_model_answers(self, bundle: Predictor) -> None:
-        answer = everything(bundle, asked([("i1", 3)]))
+    def test_with_a_history_the_model_answers(self, predictor: Predictor) -> None:
+        answer = everything(predictor, asked([("i1", 3)]))
         assert {item.reason for item in answer.items} == {"model"}
         assert answer.fallback is None
 
-    def test_a_history_longer_than_the_model_reads_says_so(self, bundle: Predictor) -> None:
-        longest = bundle.manifest.max_history
+    def test_a_history_longer_than_the_model_reads_says_so(self, predictor: Predictor) -> None:
+        longest = predictor.bundle.manifest.max_history
         just = [(f"i{n}", 20.0 - n) for n in range(longest)]
-        assert everything(bundle, asked(just)).warnings == ()
-        longer = everything(bundle, asked([("i9", 40.0), *just]))
+        assert everything(predictor, asked(just)).warnings == ()
+        longer = everything(predictor, asked([("i9", 40.0), *just]))
         assert longer.warnings == ("history_truncated",)
         assert longer.history_used == longest
-        assert longer.items == everything(bundle, asked(just)).items
+        assert longer.items == everything(predictor, asked(just)).items
 
     def test_a_century_past_the_training_data_is_answered_with_a_warning(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
         late = LAST_AT + 100 * 365 * DAY
         for query in (asked([("i1", 3)], late), Query((Event("i1", LAST_AT),), late)):
-            answer = everything(bundle, query)
+            answer = everything(predictor, query)
             assert answer.warnings == ("beyond_training_window",)
             assert np.isfinite([item.score for item in answer.items]).all()
 
-    def test_just_past_the_training_data_needs_no_warning(self, bundle: Predictor) -> None:
-        tenth = bundle.manifest.data_window.length // 10
-        assert everything(bundle, asked([("i1", 3)], LAST_AT + tenth)).warnings == ()
-        beyond = everything(bundle, asked([("i1", 3)], LAST_AT + tenth + 1))
+    def test_just_past_the_training_data_needs_no_warning(self, predictor: Predictor) -> None:
+        tenth = predictor.bundle.manifest.data_window.length // 10
+        assert everything(predictor, asked([("i1", 3)], LAST_AT + tenth)).warnings == ()
+        beyond = everything(predictor, asked([("i1", 3)], LAST_AT + tenth + 1))
         assert beyond.warnings == ("beyond_training_window",)
 
-    def test_a_withheld_query_time_is_not_read(self, bundle: Predictor) -> None:
+    def test_a_withheld_query_time_is_not_read(self, predictor: Predictor) -> None:
         event = Event("i1", LAST_AT - DAY)
         soon = Query((event,), LAST_AT, query_time_withheld=True)
         at_once = Query((event,), event.at, query_time_withheld=True)
-        assert everything(bundle, soon).items == everything(bundle, at_once).items
+        assert everything(predictor, soon).items == everything(predictor, at_once).items
 
     def test_explained_attention_stands_beside_the_events_it_weighs(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
         query = asked([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1)])
-        attention = bundle.answer(query, Constraints(), explain=True).attention
+        attention = predictor.recommend(query, Constraints(), explain=True).attention
         if attention is None:
-            assert bundle.encode(query, bundle.look_up(query)).attention is None
+            assert predictor.encode(query, predictor.look_up_history(query)).attention is None
             return
         assert [event.item_id for event in attention.events] == ["i1", "i2", "i1"]
         for head in attention.heads:
@@ -186,18 +187,18 @@ class BundleContract:
                 assert sum(head) == pytest.approx(1, abs=1e-5)
         assert attention.weights == pytest.approx(np.mean(attention.heads, axis=0), abs=1e-6)
 
-    def test_attention_comes_only_where_it_is_asked_for(self, bundle: Predictor) -> None:
-        assert everything(bundle, asked([("i1", 3)])).attention is None
+    def test_attention_comes_only_where_it_is_asked_for(self, predictor: Predictor) -> None:
+        assert everything(predictor, asked([("i1", 3)])).attention is None
 
     def test_a_diverse_answer_begins_with_the_best_and_repeats_nothing(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
         query, within = asked([("i1", 3), ("i5", 2)]), Constraints(n=8)
-        plain = bundle.answer(query, within)
-        diverse = bundle.answer(query, replace(within, diversity=0.7))
+        plain = predictor.recommend(query, within)
+        diverse = predictor.recommend(query, replace(within, diversity=0.7))
         assert diverse.items[0] == plain.items[0]
         assert len({item.item_id for item in diverse.items}) == 8
-        if bundle.recommender.encoder.places_items:
+        if predictor.bundle.recommender.encoder.places_items:
             assert diverse.items != plain.items
             assert diverse.warnings == ()
         else:
@@ -205,48 +206,50 @@ class BundleContract:
             assert diverse.warnings == ("diversity_unavailable",)
 
     def test_occlusion_is_what_leaving_an_event_out_does_to_the_score(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
         query = asked([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
-        answer = bundle.answer(query, Constraints(n=3), occlude=True)
+        answer = predictor.recommend(query, Constraints(n=3), occlude=True)
         if answer.attention is None:
             assert answer.warnings == ("attention_unavailable",)
             return
         occlusion = answer.attention.occlusion
         assert occlusion is not None
         assert occlusion.of_item_id == answer.items[0].item_id
-        whole = scores_of_everything(bundle, query)
+        whole = scores_of_everything(predictor, query)
         assert whole is not None
         for place, change in enumerate(occlusion.changes):
             left = Query(query.history[:place] + query.history[place + 1 :], query.query_time)
-            without = scores_of_everything(bundle, left)
+            without = scores_of_everything(predictor, left)
             assert without is not None
             owed = whole[occlusion.of_item_id] - without[occlusion.of_item_id]
             assert change == pytest.approx(owed, abs=1e-4)
         if occlusion.faithfulness is not None:
             assert -1 <= occlusion.faithfulness <= 1
 
-    def test_occlusion_may_be_asked_for_any_known_item(self, bundle: Predictor) -> None:
+    def test_occlusion_may_be_asked_for_any_known_item(self, predictor: Predictor) -> None:
         query = asked([("i1", 9), ("i2", 3)])
-        attention = bundle.answer(query, Constraints(), occlude=True, occlude_for="i7").attention
+        attention = predictor.recommend(
+            query, Constraints(), occlude=True, occlude_for="i7"
+        ).attention
         if attention is not None:
             assert attention.occlusion is not None
             assert attention.occlusion.of_item_id == "i7"
         with pytest.raises(UnknownItemError, match="zebra"):
-            bundle.answer(query, Constraints(), occlude=True, occlude_for="zebra")
+            predictor.recommend(query, Constraints(), occlude=True, occlude_for="zebra")
 
-    def test_a_single_event_cannot_be_left_out(self, bundle: Predictor) -> None:
-        attention = bundle.answer(asked([("i1", 9)]), Constraints(), occlude=True).attention
+    def test_a_single_event_cannot_be_left_out(self, predictor: Predictor) -> None:
+        attention = predictor.recommend(asked([("i1", 9)]), Constraints(), occlude=True).attention
         if attention is not None:
             assert attention.occlusion is not None
             assert attention.occlusion.changes == (None,)
             assert attention.occlusion.faithfulness is None
 
-    def test_given_items_rank_as_they_do_among_all(self, bundle: Predictor) -> None:
+    def test_given_items_rank_as_they_do_among_all(self, predictor: Predictor) -> None:
         query = asked([("i1", 3), ("i5", 2), ("zebra", 1)])
         given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
-        ranked = bundle.rank_items(query, given_ids)
-        expected = {item.item_id: item.score for item in everything(bundle, query).items}
+        ranked = predictor.rank_items(query, given_ids)
+        expected = {item.item_id: item.score for item in everything(predictor, query).items}
         assert {item.item_id for item in ranked.items} == {"i9", "i5", "i20", "i2"}
         scores = [item.score for item in ranked.items]
         assert scores == sorted(scores, reverse=True)
@@ -255,45 +258,47 @@ class BundleContract:
         assert ranked.unknown_item_ids == ("zebra",)
         assert ranked.fallback is None
 
-    def test_given_items_rank_by_popularity_without_a_history(self, bundle: Predictor) -> None:
-        ranked = bundle.rank_items(asked([]), ["i2", "i23", "i5"])
+    def test_given_items_rank_by_popularity_without_a_history(self, predictor: Predictor) -> None:
+        ranked = predictor.rank_items(asked([]), ["i2", "i23", "i5"])
         assert [item.item_id for item in ranked.items] == ["i23", "i2", "i5"]
         assert {item.reason for item in ranked.items} == {"popular"}
         assert ranked.fallback == "no_history"
-        assert bundle.rank_items(asked([("i1", 3)]), []).items == ()
+        assert predictor.rank_items(asked([("i1", 3)]), []).items == ()
 
-    def test_similar_items_are_those_with_similar_vectors(self, bundle: Predictor) -> None:
-        if not bundle.recommender.encoder.places_items:
+    def test_similar_items_are_those_with_similar_vectors(self, predictor: Predictor) -> None:
+        if not predictor.bundle.recommender.encoder.places_items:
             with pytest.raises(NoItemSpaceError):
-                bundle.similar("i1", 5)
+                predictor.similar("i1", 5)
             return
-        vectors = bundle.recommender.items.weight.numpy()[1:].astype(float)
+        vectors = predictor.bundle.recommender.items.weight.numpy()[1:].astype(float)
         lengths = np.linalg.norm(vectors, axis=1)
         cosines = vectors @ vectors[1] / lengths / lengths[1]
-        found = bundle.similar("i1", 5)
+        found = predictor.similar("i1", 5)
         order = [f"i{number}" for number in np.argsort(-cosines) if number != 1]
         assert [item.item_id for item in found] == order[:5]
         assert [item.score for item in found] == pytest.approx(
             [cosines[ITEM_IDS.index(item.item_id)] for item in found], abs=1e-5
         )
         allowed = np.array([False, *(number % 2 == 0 for number in range(len(ITEM_IDS)))])
-        even = bundle.similar("i1", len(ITEM_IDS), allowed=allowed)
+        even = predictor.similar("i1", len(ITEM_IDS), allowed=allowed)
         assert {item.item_id for item in even} == {f"i{n}" for n in range(0, len(ITEM_IDS), 2)}
         with pytest.raises(UnknownItemError):
-            bundle.similar("zebra", 3)
+            predictor.similar("zebra", 3)
 
-    def test_a_sweep_answers_as_single_requests_do(self, bundle: Predictor) -> None:
+    def test_a_sweep_answers_as_single_requests_do(self, predictor: Predictor) -> None:
         happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]
         query = asked([*happened, ("zebra", 1.5)])
         ago = [30, 19, 19, 17.5, 13, 12.9, 9, 5.5, 3, 1.2, 1.1, 0.7, 0]
         query_times = [LAST_AT - int(days * DAY) for days in ago]
         within = Constraints(n=4)
-        swept = bundle.sweep(query, query_times, within)
+        swept = predictor.sweep(query, query_times, within)
         assert swept.unknown_item_ids == ("zebra",)
         assert swept.warnings == ("history_truncated",)
         assert len(swept.instants) == len(query_times)
         for instant, query_time in zip(swept.instants, query_times, strict=True):
-            single = bundle.answer(Query.as_of(query.history, query_time), within, explain=True)
+            single = predictor.recommend(
+                Query.as_of(query.history, query_time), within, explain=True
+            )
             assert instant.query_time == query_time
             assert instant.history_used == single.history_used
             assert instant.fallback == single.fallback
@@ -319,46 +324,46 @@ class BundleContract:
                 assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
 
     def test_a_sweep_answers_at_each_instant_what_may_be_answered_then(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
         query, times = asked([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
         only = {
-            time: np.arange(len(bundle.catalog) + 1) == bundle.catalog.row(item_id)
+            time: np.arange(len(predictor.catalog) + 1) == predictor.catalog.row(item_id)
             for time, item_id in zip(times, ("i5", "i6"), strict=True)
         }
-        swept = bundle.sweep(query, times, Constraints(n=3), allowed_at=only.__getitem__)
+        swept = predictor.sweep(query, times, Constraints(n=3), allowed_at=only.__getitem__)
         assert [[item.item_id for item in one.items] for one in swept.instants] == [["i5"], ["i6"]]
-        late = bundle.sweep(query, [LAST_AT, LAST_AT + 1000 * DAY], Constraints(n=0))
+        late = predictor.sweep(query, [LAST_AT, LAST_AT + 1000 * DAY], Constraints(n=0))
         assert [one.warnings for one in late.instants] == [(), ("beyond_training_window",)]
         assert late.warnings == ("beyond_training_window",)
 
-    def test_a_sweep_before_anything_happened_is_popularity(self, bundle: Predictor) -> None:
-        swept = bundle.sweep(asked([]), [LAST_AT], Constraints(n=2))
+    def test_a_sweep_before_anything_happened_is_popularity(self, predictor: Predictor) -> None:
+        swept = predictor.sweep(asked([]), [LAST_AT], Constraints(n=2))
         assert swept.events == ()
         (instant,) = swept.instants
         assert (instant.weights, instant.fallback) == (None, "no_history")
         assert (instant.intensities, swept.groups) == (None, None)
         assert [item.item_id for item in instant.items] == ["i23", "i0"]
 
-    def test_threads_share_a_bundle(self, bundle: Predictor) -> None:
+    def test_threads_share_a_bundle(self, predictor: Predictor) -> None:
         queries = [asked([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
-        alone = [everything(bundle, query) for query in queries]
+        alone = [everything(predictor, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(lambda query: everything(bundle, query), queries)) == alone
+            assert list(pool.map(lambda query: everything(predictor, query), queries)) == alone
 
 
-def everything(bundle: Predictor, query: Query) -> Answer:
-    return bundle.answer(query, NOTHING_EXCLUDED)
+def everything(predictor: Predictor, query: Query) -> Recommendation:
+    return predictor.recommend(query, NOTHING_EXCLUDED)
 
 
-def scores_of_everything(bundle: Predictor, query: Query) -> dict[str, float] | None:
+def scores_of_everything(predictor: Predictor, query: Query) -> dict[str, float] | None:
     """Every item's score without the index; None without a usable history."""
-    history = bundle.look_up(query)
+    history = predictor.look_up_history(query)
     if not history.events:
         return None
     with torch.no_grad():
         batch = collate([history], [query.query_time], [query.query_time_withheld])
-        scores = bundle.recommender.score_catalogue(batch)
+        scores = predictor.bundle.recommender.score_catalogue(batch)
     return dict(zip(ITEM_IDS, scores[0, 1:].tolist(), strict=True))
 
 

@@ -12,6 +12,7 @@ from model.clock import to_datetime
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.store.store import BundleStore
 from tests import tiny, zoo
 from tests.app.client import Client, running
@@ -92,14 +93,14 @@ def test_a_method_trains_is_bundled_and_answers(
         assert told["attention"] is None
         assert "attention_unavailable" in told["warnings"]
     assert answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])["items"] == told["items"]
-    assert_says_when(method, Predictor.open(outcome.bundle))
+    assert_says_when(method, open_predictor(outcome.bundle))
 
 
 @pytest.mark.parametrize("method", zoo.METHODS)
 def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Path) -> None:
     outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=Unheard())
     assert_finite(outcome)
-    bundle = Predictor.open(outcome.bundle)
+    predictor = open_predictor(outcome.bundle)
     at = tiny.FIRST_AT
     single = (Event("i1", at),)
     at_once = tuple(Event(f"i{n}", at) for n in range(5))
@@ -107,7 +108,7 @@ def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Pa
     for history in (single, at_once, decades):
         for wait in (0, 1, YEAR, 80 * YEAR):
             query = Query(history, at + wait)
-            found = bundle.answer(query, NOTHING_EXCLUDED, explain=True)
+            found = predictor.recommend(query, NOTHING_EXCLUDED, explain=True)
             assert all(math.isfinite(item.score) for item in found.items)
             if found.attention is not None:
                 assert all(math.isfinite(weight) for weight in found.attention.weights)
@@ -141,10 +142,10 @@ def assert_finite(outcome: Outcome) -> None:
     assert all(math.isfinite(epoch.loss) for epoch in outcome.epochs)
 
 
-def assert_says_when(method: str, bundle: Predictor) -> None:
+def assert_says_when(method: str, predictor: Predictor) -> None:
     query = Query((Event("i1", tiny.FIRST_AT),), tiny.FIRST_AT)
-    said = bundle.encode(query, bundle.look_up(query)).next_time
+    said = predictor.encode(query, predictor.look_up_history(query)).next_time
     assert (said is not None) == (method in zoo.TELLS_WHEN)
-    assert bundle.recommender.encoder.says_when == (method in zoo.TELLS_WHEN)
+    assert predictor.bundle.recommender.encoder.says_when == (method in zoo.TELLS_WHEN)
     if said is not None:
         assert float(said.quantile(0.5)) > 0

@@ -20,7 +20,8 @@ from model.clock import MICROSECONDS_PER_SECOND
 from model.encoders import EncoderConfig
 from model.history import Event, Query
 from model.inference.predictor import Predictor
-from model.inference.ranking import Selection, rank
+from model.inference.ranking import rank_rows
+from model.inference.selection import Selection
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, ITEM_IDS
@@ -213,18 +214,22 @@ def off_by(client: Client, history: list[Happened]) -> float:
     return max(abs(total - 1) for total in sums) if attention["normalised"] else 0.0
 
 
-def require_nothing_on_padding(bundle: Predictor, histories: Sequence[list[Happened]]) -> None:
+def require_nothing_on_padding(predictor: Predictor, histories: Sequence[list[Happened]]) -> None:
     """Histories of unlike lengths side by side: what stands in for the missing weighs nothing."""
     query_time = FIRST_AT + QUERY_AT * MICROSECONDS_PER_SECOND
     known = [
-        bundle.look_up(Query.as_of([Event(item_id, micros(s)) for item_id, s in one], query_time))
+        predictor.look_up_history(
+            Query.as_of([Event(item_id, micros(s)) for item_id, s in one], query_time)
+        )
         for one in histories
     ]
     read = [history for history in known if history.events]
     if not read:
         return
     batch = collate(read, [query_time] * len(read))
-    rankings = rank(bundle.recommender, bundle.index, batch, [Selection(n=1)] * len(read))
+    rankings = rank_rows(
+        predictor.bundle.recommender, predictor.bundle.index, batch, [Selection(n=1)] * len(read)
+    )
     for history, ranking in zip(read, rankings, strict=True):
         assert ranking.attention is not None
         assert not ranking.attention[:, len(history.events) :].any()

@@ -12,6 +12,7 @@ from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_S
 from model.encoders.markov import MarkovConfig
 from model.errors import BundleError
 from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 from tests.training.test_run import REFIT, RUN, Heard
 from training.config import RunConfig
@@ -58,13 +59,15 @@ def before_training(config: RunConfig, events: pl.DataFrame) -> KernelCurve:
     return curve
 
 
-def now(bundle: Predictor) -> KernelCurve:
-    (curve,) = kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+def now(predictor: Predictor) -> KernelCurve:
+    (curve,) = kernel_curves(
+        predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
+    )
     return curve
 
 
 def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome) -> None:
-    kept = EPOCHS.read(Predictor.open(either.bundle).manifest)
+    kept = EPOCHS.read(open_predictor(either.bundle).bundle.manifest)
     assert [epoch.epoch for epoch in kept] == [1, 2, 3]
     for epoch, heard in zip(kept, either.epochs, strict=True):
         assert epoch.loss == heard.loss
@@ -77,8 +80,8 @@ def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome
 def test_a_bundle_keeps_the_kernel_its_seed_began_with(
     config: RunConfig, ran: str, events: pl.DataFrame, request: pytest.FixtureRequest
 ) -> None:
-    bundle = Predictor.open(request.getfixturevalue(ran).bundle)
-    (kept,) = INITIAL_KERNELS.read(bundle.manifest)
+    predictor = open_predictor(request.getfixturevalue(ran).bundle)
+    (kept,) = INITIAL_KERNELS.read(predictor.bundle.manifest)
     expected = before_training(config, events)
     assert (kept.place, kept.kind, kept.is_stationary) == (
         expected.place,
@@ -87,7 +90,7 @@ def test_a_bundle_keeps_the_kernel_its_seed_began_with(
     )
     assert kept.psi == pytest.approx(expected.psi, rel=1e-5, abs=1e-9)
     assert kept.interval_days == pytest.approx(expected.interval_days, rel=1e-5)
-    assert kept.interval_days == pytest.approx(now(bundle).interval_days, rel=1e-5)
+    assert kept.interval_days == pytest.approx(now(predictor).interval_days, rel=1e-5)
     assert kept.spectrum is not None
     assert expected.spectrum is not None
     assert [rhythm.power for rhythm in kept.spectrum] == pytest.approx(
@@ -96,9 +99,9 @@ def test_a_bundle_keeps_the_kernel_its_seed_began_with(
 
 
 def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
-    bundle = Predictor.open(either.bundle)
-    (kept,) = INITIAL_KERNELS.read(bundle.manifest)
-    learned = now(bundle)
+    predictor = open_predictor(either.bundle)
+    (kept,) = INITIAL_KERNELS.read(predictor.bundle.manifest)
+    learned = now(predictor)
     assert learned.spectrum is not None
     assert kept.spectrum is not None
     before, after = (sorted(r.power for r in one.spectrum or ()) for one in (kept, learned))
@@ -110,11 +113,11 @@ def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
 def test_after_a_warm_start_it_is_the_champions(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    champion = Predictor.open(outcome.bundle)
+    champion = open_predictor(outcome.bundle)
     run = Run(RUN, tmp_path, progress=Heard(), prepare=beginning_from(champion))
     fitted = run.fit(events, None)
-    warm = Predictor.open(run.complete(fitted, run.measure(fitted)).bundle)
-    (kept,) = INITIAL_KERNELS.read(warm.manifest)
+    warm = open_predictor(run.complete(fitted, run.measure(fitted)).bundle)
+    (kept,) = INITIAL_KERNELS.read(warm.bundle.manifest)
     assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
 
 
@@ -127,8 +130,10 @@ def test_a_run_that_was_killed_keeps_what_came_before_it_was(
 
     with pytest.raises(KeyboardInterrupt):
         train(RUN, events, None, tmp_path, progress=Killed())
-    resumed = Predictor.open(train(RUN, events, None, tmp_path, progress=Heard()).bundle).manifest
-    whole = Predictor.open(outcome.bundle).manifest
+    resumed = open_predictor(
+        train(RUN, events, None, tmp_path, progress=Heard()).bundle
+    ).bundle.manifest
+    whole = open_predictor(outcome.bundle).bundle.manifest
     assert INITIAL_KERNELS.read(resumed) == INITIAL_KERNELS.read(whole)
     assert [epoch.loss for epoch in EPOCHS.read(resumed)] == [
         epoch.loss for epoch in EPOCHS.read(whole)
@@ -139,16 +144,16 @@ def test_a_model_that_counts_has_no_epochs_and_no_kernels(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
     config = RUN.model_copy(update={"encoder": MarkovConfig()})
-    manifest = Predictor.open(
+    manifest = open_predictor(
         train(config, events, None, tmp_path, progress=Heard()).bundle
-    ).manifest
+    ).bundle.manifest
     assert EPOCHS.read(manifest) == ()
     assert INITIAL_KERNELS.read(manifest) == ()
     assert INDEX_RECALL.read(manifest) == 1.0
 
 
 def test_a_bundle_tells_how_it_did_when_it_was_tried_out(either: Outcome) -> None:
-    manifest = Predictor.open(either.bundle).manifest
+    manifest = open_predictor(either.bundle).bundle.manifest
     assert INDEX_RECALL.read(manifest) == either.trial.index_recall == 1.0
     assert P95_SECONDS.read(manifest) == pytest.approx(either.trial.p95_seconds, rel=1e-5)
     assert 0 < either.trial.p95_seconds < 60

@@ -8,7 +8,7 @@ from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record, run_cell
 from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.suite import Suite
 from model.errors import TrainingError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests.training.papers import folder_with_suite, record_of, suite_in
 
 
@@ -58,7 +58,7 @@ def test_its_signs_tell_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> 
 def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[ProgressEvent]]) -> None:
     assert cell.keep is not None
     (kept,) = cell.keep.iterdir()
-    assert Predictor.open(kept).manifest.provenance["best_epoch"] == ran[0].best_epoch
+    assert open_predictor(kept).bundle.manifest.provenance["best_epoch"] == ran[0].best_epoch
 
 
 @pytest.mark.usefixtures("ran")

@@ -6,13 +6,14 @@ from model.catalog import Catalog
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
+from model.store.opening import open_predictor
 from tests import tiny
 from training.retraining.warm_start import beginning_from
 
 
 @pytest.fixture(scope="module")
 def champion(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-    return Predictor.open(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
+    return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
 
 
 def begun(
@@ -30,10 +31,10 @@ def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion:
     catalog = Catalog.of(("new", "i7", "i2", "newer", "i0"))
     before, fresh = begun(champion, catalog)
     for item_id in ("i7", "i2", "i0"):
-        learned = champion.recommender.items.weight[champion.catalog.row(item_id)]
+        learned = champion.bundle.recommender.items.weight[champion.catalog.row(item_id)]
         assert torch.equal(fresh.items.weight[catalog.row(item_id)], learned)
-        assert champion.recommender.item_bias is not None
-        bias = champion.recommender.item_bias[champion.catalog.row(item_id)]
+        assert champion.bundle.recommender.item_bias is not None
+        bias = champion.bundle.recommender.item_bias[champion.catalog.row(item_id)]
         assert fresh.item_bias[catalog.row(item_id)] == bias
     for item_id in ("new", "newer"):
         row = catalog.row(item_id)
@@ -43,7 +44,7 @@ def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion:
 
 def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
     _, fresh = begun(champion, Catalog.of(("i1", "new")))
-    learned = dict(champion.recommender.named_parameters())
+    learned = dict(champion.bundle.recommender.named_parameters())
     others = [name for name in learned if name not in {"items.weight", "item_bias"}]
     assert others
     for name in others:
@@ -52,7 +53,9 @@ def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
 
 def test_with_the_same_items_it_answers_as_the_champion_does(champion: Predictor) -> None:
     _, fresh = begun(champion, champion.catalog)
-    vectors, learned = (it.item_vectors().detach()[1:] for it in (fresh, champion.recommender))
+    vectors, learned = (
+        it.item_vectors().detach()[1:] for it in (fresh, champion.bundle.recommender)
+    )
     assert torch.equal(vectors, learned)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from model.errors import TrainingError
 from model.history import Event, Query
 from model.inference.answers import Constraints
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 from training.config import DataConfig, FitConfig, RunConfig
 from training.data.dataset import Dataset
@@ -57,9 +57,9 @@ def run(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def test_a_run_leaves_a_bundle_that_opens_and_answers(run: tuple[Outcome, Heard]) -> None:
-    bundle = Predictor.open(run[0].bundle)
-    last = bundle.manifest.data_window.last_at
-    answer = bundle.answer(Query((Event("i1", last, "event"),), last), Constraints(n=5))
+    predictor = open_predictor(run[0].bundle)
+    last = predictor.bundle.manifest.data_window.last_at
+    answer = predictor.recommend(Query((Event("i1", last, "event"),), last), Constraints(n=5))
     assert len(answer.items) == 5
     assert answer.fallback is None
 
@@ -68,7 +68,7 @@ def test_the_bundle_says_what_was_measured_and_how_it_came_about(
     run: tuple[Outcome, Heard],
 ) -> None:
     outcome = run[0]
-    manifest = Predictor.open(outcome.bundle).manifest
+    manifest = open_predictor(outcome.bundle).bundle.manifest
     assert manifest.metrics == pytest.approx(outcome.report.metrics)
     assert {"ndcg@10", "ndcg@10_withheld"} <= manifest.metrics.keys()
     assert manifest.provenance["recipe"] == RUN.model_dump(mode="json")
@@ -96,7 +96,7 @@ def test_the_report_sets_the_model_beside_the_references(run: tuple[Outcome, Hea
 def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
     run: tuple[Outcome, Heard], events: pl.DataFrame
 ) -> None:
-    manifest = Predictor.open(run[0].bundle).manifest
+    manifest = open_predictor(run[0].bundle).bundle.manifest
     split = RUN.split.split(Dataset.of(events), "next_event")
     assert manifest.counts.events == split.is_training.sum()
     assert manifest.data_window.last_at == split.dataset.times[split.is_training].max()
@@ -105,7 +105,7 @@ def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
 def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
     heard = Heard()
     outcome = train(REFIT, events, None, tmp_path, progress=heard)
-    manifest = Predictor.open(outcome.bundle).manifest
+    manifest = open_predictor(outcome.bundle).bundle.manifest
     assert heard.phases == ["fit", "refit"]
     assert heard.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
     assert manifest.counts.events == len(events)
@@ -145,5 +145,7 @@ def test_another_recipe_in_the_same_directory_is_refused(
 
 
 def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
-    vectors: NDArray[np.float32] = Predictor.open(outcome.bundle).recommender.item_vectors().numpy()
+    vectors: NDArray[np.float32] = (
+        open_predictor(outcome.bundle).bundle.recommender.item_vectors().numpy()
+    )
     return vectors

@@ -9,6 +9,7 @@ import torch
 from model.encoders import EncoderConfig
 from model.inference.predictor import Predictor
 from model.layers.self_modulating import ModulationConfig
+from model.store.opening import open_predictor
 from tests import tiny
 from tests.training.test_run import Heard
 from training.config import DataConfig, FitConfig, RunConfig
@@ -32,7 +33,7 @@ def trained(
         encoder=encoder,
         fit=FitConfig(epochs=2, tokens=300, warmup_steps=2),
     )
-    return Predictor.open(train(run, events, items, output, progress=Heard()).bundle)
+    return open_predictor(train(run, events, items, output, progress=Heard()).bundle)
 
 
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, MODULATED], ids=["plain", "modulated"])
@@ -43,6 +44,6 @@ def test_weights_learn_nothing_from_categories_unless_groups_come_from_them(
     without = trained(events, [], encoder, tmp_path / "without")
     having = trained(events, ["a", "b"], encoder, tmp_path / "with")
     assert (without.catalog.categories[0], having.catalog.categories[0]) == ((), ("a", "b"))
-    one, other = (bundle.recommender.state_dict() for bundle in (without, having))
+    one, other = (predictor.bundle.recommender.state_dict() for predictor in (without, having))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from model.bundle.index import ItemIndex
 from model.encoders import EncoderConfig
 from model.encoders.transrec import TransRecConfig
 from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 from training.data.dataset import Dataset
 from training.data.split import Questions, ask_after
@@ -21,18 +23,18 @@ def questions() -> Questions:
 
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, TransRecConfig(dim=8)], ids=["dot", "l2"])
 def test_an_exact_index_finds_the_best(tmp_path: Path, encoder: EncoderConfig) -> None:
-    bundle = Predictor.open(tiny.write_bundle(tmp_path, config=tiny.described(encoder)))
-    trial = measure_latency(bundle, DATASET, questions())
+    predictor = open_predictor(tiny.write_bundle(tmp_path, config=tiny.described(encoder)))
+    trial = measure_latency(predictor, DATASET, questions())
     assert trial.index_recall == 1.0
     assert 0 < trial.p95_seconds < 60
 
 
 def test_an_index_that_lost_its_best_items_is_told(tmp_path: Path) -> None:
-    bundle = Predictor.open(tiny.write_bundle(tmp_path))
-    vectors = bundle.recommender.index_vectors().numpy()[1:].copy()
+    predictor = open_predictor(tiny.write_bundle(tmp_path))
+    vectors = predictor.bundle.recommender.index_vectors().numpy()[1:].copy()
     vectors[::2] = -100 * np.sign(vectors.mean())
-    bundle.index = ItemIndex.build(vectors, "dot")
-    assert measure_latency(bundle, DATASET, questions()).index_recall < 0.99
+    broken = Predictor(replace(predictor.bundle, index=ItemIndex.build(vectors, "dot")))
+    assert measure_latency(broken, DATASET, questions()).index_recall < 0.99
 
 
 def test_questions_after_an_instant_are_each_users_first_later_event() -> None:

@@ -33,7 +33,7 @@ class LatencyCheck(NamedTuple):
 
 
 def measure_latency(
-    bundle: Predictor, dataset: Dataset, questions: Questions, seed: int = 0
+    predictor: Predictor, dataset: Dataset, questions: Questions, seed: int = 0
 ) -> LatencyCheck:
     """Ask a bundle some of the questions, drawn at random, one at a time.
 
@@ -42,28 +42,30 @@ def measure_latency(
     """
     drawn = np.random.default_rng(seed).permutation(len(questions))[:TRIED]
     queries = [_query(dataset, questions, int(number)) for number in drawn]
-    exact = bundle.recommender.index_vectors().numpy()[1:]
+    exact = predictor.bundle.recommender.index_vectors().numpy()[1:]
     seconds, recalls = [], []
     with _one_thread():
         for query in queries:
             began = time.perf_counter()
-            bundle.answer(query, Constraints(n=TOP, exclude_seen=False))
+            predictor.recommend(query, Constraints(n=TOP, exclude_seen=False))
             seconds.append(time.perf_counter() - began)
-            recalls += recall_of(bundle, query, exact)
+            recalls += recall_of(predictor, query, exact)
     # Without one usable history there is nothing the index could miss.
     recall = float(np.mean(recalls)) if recalls else 1.0
     return LatencyCheck(recall, float(np.quantile(seconds, 0.95)))
 
 
-def recall_of(bundle: Predictor, query: Query, exact: np.ndarray) -> list[float]:
+def recall_of(predictor: Predictor, query: Query, exact: np.ndarray) -> list[float]:
     """The share found of the exact ten best; nothing where no event of the history is known."""
-    history = bundle.look_up(query)
+    history = predictor.look_up_history(query)
     if not history.events:
         return []
-    user = bundle.recommender.index_queries(bundle.encode(query, history).user).numpy()[0]
-    is_distance = bundle.recommender.encoder.similarity == "l2"
+    user = predictor.bundle.recommender.index_queries(
+        predictor.encode(query, history).user
+    ).numpy()[0]
+    is_distance = predictor.bundle.recommender.encoder.similarity == "l2"
     scores = -((exact - user) ** 2).sum(-1) if is_distance else exact @ user
-    found, _ = bundle.index.search(user, TOP)
+    found, _ = predictor.bundle.index.search(user, TOP)
     wanted = min(TOP, len(scores))
     # An item that ties with the last of the best, but for rounding, is as good as that one.
     least = np.partition(scores, -wanted)[-wanted]

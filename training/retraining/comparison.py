@@ -78,7 +78,7 @@ def compare(
     """
     whole, predict = fitted.whole, config.data.predict
     questions = ask(whole, fitted.split.test.ends, predict)
-    learned_until = None if champion is None else champion.manifest.data_window.last_at
+    learned_until = None if champion is None else champion.bundle.manifest.data_window.last_at
     if learned_until is not None and (questions.query_times <= learned_until).any():
         later = ask_after(whole, learned_until, predict)
         questions = later if is_warm or len(later) >= config.gate.questions else questions
@@ -119,9 +119,11 @@ def _rankers(
     whole, split = fitted.whole, fitted.split
     models = [(CHALLENGER, split.dataset, fitted.recommender, config.encoder.max_history)]
     if champion is not None:
-        described = champion.manifest.recommender
+        described = champion.bundle.manifest.recommender
         known = whole.in_terms_of(champion.catalog, described.actions)
-        models.append((CHAMPION, known, champion.recommender, champion.manifest.max_history))
+        models.append(
+            (CHAMPION, known, champion.bundle.recommender, champion.bundle.manifest.max_history)
+        )
     for name, dataset, recommender, max_history in models:
         for ending, withheld in (("", False), ("_withheld", True)):
             blocks = score(

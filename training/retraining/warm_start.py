@@ -26,7 +26,7 @@ def beginning_from(champion: Predictor) -> Prepare:
             TrainingError: if the champion is not made of the same parts.
         """
         _require_alike(champion, described)
-        learned = champion.recommender.state_dict()
+        learned = champion.bundle.recommender.state_dict()
         rows = torch.tensor([0, *(champion.catalog.find(known) or 0 for known in catalog.item_ids)])
         is_known = rows > 0
         with torch.no_grad():
@@ -42,7 +42,7 @@ def beginning_from(champion: Predictor) -> Prepare:
 def _require_alike(champion: Predictor, described: RecommenderConfig) -> None:
     here, there = (
         _flat(config.model_dump(mode="json", exclude={"items", "groups"}))
-        for config in (described, champion.manifest.recommender)
+        for config in (described, champion.bundle.manifest.recommender)
     )
     differing = [name for name in here | there if here.get(name) != there.get(name)]
     if differing:

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from benchmarks.papers.harness.suite import Settings, digest
 from model.config import Config
 from model.errors import KairosError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
 from training.evaluation.report import Report
@@ -160,7 +160,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
             progress=_Signs(say),
             device=torch.device(cell.device),
         )
-        profile = Predictor.open(outcome.bundle).attention_profile
+        profile = open_predictor(outcome.bundle).bundle.attention_profile
         if cell.keep is not None:
             shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
     epochs = len(outcome.epochs)

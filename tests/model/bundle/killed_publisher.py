@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from model.inference.predictor import Predictor
+from model.store import store as store_module
 from model.store.store import BundleStore
 from tests import tiny
 
@@ -33,7 +33,7 @@ def publish_until(stage: str, root: Path) -> None:
     if stage == "before_rename":
         Path.rename = die  # type: ignore[assignment]
     elif stage == "after_rename":
-        Predictor.open = die  # type: ignore[method-assign,assignment]
+        store_module.open_predictor = die  # type: ignore[assignment]
     elif stage == "before_pointer":
         Path.replace = die  # type: ignore[assignment]
     BundleStore(root).publish(write)

@@ -6,7 +6,7 @@ from polars.testing import assert_frame_equal
 
 from model.bundle.attention_profile import SCHEMA, read_profile, write_profile
 from model.errors import BundleError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 
 CURVES = pl.DataFrame(
@@ -39,10 +39,10 @@ def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
     unnamed = tmp_path / "unnamed"
     unnamed.mkdir()
     version = tiny.writer(config, tiny.recommender(config), attention_profile=CURVES)(unnamed)
-    opened = Predictor.open(unnamed.rename(tmp_path / version))
-    assert opened.attention_profile is not None
-    assert_frame_equal(opened.attention_profile, CURVES)
+    opened = open_predictor(unnamed.rename(tmp_path / version))
+    assert opened.bundle.attention_profile is not None
+    assert_frame_equal(opened.bundle.attention_profile, CURVES)
 
 
 def test_a_bundle_without_curves_has_none(tmp_path: Path) -> None:
-    assert Predictor.open(tiny.write_bundle(tmp_path)).attention_profile is None
+    assert open_predictor(tiny.write_bundle(tmp_path)).bundle.attention_profile is None

@@ -12,7 +12,7 @@ from model.catalog import Catalog
 from model.errors import BundleError
 from model.history import Event, Query
 from model.inference.answers import Constraints
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.positional import PositionalConfig
 from tests import tiny
@@ -38,11 +38,11 @@ class TestWithRepeats(BundleContract):
             weights.get_parameter("encoder.pointer.bias").fill_(20.0)
         (tmp_path / "new").mkdir()
         version = tiny.writer(config, weights)(tmp_path / "new")
-        bundle = Predictor.open((tmp_path / "new").rename(tmp_path / version))
+        predictor = open_predictor((tmp_path / "new").rename(tmp_path / version))
         query = Query((Event("i7", LAST_AT - DAY),), LAST_AT)
-        items = bundle.answer(query, Constraints(n=2, exclude_seen=False)).items
+        items = predictor.recommend(query, Constraints(n=2, exclude_seen=False)).items
         assert items[0].item_id == "i7"
-        assert bundle.answer(query, Constraints(n=2)).items[0].item_id != "i7"
+        assert predictor.recommend(query, Constraints(n=2)).items[0].item_id != "i7"
 
 
 class TestWithoutTimeOrBias(BundleContract):
@@ -55,13 +55,13 @@ class TestWithoutTimeOrBias(BundleContract):
 class TestIgnoredActions:
     def test_events_of_ignored_actions_are_not_read(self, tmp_path: Path) -> None:
         config = tiny.described(ignored_actions=("cancel",))
-        bundle = Predictor.open(tiny.write_bundle(tmp_path, config=config))
+        predictor = open_predictor(tiny.write_bundle(tmp_path, config=config))
         bought = Event("i1", LAST_AT - DAY, "buy")
         cancelled = Event("i2", LAST_AT - DAY // 2, "cancel")
         within = Constraints(exclude_seen=False)
         assert (
-            bundle.answer(Query((bought, cancelled), LAST_AT), within).items
-            == bundle.answer(Query((bought,), LAST_AT), within).items
+            predictor.recommend(Query((bought, cancelled), LAST_AT), within).items
+            == predictor.recommend(Query((bought,), LAST_AT), within).items
         )
 
 
@@ -77,7 +77,7 @@ def rewrite(bundle: Path, **changed: object) -> Path:
 
 
 def test_a_rewritten_bundle_is_sound_as_long_as_its_parts_agree(tmp_path: Path) -> None:
-    Predictor.open(rewrite(tiny.write_bundle(tmp_path), metrics={"mrr": 0.5}))
+    open_predictor(rewrite(tiny.write_bundle(tmp_path), metrics={"mrr": 0.5}))
 
 
 def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
     weights["encoder.norm.weight"][0] = torch.nan
     safetensors.torch.save_file(weights, bundle / WEIGHTS)
     with pytest.raises(BundleError, match="weights must be finite"):
-        Predictor.open(rewrite(bundle))
+        open_predictor(rewrite(bundle))
 
 
 def test_weights_of_another_width_are_refused(tmp_path: Path) -> None:
     wider = tiny.described(ENCODER.model_copy(update={"dim": 16}))
     with pytest.raises(BundleError, match="must fit the manifest's configuration"):
-        Predictor.open(rewrite(tiny.write_bundle(tmp_path), recommender=wider))
+        open_predictor(rewrite(tiny.write_bundle(tmp_path), recommender=wider))
 
 
 def test_weights_with_a_tensor_too_few_are_refused(tmp_path: Path) -> None:
@@ -101,35 +101,35 @@ def test_weights_with_a_tensor_too_few_are_refused(tmp_path: Path) -> None:
     del weights["encoder.norm.weight"]
     safetensors.torch.save_file(weights, bundle / WEIGHTS)
     with pytest.raises(BundleError, match="must fit the manifest's configuration"):
-        Predictor.open(rewrite(bundle))
+        open_predictor(rewrite(bundle))
 
 
 def test_weights_that_are_a_pickle_are_refused_unread(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
     torch.save(safetensors.torch.load((bundle / WEIGHTS).read_bytes()), bundle / WEIGHTS)
     with pytest.raises(BundleError, match="must fit the manifest's configuration"):
-        Predictor.open(rewrite(bundle))
+        open_predictor(rewrite(bundle))
 
 
 def test_an_index_of_other_vectors_is_refused(tmp_path: Path) -> None:
     bundle, other = tiny.write_bundle(tmp_path / "a"), tiny.write_bundle(tmp_path / "b", seed=1)
     (other / INDEX).replace(bundle / INDEX)
     with pytest.raises(BundleError, match="index must hold the item table's vectors"):
-        Predictor.open(rewrite(bundle))
+        open_predictor(rewrite(bundle))
 
 
 def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
     (bundle / INDEX).write_bytes(b"no index at all")
     with pytest.raises(BundleError, match="readable by FAISS"):
-        Predictor.open(rewrite(bundle))
+        open_predictor(rewrite(bundle))
 
 
 def test_a_catalogue_of_another_size_is_refused(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
     write_catalog(Catalog.of(["only"]), bundle / CATALOG)
-    with pytest.raises(BundleError, match="must agree on how many items"):
-        Predictor.open(rewrite(bundle))
+    with pytest.raises(BundleError, match="must have the same number of items"):
+        open_predictor(rewrite(bundle))
 
 
 @pytest.mark.parametrize("unnamed", [WEIGHTS, CATALOG, INDEX])
@@ -140,7 +140,7 @@ def test_a_manifest_that_names_too_few_files_is_refused(tmp_path: Path, unnamed:
     files = {name: digest for name, digest in manifest.files.items() if name != unnamed}
     version = manifest.model_copy(update={"files": files}).write(bundle)
     with pytest.raises(BundleError, match=unnamed):
-        Predictor.open(bundle.rename(bundle.parent / version))
+        open_predictor(bundle.rename(bundle.parent / version))
 
 
 def test_weights_are_read_by_safetensors_and_nothing_that_runs_code(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_weights_are_read_by_safetensors_and_nothing_that_runs_code(tmp_path: Pa
         "def hook(event, arguments):\n"
         "    if event == 'pickle.find_class': seen.append(arguments)\n"
         "sys.addaudithook(hook)\n"
-        "Predictor.open(pathlib.Path(sys.argv[1]))\n"
+        "open_predictor(pathlib.Path(sys.argv[1]))\n"
         "sys.exit(f'unpickled {seen}' if seen else 0)\n"
     )
     ended = subprocess.run(

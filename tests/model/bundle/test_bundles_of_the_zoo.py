@@ -17,6 +17,7 @@ from model.inference.predictor import Predictor
 from model.interfaces import CountingEncoder, QuerySweep
 from model.layers.self_modulating import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
+from model.store.opening import open_predictor
 from tests import tiny
 from tests.contracts.bundle import BundleContract, asked, everything
 from tests.tiny import ITEMS
@@ -29,21 +30,21 @@ class TestDistances(BundleContract):
 
     config = tiny.described(TransRecConfig(dim=8, max_history=6))
 
-    def test_the_index_searches_by_distance(self, bundle: Predictor) -> None:
-        assert bundle.manifest.similarity == "l2"
-        vectors = bundle.recommender.index_vectors()[1:]
+    def test_the_index_searches_by_distance(self, predictor: Predictor) -> None:
+        assert predictor.bundle.manifest.similarity == "l2"
+        vectors = predictor.bundle.recommender.index_vectors()[1:]
         assert (vectors[:, :8].norm(dim=-1) <= 1 + 1e-6).all()
-        assert bundle.index.width == 9
+        assert predictor.bundle.index.width == 9
 
-    def test_the_closest_item_leads(self, bundle: Predictor) -> None:
-        recommender = bundle.recommender
+    def test_the_closest_item_leads(self, predictor: Predictor) -> None:
+        recommender = predictor.bundle.recommender
         assert recommender.item_bias is not None
         query = asked([("i1", 3)])
-        user = bundle.encode(query, bundle.look_up(query)).user[0, :8] / 2
+        user = predictor.encode(query, predictor.look_up_history(query)).user[0, :8] / 2
         items = recommender.index_vectors()[1:, :8]
         bias = recommender.item_bias[1:]
         scores = bias - bias.max() - (items - user).square().sum(-1)
-        found = everything(bundle, query).items
+        found = everything(predictor, query).items
         assert found[0].item_id == tiny.ITEM_IDS[int(scores.argmax())]
         assert found[0].score == pytest.approx(float(scores.max()), abs=1e-5)
 
@@ -51,20 +52,20 @@ class TestDistances(BundleContract):
 class TestJudged(BundleContract):
     config = tiny.described(DINConfig(dim=8, hidden=(8, 4), max_history=6))
 
-    def test_attention_is_about_the_best_item(self, bundle: Predictor) -> None:
-        answer = bundle.answer(asked([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
+    def test_attention_is_about_the_best_item(self, predictor: Predictor) -> None:
+        answer = predictor.recommend(asked([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert answer.attention.of_item_id == answer.items[0].item_id
-        only = bundle.answer(
+        only = predictor.recommend(
             asked([("i1", 3), ("i2", 1)]), Constraints(include=frozenset({"i9"})), explain=True
         )
         assert only.attention is not None
         assert only.attention.of_item_id == "i9"
         assert only.attention.weights != answer.attention.weights
 
-    def test_nothing_allowed_is_nothing_answered(self, bundle: Predictor) -> None:
+    def test_nothing_allowed_is_nothing_answered(self, predictor: Predictor) -> None:
         nothing = Constraints(include=frozenset({"zebra"}), strict=True)
-        assert bundle.answer(asked([("i1", 3)]), nothing, explain=True).items == ()
+        assert predictor.recommend(asked([("i1", 3)]), nothing, explain=True).items == ()
 
 
 class CountedContract(BundleContract):
@@ -75,11 +76,11 @@ class CountedContract(BundleContract):
 
     @pytest.fixture(scope="class")
     @classmethod
-    def bundle(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    def predictor(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
         unnamed = tmp_path_factory.mktemp("b") / "unnamed"
         unnamed.mkdir()
         version = tiny.writer(cls.config, counted(cls.config))(unnamed)
-        return Predictor.open(unnamed.rename(unnamed.parent / version))
+        return open_predictor(unnamed.rename(unnamed.parent / version))
 
 
 class TestMarkov(CountedContract):
@@ -95,8 +96,8 @@ class TestModulated(BundleContract):
         SASRecConfig(dim=8, max_history=6, modulation=ModulationConfig(groups=2)), groups=GROUPS
     )
 
-    def test_intensities_stand_under_the_names_of_their_groups(self, bundle: Predictor) -> None:
-        answer = bundle.answer(asked([("i1", 3)]), Constraints(), explain=True)
+    def test_intensities_stand_under_the_names_of_their_groups(self, predictor: Predictor) -> None:
+        answer = predictor.recommend(asked([("i1", 3)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert not answer.attention.normalised
         assert answer.attention.intensities is not None
@@ -104,9 +105,9 @@ class TestModulated(BundleContract):
         assert names == GROUPS
         assert all(value > 0 for value in values)
 
-    def test_intensities_move_while_the_clock_runs(self, bundle: Predictor) -> None:
+    def test_intensities_move_while_the_clock_runs(self, predictor: Predictor) -> None:
         query, times = asked([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
-        swept = bundle.sweep(query, times, Constraints(n=0))
+        swept = predictor.sweep(query, times, Constraints(n=0))
         assert swept.groups == GROUPS
         early, late = (instant.intensities for instant in swept.instants)
         assert early is not None
@@ -121,8 +122,8 @@ class TestModulatedAtManyInstants(TestModulated):
         tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)}), groups=GROUPS
     )
 
-    def test_the_encoder_sweeps(self, bundle: Predictor) -> None:
-        assert isinstance(bundle.recommender.encoder, QuerySweep)
+    def test_the_encoder_sweeps(self, predictor: Predictor) -> None:
+        assert isinstance(predictor.bundle.recommender.encoder, QuerySweep)
 
 
 class TestModulatedAndJudged(TestModulated):
@@ -136,13 +137,13 @@ class TestWithoutAttention(BundleContract):
     config = tiny.described(GRU4RecConfig(dim=8, max_history=6))
 
     def test_asking_for_attention_is_answered_with_why_there_is_none(
-        self, bundle: Predictor
+        self, predictor: Predictor
     ) -> None:
-        explained = bundle.answer(asked([("i1", 3)]), Constraints(), explain=True)
+        explained = predictor.recommend(asked([("i1", 3)]), Constraints(), explain=True)
         assert explained.attention is None
         assert explained.warnings == ("attention_unavailable",)
-        assert bundle.answer(asked([("i1", 3)]), Constraints()).warnings == ()
-        assert bundle.answer(asked([]), Constraints(), explain=True).warnings == ()
+        assert predictor.recommend(asked([("i1", 3)]), Constraints()).warnings == ()
+        assert predictor.recommend(asked([]), Constraints(), explain=True).warnings == ()
 
 
 class TestPointProcess(BundleContract):

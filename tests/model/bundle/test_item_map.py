@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.inference.item_map import MOST_ITEMS, ItemMap, draw
+from model.inference.item_map import MOST_ITEMS, ItemMap, draw_map
 
 
 def map_of(vectors: torch.Tensor) -> ItemMap:
-    return draw(vectors, np.arange(len(vectors), 0, -1))
+    return draw_map(vectors, np.arange(len(vectors), 0, -1))
 
 
 def flat(items: int = 30, dim: int = 6, seed: int = 0) -> torch.Tensor:

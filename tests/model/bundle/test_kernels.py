@@ -14,6 +14,7 @@ from model.encoders.lstm import LSTMConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
@@ -26,11 +27,11 @@ SECOND = 1 / 86_400
 
 def published(root: Path, encoder: EncoderConfig) -> Predictor:
     version = tiny_bundle.publish(root, seed=1, encoder=encoder)
-    return Predictor.open(root / version)
+    return open_predictor(root / version)
 
 
-def curves_of(bundle: Predictor) -> tuple[KernelCurve, ...]:
-    return kernel_curves(bundle.recommender, bundle.manifest.data_window.days)
+def curves_of(predictor: Predictor) -> tuple[KernelCurve, ...]:
+    return kernel_curves(predictor.bundle.recommender, predictor.bundle.manifest.data_window.days)
 
 
 def attending(time_encoding: object) -> SelfAttentionConfig:
@@ -40,22 +41,22 @@ def attending(time_encoding: object) -> SelfAttentionConfig:
 
 
 def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: Path) -> None:
-    bundle = published(tmp_path, attending(MercerConfig(periods=3)))
-    (curve,) = curves_of(bundle)
+    predictor = published(tmp_path, attending(MercerConfig(periods=3)))
+    (curve,) = curves_of(predictor)
     assert (curve.place, curve.kind) == ("encoder.time_encoding", "mercer")
     assert curve.interval_days[0] == pytest.approx(SECOND)
     assert curve.interval_days[-1] == pytest.approx(100)
     ratios = torch.tensor(curve.interval_days).log().diff()
     assert torch.allclose(ratios, ratios.mean(), rtol=1e-3)
-    encoding = bundle.recommender.encoder.time_encoding
+    encoding = predictor.bundle.recommender.encoder.time_encoding
     for days, psi in list(zip(curve.interval_days, curve.psi, strict=True))[::16]:
         of_both = encoding(torch.tensor([days, 0.0], dtype=torch.float64))
         assert psi == pytest.approx(float(of_both[0] @ of_both[1]), abs=1e-5)
 
 
 def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
-    bundle = published(tmp_path, attending(BochnerNonparametricConfig(frequencies=5)))
-    (curve,) = curves_of(bundle)
+    predictor = published(tmp_path, attending(BochnerNonparametricConfig(frequencies=5)))
+    (curve,) = curves_of(predictor)
     assert curve.is_stationary
     assert curve.spectrum is not None
     assert [rhythm.power for rhythm in curve.spectrum] == sorted(
@@ -83,8 +84,8 @@ def test_a_kernel_without_features_has_a_curve_and_no_spectrum(tmp_path: Path) -
 
 
 def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
-    bundle = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
-    assert [curve.kind for curve in curves_of(bundle)] == ["time2vec"]
+    predictor = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
+    assert [curve.kind for curve in curves_of(predictor)] == ["time2vec"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from model.bundle.manifest import (
     digest_of,
 )
 from model.errors import BundleError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 
 FILES = (MANIFEST, WEIGHTS, CATALOG, INDEX)
@@ -46,14 +46,14 @@ def test_one_flipped_bit_in_any_file_is_refused(bundle: Path, name: str, place: 
     content[round(place * (len(content) - 1))] ^= 1
     (bundle / name).write_bytes(content)
     with pytest.raises(BundleError):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_refused_by_name(bundle: Path, name: str) -> None:
     (bundle / name).unlink()
     with pytest.raises(BundleError, match=name):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -61,26 +61,26 @@ def test_a_file_cut_short_is_refused(bundle: Path, name: str) -> None:
     content = (bundle / name).read_bytes()
     (bundle / name).write_bytes(content[:-1])
     with pytest.raises(BundleError):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 def test_a_foreign_file_is_refused_by_name(bundle: Path) -> None:
     (bundle / "notes.txt").write_text("hello")
     with pytest.raises(BundleError, match=r"notes\.txt of .* is foreign"):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 def test_a_foreign_directory_is_refused_by_name(bundle: Path) -> None:
     (bundle / "more").mkdir()
     with pytest.raises(BundleError, match=r"more of .* is foreign"):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 def test_a_file_that_became_a_directory_is_refused(bundle: Path) -> None:
     (bundle / WEIGHTS).unlink()
     (bundle / WEIGHTS).mkdir()
     with pytest.raises(BundleError, match=WEIGHTS):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 class Bomb:
@@ -94,19 +94,19 @@ class Bomb:
 def test_a_planted_pickle_is_refused_and_not_run(bundle: Path, name: str) -> None:
     (bundle / name).write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(BundleError, match=name):
-        Predictor.open(bundle)
+        open_predictor(bundle)
 
 
 def test_a_renamed_bundle_is_refused(bundle: Path) -> None:
     with pytest.raises(BundleError, match="altered or renamed"):
-        Predictor.open(bundle.rename(bundle.parent / "20260101T000000Z-0123456789ab"))
+        open_predictor(bundle.rename(bundle.parent / "20260101T000000Z-0123456789ab"))
 
 
 def test_a_newer_format_is_refused_with_the_remedy(bundle: Path) -> None:
     newer = Manifest.read(bundle).model_copy(update={"format_version": FORMAT_VERSION + 1})
     version = newer.write(bundle)
     with pytest.raises(BundleError, match=f"format {FORMAT_VERSION + 1}; upgrade Kairos"):
-        Predictor.open(bundle.rename(bundle.parent / version))
+        open_predictor(bundle.rename(bundle.parent / version))
 
 
 def test_a_newer_format_with_fields_nobody_knows_here_is_refused(bundle: Path) -> None:
@@ -114,12 +114,12 @@ def test_a_newer_format_with_fields_nobody_knows_here_is_refused(bundle: Path) -
     (bundle / MANIFEST).write_text(json.dumps(content))
     digest = digest_of(bundle / MANIFEST)[:12]
     with pytest.raises(BundleError, match="must be of format 1 or older"):
-        Predictor.open(bundle.rename(bundle.parent / f"20260101T000000Z-{digest}"))
+        open_predictor(bundle.rename(bundle.parent / f"20260101T000000Z-{digest}"))
 
 
 def test_a_directory_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"needs a readable manifest\.json"):
-        Predictor.open(tmp_path)
+        open_predictor(tmp_path)
 
 
 def test_the_length_of_a_window_is_its_span() -> None:

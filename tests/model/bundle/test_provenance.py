@@ -11,7 +11,7 @@ from model.bundle.kernels import kernel_curves
 from model.bundle.manifest import Manifest
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch, Part
 from model.errors import ProvenanceError
-from model.inference.predictor import Predictor
+from model.store.opening import open_predictor
 from tests import tiny
 
 EPOCH = Epoch(epoch=1, loss=2.5, validation={"ndcg@10": 0.125}, seconds=0.5)
@@ -20,7 +20,7 @@ EPOCH = Epoch(epoch=1, loss=2.5, validation={"ndcg@10": 0.125}, seconds=0.5)
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     """One that was written before provenance had any of these parts."""
-    return Predictor.open(tiny.write_bundle(tmp_path_factory.mktemp("bundle"))).manifest
+    return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("bundle"))).bundle.manifest
 
 
 def telling(manifest: Manifest, told: dict[str, JsonValue], directory: Path) -> Manifest:

@@ -1,0 +1,73 @@
+"""Reading a bundle from its directory."""
+
+from pathlib import Path
+
+import numpy as np
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from model.bundle.attention_profile import read_profile
+from model.bundle.bundle import Bundle
+from model.bundle.catalog_file import read_catalog
+from model.bundle.index import ItemIndex
+from model.bundle.manifest import CATALOG, INDEX, PROFILE, WEIGHTS, Manifest
+from model.errors import BundleError
+
+_COMPARED_ROWS = 1_000
+
+
+def read_bundle(directory: Path) -> Bundle:
+    """Verify every file of a bundle against its manifest, and load them.
+
+    Raises:
+        BundleError: if a file is missing, altered or foreign, or cannot be read.
+    """
+    manifest = Manifest.read(directory)
+    manifest.verify_files(directory)
+    recommender = manifest.recommender.build()
+    try:
+        recommender.load_state_dict(safetensors.torch.load_file(directory / WEIGHTS))
+    except (SafetensorError, RuntimeError, OSError) as error:
+        raise BundleError(
+            f"weights must fit the manifest's configuration, but those of {directory.name} do "
+            f"not ({str(error).splitlines()[0]}); publish again"
+        ) from error
+    return Bundle(
+        version=directory.name,
+        manifest=manifest,
+        catalog=read_catalog(directory / CATALOG),
+        recommender=recommender.eval().requires_grad_(False),
+        index=ItemIndex.load(directory / INDEX),
+        attention_profile=(
+            read_profile(directory / PROFILE) if PROFILE in manifest.files else None
+        ),
+    )
+
+
+def require_consistent(bundle: Bundle) -> None:
+    """Check that the parts of a bundle fit together and that its weights are finite.
+
+    Raises:
+        BundleError: naming the parts that do not fit.
+    """
+    vectors = bundle.recommender.index_vectors().numpy()[1:]
+    catalog, index, version = bundle.catalog, bundle.index, bundle.version
+    sizes = {len(catalog), len(index), len(vectors), bundle.manifest.counts.items}
+    if len(sizes) != 1:
+        raise BundleError(
+            "catalogue, index, item table and manifest must have the same number of items, "
+            f"but those of {version} have {sorted(sizes)}; publish again"
+        )
+    if not all(torch.isfinite(tensor).all() for tensor in bundle.recommender.parameters()):
+        raise BundleError(
+            f"weights must be finite, but {version} holds NaN or infinity; train again"
+        )
+    rows = np.arange(1, min(len(catalog), _COMPARED_ROWS) + 1)
+    if index.width != vectors.shape[1] or not np.array_equal(
+        index.vectors(rows), vectors[rows - 1]
+    ):
+        raise BundleError(
+            f"an index must hold the item table's vectors, but that of {version} does not; "
+            "publish again"
+        )

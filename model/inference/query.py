@@ -1,0 +1,80 @@
+"""Preparing a query for the model: known events, tensors, and warnings."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from model.batch import KnownHistory, SequenceBatch, collate, look_up
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import DataWindow
+from model.history import Query
+
+WARNED_BEYOND = 0.1
+"""A query time further past the training data than this share of their span is warned of."""
+
+
+class PreparedQuery(NamedTuple):
+    """A query as the model reads it.
+
+    Attributes:
+        history: the known events.
+        batch: the same as tensors, at the query time; None where no event is known.
+        warnings: stable codes, "beyond_training_window" or "history_truncated".
+    """
+
+    history: KnownHistory
+    batch: SequenceBatch | None
+    warnings: tuple[str, ...]
+
+
+def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
+    """Look up the history of a query, and collate it at the query time."""
+    history = look_up(
+        query,
+        bundle.catalog,
+        bundle.action_rows,
+        ignored_actions=bundle.manifest.recommender.ignored_actions,
+        max_history=bundle.manifest.max_history,
+    )
+    window = bundle.manifest.data_window
+    return PreparedQuery(
+        history,
+        collate_at(window, query, [history]) if history.events else None,
+        warnings_at(window, query.query_time, truncated=history.truncated),
+    )
+
+
+def look_up_all(bundle: Bundle, query: Query) -> KnownHistory:
+    """Look up every event of a query, however many the model reads."""
+    return look_up(
+        query,
+        bundle.catalog,
+        bundle.action_rows,
+        ignored_actions=bundle.manifest.recommender.ignored_actions,
+        max_history=max(len(query.history), 1),
+    )
+
+
+def collate_at(
+    window: DataWindow, query: Query, histories: Sequence[KnownHistory]
+) -> SequenceBatch:
+    """Collate non-empty histories, all at the query time of `query`."""
+    return collate(
+        histories,
+        [clamp_query_time(window, query.query_time, history) for history in histories],
+        [query.query_time_withheld] * len(histories),
+    )
+
+
+def clamp_query_time(window: DataWindow, query_time: int, history: KnownHistory) -> int:
+    """The query time that the model reads: at most the training data's span after the last event.
+
+    The model has met no longer interval, so what its frequencies make of one is arbitrary.
+    """
+    return min(query_time, history.events[-1].at + window.length)
+
+
+def warnings_at(window: DataWindow, query_time: int, *, truncated: bool) -> tuple[str, ...]:
+    """The warnings of one query time, as stable codes."""
+    is_beyond = query_time > window.last_at + WARNED_BEYOND * window.length
+    codes = {"beyond_training_window": is_beyond, "history_truncated": truncated}
+    return tuple(code for code, applies in codes.items() if applies)

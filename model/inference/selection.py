@@ -1,0 +1,77 @@
+"""The catalogue rows that an answer may hold."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.catalog import PADDING_ROW, Catalog
+from model.history import Query
+from model.inference.answers import Constraints
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+
+
+class Selection(NamedTuple):
+    """Which rows may answer one query, and how many.
+
+    Attributes:
+        n: the most rows.
+        allowed: per catalogue row whether it may be returned (row 0 never is); None: any.
+        excluded: rows that are never returned.
+        diversity: as of `Constraints`.
+    """
+
+    n: int
+    allowed: Mask | None = None
+    excluded: Rows = _NO_ROWS
+    diversity: float = 0.0
+
+    def permits(self, rows: Rows) -> Mask:
+        """Whether each of some rows may be returned."""
+        permitted: Mask = ~np.isin(rows, self.excluded) & (rows != PADDING_ROW)
+        if self.allowed is not None:
+            permitted &= self.allowed[rows]
+        return permitted
+
+
+def select_rows(
+    catalog: Catalog, query: Query, constraints: Constraints, *, places_items: bool
+) -> Selection:
+    """Translate the constraints of a query into rows of a catalogue.
+
+    Args:
+        places_items: whether the model has item vectors that diversity can compare.
+    """
+    excluded = constraints.exclude
+    if constraints.exclude_seen:
+        excluded |= {event.item_id for event in query.history}
+    allowed = constraints.allowed
+    if constraints.include is not None:
+        included = np.zeros(len(catalog) + 1, dtype=np.bool_)
+        included[catalog.rows(constraints.include)] = True
+        allowed = included if allowed is None else allowed & included
+    return Selection(
+        n=constraints.n,
+        allowed=allowed,
+        excluded=catalog.rows(excluded),
+        diversity=constraints.diversity if places_items else 0.0,
+    )
+
+
+def require_permitted(rows: Rows, selection: Selection) -> None:
+    """Check that an index returned permitted rows only: some kinds ignore a filter silently.
+
+    Raises:
+        AssertionError: if it returned others.
+    """
+    refused = len(rows) - np.count_nonzero(selection.permits(rows))
+    if refused:
+        raise AssertionError(
+            f"an index must return permitted rows only, but returned {refused} others; rebuild the "
+            "index as a flat one"
+        )

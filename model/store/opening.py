@@ -1,0 +1,41 @@
+"""Opening a bundle for inference: read, check and warm up."""
+
+from pathlib import Path
+
+import numpy as np
+
+from model.bundle.bundle import Bundle
+from model.bundle.reading import read_bundle, require_consistent
+from model.errors import BundleError
+from model.history import Event, Query
+from model.inference.answers import Constraints
+from model.inference.predictor import Predictor
+
+
+def open_predictor(directory: Path) -> Predictor:
+    """Read a bundle, check it and answer one query with it.
+
+    Raises:
+        BundleError: if a file is damaged or the parts do not fit; nothing is then left open.
+    """
+    return warm_up(read_bundle(directory))
+
+
+def warm_up(bundle: Bundle) -> Predictor:
+    """Check a bundle that is in memory, and answer one query with it.
+
+    Raises:
+        BundleError: if its parts do not fit, or its scores are not finite.
+    """
+    require_consistent(bundle)
+    predictor = Predictor(bundle)
+    last_at = bundle.manifest.data_window.last_at
+    query = Query((Event(bundle.catalog.item_id(1), last_at),), last_at)
+    constraints = Constraints(n=1, exclude_seen=False)
+    (best,) = predictor.recommend(query, constraints, explain=True).items
+    if not np.isfinite(best.score):
+        raise BundleError(
+            f"scores must be finite, but {bundle.version} scores {best.item_id!r} {best.score}; "
+            "train again"
+        )
+    return predictor
