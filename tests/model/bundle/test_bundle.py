@@ -148,7 +148,7 @@ def test_weights_are_read_by_safetensors_and_nothing_that_runs_code(tmp_path: Pa
     bundle = tiny.write_bundle(tmp_path)
     script = (
         "import sys, pathlib\n"
-        "from model.inference.predictor import Predictor\n"
+        "from model.store.opening import open_predictor\n"
         "import torch\n"
         "def refuse(*arguments, **named): raise SystemExit('torch.load was called')\n"
         "torch.load = refuse\n"
