@@ -1,27 +1,37 @@
-"""The dashboard: static pages that talk to the same API as everybody else."""
+"""The dashboard: static pages that use the public HTTP API."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
-from app.dashboard.pages import Pages
+from app.dashboard.pages import DashboardFiles
 
-router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
-# The plotting library comes from the installed package: no network is needed.
+@asynccontextmanager
+async def _lifespan(_: object) -> AsyncIterator[None]:
+    """Reads the files before the first request, which would block the event loop on it."""
+    _files()
+    yield
+
+
+router = APIRouter(prefix="/dashboard", include_in_schema=False, lifespan=_lifespan)
+
+# plotly.js comes from the installed package: no network is needed.
 _PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
-_PAGES = Pages(Path(__file__).parent / "static", {_PLOTLY.name: _PLOTLY})
 
-# Item titles are untrusted: even one that escaped the page's own care must not run, nor send
-# anything anywhere else. What is not named here is refused.
+# Item titles are untrusted: a title that is interpreted as markup in spite of the templates must
+# neither run nor send anything to another host. What is not listed here is refused.
 _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
     "style-src": "'self'",
     "connect-src": "'self'",
-    # `data:` images are how plotly.js draws heat maps: pixels it painted itself.
+    # plotly.js draws heat maps as `data:` images of its own pixels.
     "img-src": "'self' data:",
     "object-src": "'none'",
     "base-uri": "'none'",
@@ -29,7 +39,7 @@ _POLICY = {
     "frame-ancestors": "'none'",
 }
 _UNUSED = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
-_GUARD = {
+_HEADERS = {
     "Content-Security-Policy": "; ".join(f"{kind} {source}" for kind, source in _POLICY.items()),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -42,16 +52,19 @@ _GUARD = {
 
 @router.get("")
 async def to_the_pages() -> RedirectResponse:
-    """Relative, so that it holds behind a proxy under any path."""
+    """Redirects to the first page; relative, so that it works behind a proxy under any path."""
     return RedirectResponse("dashboard/")
 
 
 @router.get("/{path:path}")
 async def page(path: str, request: Request) -> Response:
-    """A file of the dashboard, with headers that let it load and run nothing but our own files."""
-    return _guarded(_PAGES.answer(path or "index.html", request))
-
-
-def _guarded(response: Response) -> Response:
-    response.headers.update(_GUARD)
+    """Returns a file of the dashboard, with headers that allow only its own files to load."""
+    response = _files().respond(path or "index.html", request)
+    response.headers.update(_HEADERS)
     return response
+
+
+@cache
+def _files() -> DashboardFiles:
+    """The files, read once per process."""
+    return DashboardFiles(Path(__file__).parent, {_PLOTLY.name: _PLOTLY})

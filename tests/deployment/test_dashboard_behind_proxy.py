@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.auth.key_cache import new_key
+from app.dashboard.pages import PAGES
 from tests.browser.conftest import browser, chromium, look_at, page  # noqa: F401 - fixtures
 from tests.browser.dashboard import Dashboard
 from tests.deployment.proxy import Site, keep_key, needs_nginx
@@ -16,7 +17,10 @@ from tests.processes import ROOT, eventually
 pytestmark = [needs_nginx, pytest.mark.browser, pytest.mark.timeout(300)]
 
 STATIC = ROOT / "app" / "dashboard" / "static"
-FILES = sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file())
+FILES = [
+    *sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()),
+    *(view.file for view in PAGES),
+]
 GUARD = (
     "content-security-policy",
     "content-type",

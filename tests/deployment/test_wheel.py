@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 from tests.processes import ROOT
 
-STATIC = ROOT / "app" / "dashboard" / "static"
+FOLDERS = ("app/dashboard/static", "app/dashboard/templates")
 
 
 def test_the_wheel_holds_every_file_of_the_dashboard(tmp_path: Path) -> None:
@@ -20,6 +20,7 @@ def test_the_wheel_holds_every_file_of_the_dashboard(tmp_path: Path) -> None:
     subprocess.run([*pip, "--wheel-dir", tmp_path, source], check=True, timeout=100)
     (wheel,) = tmp_path.glob("*.whl")
     with ZipFile(wheel) as packed:
-        held = {name for name in packed.namelist() if name.startswith("app/dashboard/static/")}
-    files = {path.relative_to(ROOT).as_posix() for path in STATIC.rglob("*") if path.is_file()}
+        held = {name for name in packed.namelist() if name.startswith(FOLDERS)}
+    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
+    files = {path.relative_to(ROOT).as_posix() for path in found if path.is_file()}
     assert held == files

@@ -2,40 +2,16 @@
 /** What every page has: the banner, the error message, the busy state, the live region. */
 
 import { listModels, Problem } from "./api.js";
-import { byId, html, render } from "./html.js";
+import { byId } from "./html.js";
 import { keyControl } from "./key.js";
-
-/** @type {[string, string][]} */
-const PAGES = [
-  ["index.html", "User"],
-  ["what_if.html", "What if"],
-  ["population.html", "Population"],
-  ["kernels.html", "Kernels"],
-  ["items.html", "Items"],
-  ["models.html", "Models"],
-  ["health.html", "Health"],
-];
 
 const main = () => /** @type {HTMLElement} */ (document.querySelector("main"));
 
-/** Fills the banner: links to the pages, the version that serves, the key. */
+/** Fills what the banner's template leaves open: the skip button and the key. */
 export function showBanner() {
-  const here = location.pathname.split("/").at(-1) || "index.html";
-  const link = ([file, name]) =>
-    file === here
-      ? html`<li><a href=${file} aria-current="page">${name}</a></li>`
-      : html`<li><a href=${file}>${name}</a></li>`;
   // A button, not a link: the fragment holds the state of the page.
-  render(
-    html`<button type="button" class="skip" @click=${() => main().focus()}>Skip to the view</button>
-      <p class="brand"><strong>Kairos</strong> attention over time</p>
-      <nav aria-label="Views"><ul>${PAGES.map(link)}</ul></nav>
-      <p class="served">
-        <span>model <code id="model-version">…</code></span>
-        ${keyControl()}
-      </p>`,
-    byId("banner"),
-  );
+  byId("skip").addEventListener("click", () => main().focus());
+  document.querySelector(".served")?.append(" ", keyControl());
 }
 
 /** Shows the version that answered in the banner. */
