@@ -51,7 +51,7 @@ def demo_command(
                 threads=threads,
             )
             print_report(outcome.report)
-            version = store.take_in(newest_bundle(directory / "run"), activate=False)
+            version = store.add_copy(newest_bundle(directory / "run"), activate=False)
             make_current(store, version, change="publish", database=database_url)
         console.print(f"[bold]current bundle[/] {store.current()}", highlight=False)
     if serve:

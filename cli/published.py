@@ -23,7 +23,7 @@ def publish_command(
     """Take a bundle into the store; a running service picks it up."""
     with reporting_errors():
         published = BundleStore(store)
-        version = published.take_in(newest_bundle(bundle), activate=False)
+        version = published.add_copy(newest_bundle(bundle), activate=False)
         if activate:
             make_current(published, version, change="publish", reason=reason, database=database)
         typer.echo(version)

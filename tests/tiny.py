@@ -1,6 +1,7 @@
 """Small worlds that many tests share: a catalogue, bundles of it, and events with a planted law."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import polars as pl
 import torch
 
 from model.bundle import writing
+from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
@@ -65,20 +67,17 @@ def writer(
 ) -> Callable[[Path], str]:
     """What `BundleStore.publish` calls to fill a directory."""
 
-    def write(directory: Path) -> str:
-        return writing.write_bundle(
-            directory,
-            recommender=weights,
-            config=config,
-            catalog=catalog(),
-            data_window=WINDOW,
-            counts=Counts(events=1000, users=30, items=ITEMS),
-            metrics={"ndcg@10": 0.25},
-            provenance={"seed": 0},
-            attention_profile=attention_profile,
-        )
-
-    return write
+    bundle = Bundle.assemble(
+        recommender=weights,
+        config=config,
+        catalog=catalog(),
+        data_window=WINDOW,
+        counts=Counts(events=1000, users=30, items=ITEMS),
+        metrics={"ndcg@10": 0.25},
+        provenance={"seed": 0},
+        attention_profile=attention_profile,
+    )
+    return partial(writing.write_bundle, bundle)
 
 
 def write_bundle(root: Path, seed: int = 0, config: RecommenderConfig | None = None) -> Path:

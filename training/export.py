@@ -1,4 +1,4 @@
-"""What a run has learned, as a bundle in its output directory."""
+"""Exporting a run: the trained recommender as a bundle in the output directory."""
 
 import hashlib
 import platform
@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
+from model.bundle.atomic import write_directory
+from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, Rhythm
-from model.bundle.manifest import Counts, DataWindow, Manifest
+from model.bundle.manifest import Counts, DataWindow
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
 from model.bundle.writing import write_bundle
 from model.recommender import Recommender, RecommenderConfig
-from model.store.opening import open_predictor
+from model.store.opening import warm_up
 from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -27,37 +28,38 @@ from training.evaluation.report import Report
 from training.fitting.fit import EpochReport, FitState
 
 _DIGITS = 6
-"""Significant digits of a curve before training: it is drawn, not calculated with."""
+"""Significant digits of recorded curves and measurements."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A recommender that has learned, and what from.
+class TrainedModel:
+    """A trained recommender and its training data.
 
     Attributes:
+        config: what `recommender` was built from.
         dataset: the events, in terms of the recommender's catalogue.
-        chosen: per event, whether the recommender has learned from it.
-        initial_kernels: its kernels before that.
+        is_training: per event, whether the recommender was trained on it.
+        initial_kernels: the kernels before training.
     """
 
-    described: RecommenderConfig
+    config: RecommenderConfig
     recommender: Recommender
     dataset: Dataset
-    chosen: NDArray[np.bool_]
+    is_training: NDArray[np.bool_]
     initial_kernels: tuple[KernelCurve, ...]
 
     @property
     def window(self) -> DataWindow:
-        """The span of the events it has learned from."""
-        return window_of(self.dataset, self.chosen)
+        """The span of the training events."""
+        return window_of(self.dataset, self.is_training)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a bundle is tried out with.
+class Holdout:
+    """The questions that a bundle is measured on.
 
     Attributes:
-        dataset: the events that the histories of the questions are in.
+        dataset: the events that hold the histories of the questions.
     """
 
     dataset: Dataset
@@ -66,26 +68,40 @@ class Asked:
 
 def export(
     config: RunConfig,
-    trained: Trained,
+    trained: TrainedModel,
     state: FitState,
     report: Report,
-    asked: Asked,
+    holdout: Holdout,
     output: Path,
     seconds: float,
 ) -> tuple[Path, LatencyCheck]:
-    """Write the bundle of a recommender into a directory that bears its version, and try it out.
+    """Measure a trained recommender as a bundle in memory, and write that bundle once.
 
     Args:
-        state: how the fit went that was measured.
-        seconds: what the run took so far.
+        state: of the fit that `report` measured.
+        seconds: wall time of the run so far.
 
     Returns:
-        The directory, and what was measured of the bundle, which it also tells itself.
+        The bundle's directory in `output`, and the measurements, which its provenance holds too.
 
     Raises:
-        BundleError: if what was learned makes no sound bundle.
+        BundleError: if the recommender makes no consistent bundle, such as one with NaN weights.
     """
-    dataset, chosen = trained.dataset, trained.chosen
+    bundle = _assemble(config, trained, state, report, seconds)
+    check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
+    measured = bundle.with_provenance(
+        INDEX_RECALL.write(round(check.index_recall, _DIGITS))
+        | P95_SECONDS.write(_round_digits(check.p95_seconds))
+    )
+    temporary = output / ".bundle"
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed run
+    return write_directory(temporary, lambda empty: write_bundle(measured, empty)), check
+
+
+def _assemble(
+    config: RunConfig, trained: TrainedModel, state: FitState, report: Report, seconds: float
+) -> Bundle:
+    dataset, is_training = trained.dataset, trained.is_training
     profile = None
     if config.profile_histories:
         profile = profile_attention(
@@ -94,19 +110,14 @@ def export(
             max_history=config.encoder.max_history,
             histories=config.profile_histories,
         )
-    unfinished = output / ".bundle"
-    shutil.rmtree(unfinished, ignore_errors=True)  # what a killed run left of it
-    unnamed = unfinished / "unnamed"
-    unnamed.mkdir(parents=True)
-    version = write_bundle(
-        unnamed,
+    return Bundle.assemble(
         recommender=trained.recommender,
-        config=trained.described,
+        config=trained.config,
         catalog=dataset.catalog,
         data_window=trained.window,
         counts=Counts(
-            events=int(chosen.sum()),
-            users=len(np.unique(dataset.user_of[chosen])),
+            events=int(is_training.sum()),
+            users=len(np.unique(dataset.user_of[is_training])),
             items=len(dataset.catalog),
         ),
         metrics=report.metrics,
@@ -118,21 +129,11 @@ def export(
             "seconds": round(seconds, 1),
             "torch": torch.__version__,
             "python": platform.python_version(),
-            **EPOCHS.write(tuple(_told(epoch) for epoch in state.reports)),
-            **INITIAL_KERNELS.write(tuple(_rounded(curve) for curve in trained.initial_kernels)),
+            **EPOCHS.write(tuple(_to_epoch(epoch) for epoch in state.reports)),
+            **INITIAL_KERNELS.write(tuple(_round_curve(it) for it in trained.initial_kernels)),
         },
         attention_profile=profile,
     )
-    untried = unnamed.rename(unfinished / version)
-    trial = measure_latency(open_predictor(untried), asked.dataset, asked.questions)
-    version = _add(
-        untried,
-        INDEX_RECALL.write(round(trial.index_recall, _DIGITS))
-        | P95_SECONDS.write(_short(trial.p95_seconds)),
-    )
-    named = untried.rename(output / version)
-    unfinished.rmdir()
-    return named, trial
 
 
 def window_of(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
@@ -142,7 +143,7 @@ def window_of(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
 
 
 def fingerprint(config: RunConfig, dataset: Dataset) -> str:
-    """Identifies a recipe and the events it is run on; what the gate asks decides no weight."""
+    """A digest of a recipe and its events, without the gate's settings: they change no weight."""
     digest = hashlib.sha256(config.model_dump_json(exclude={"gate"}).encode())
     for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
         digest.update(column.tobytes())
@@ -150,32 +151,28 @@ def fingerprint(config: RunConfig, dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _add(directory: Path, told: dict[str, JsonValue]) -> str:
-    """Put more into the provenance of a bundle; answers the version that it must then be named."""
-    manifest = Manifest.read(directory)
-    more = manifest.model_copy(update={"provenance": manifest.provenance | told})
-    return more.write(directory)
+def _to_epoch(report: EpochReport) -> Epoch:
+    # A metric over no questions is NaN, which JSON cannot hold.
+    validation = {name: value for name, value in report.validation.items() if isfinite(value)}
+    return Epoch(report.epoch, report.loss, validation, round(report.seconds, 3))
 
 
-def _told(epoch: EpochReport) -> Epoch:
-    # JSON has no word for a metric over no questions.
-    validation = {name: value for name, value in epoch.validation.items() if isfinite(value)}
-    return Epoch(epoch.epoch, epoch.loss, validation, round(epoch.seconds, 3))
-
-
-def _rounded(curve: KernelCurve) -> KernelCurve:
+def _round_curve(curve: KernelCurve) -> KernelCurve:
     spectrum = curve.spectrum
     return replace(
         curve,
-        interval_days=tuple(map(_short, curve.interval_days)),
-        psi=tuple(map(_short, curve.psi)),
+        interval_days=tuple(map(_round_digits, curve.interval_days)),
+        psi=tuple(map(_round_digits, curve.psi)),
         spectrum=(
             None
             if spectrum is None
-            else tuple(Rhythm(_short(told.period_days), _short(told.power)) for told in spectrum)
+            else tuple(
+                Rhythm(_round_digits(rhythm.period_days), _round_digits(rhythm.power))
+                for rhythm in spectrum
+            )
         ),
     )
 
 
-def _short(value: float) -> float:
+def _round_digits(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")

@@ -23,7 +23,7 @@ from training.data.split import Questions, Split
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
 from training.evaluation.report import Report, measure
-from training.export import Asked, Trained, export, fingerprint, window_of
+from training.export import Holdout, TrainedModel, export, fingerprint, window_of
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
@@ -220,10 +220,10 @@ class Run:
         seconds = time.monotonic() - self._began
         bundle, trial = export(
             config,
-            Trained(described, recommender, dataset, learned, initial),
+            TrainedModel(described, recommender, dataset, learned, initial),
             state,
             report,
-            Asked(fitted.whole, fitted.split.test if questions is None else questions),
+            Holdout(fitted.whole, fitted.split.test if questions is None else questions),
             self._output,
             seconds,
         )

@@ -20,6 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,6 @@ from load import Load, send
 
 from model.bundle.writing import write_bundle
 from model.clock import to_datetime
-from model.inference.predictor import Predictor
 from model.store.store import BundleStore
 from training.data.dataset import Dataset
 from training.data.sources import read_events
@@ -101,26 +101,12 @@ def _publish_when_told(store: BundleStore) -> None:
     opened = store.open()
     print("ready", flush=True)
     sys.stdin.read()
-    store.publish(lambda into: _again(opened, into))
+    store.publish(partial(write_bundle, opened.bundle))
 
 
 def _half_way(requests: int, connections: int) -> float:
     """Seconds after which roughly half of the requests are through, at a few ms each."""
     return requests * (0.0015 if connections == 1 else 0.001)
-
-
-def _again(opened: Predictor, into: Path) -> str:
-    """The same model under a new version."""
-    return write_bundle(
-        into,
-        recommender=opened.bundle.recommender,
-        config=opened.bundle.manifest.recommender,
-        catalog=opened.catalog,
-        data_window=opened.bundle.manifest.data_window,
-        counts=opened.bundle.manifest.counts,
-        metrics=opened.bundle.manifest.metrics,
-        provenance=opened.bundle.manifest.provenance,
-    )
 
 
 def _figures(load: Load) -> dict[str, object]:

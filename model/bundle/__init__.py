@@ -1,4 +1,1 @@
-"""The artifact on disk: manifest, catalogue, index, provenance.
-
-Nothing here answers a query.
-"""
+"""The published artifact and its files: manifest, catalogue, index, weights, provenance."""

@@ -1,15 +1,21 @@
 """A published model in memory: the recommender with everything that serving needs beside it."""
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import final
 
 import polars as pl
+from pydantic import JsonValue
 
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import Manifest
+from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.catalog import Catalog
-from model.recommender import Recommender
+from model.recommender import Recommender, RecommenderConfig
+
+UNPUBLISHED = "unpublished"
+"""The version of a bundle that was not read from a directory."""
 
 
 @final
@@ -34,7 +40,49 @@ class Bundle:
     index: ItemIndex
     attention_profile: pl.DataFrame | None = None
 
+    @classmethod
+    def assemble(
+        cls,
+        *,
+        recommender: Recommender,
+        config: RecommenderConfig,
+        catalog: Catalog,
+        data_window: DataWindow,
+        counts: Counts,
+        metrics: dict[str, float],
+        provenance: dict[str, JsonValue],
+        attention_profile: pl.DataFrame | None = None,
+    ) -> "Bundle":
+        """Index a trained recommender and describe it in a manifest; nothing is written.
+
+        Args:
+            recommender: copied, so that the original stays trainable.
+            config: what `recommender` was built from.
+        """
+        own = deepcopy(recommender).cpu().eval().requires_grad_(False)
+        vectors = own.index_vectors().numpy()[1:]
+        similarity = own.encoder.similarity
+        manifest = Manifest(
+            created_at=datetime.now(UTC),
+            recommender=config,
+            similarity=similarity,
+            width=vectors.shape[1],
+            max_history=config.encoder.max_history,
+            data_window=data_window,
+            counts=counts,
+            metrics=metrics,
+            provenance=provenance,
+            files={},
+        )
+        index = ItemIndex.build(vectors, similarity)
+        return cls(UNPUBLISHED, manifest, catalog, own, index, attention_profile)
+
     @cached_property
     def action_rows(self) -> dict[str, int]:
         """The row of each known action in the action table, counted from 1."""
         return {name: row for row, name in enumerate(self.manifest.recommender.actions, start=1)}
+
+    def with_provenance(self, entries: dict[str, JsonValue]) -> "Bundle":
+        """The same bundle with more entries in its provenance."""
+        provenance = self.manifest.provenance | entries
+        return replace(self, manifest=self.manifest.model_copy(update={"provenance": provenance}))

@@ -1,4 +1,4 @@
-"""The engine over an open bundle: recommendations, rankings, sweeps.
+"""Inference with an open bundle: recommendations, rankings, sweeps, similar items.
 
 Nothing here reads or writes files.
 """

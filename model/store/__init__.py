@@ -1,4 +1,1 @@
-"""Versions of bundles in a directory: publish, activate, open.
-
-Nothing here answers a query.
-"""
+"""The store of published bundles: publish, activate, open."""

@@ -1,4 +1,4 @@
-"""Where bundles live: a directory of versions, and a pointer to the current one."""
+"""A directory of published bundles, with pointers to those that serve."""
 
 import fcntl
 import os
@@ -6,12 +6,13 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import final
 
 from pydantic import ValidationError
 
+from model.bundle.atomic import flush, replace_file, write_directory
 from model.bundle.manifest import MANIFEST, Manifest
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.inference.predictor import Predictor
@@ -24,15 +25,17 @@ _INCOMING = ".incoming-"
 _LOCK = ".lock"
 _PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.02
+_LEFTOVER_SECONDS = 3600.0
+"""The age from which an unfinished file or directory may be removed as a leftover."""
 
 
 @final
 class BundleStore:
     """Versions side by side in one directory, and a file `CURRENT` that names one of them.
 
-    Publishing writes to a hidden directory, flushes it to disk, renames it, and only then moves the
-    pointer, each step atomic: a reader sees the old version or the new one, whole, whenever the
-    writer is killed.
+    Publishing writes to a hidden directory, flushes it to disk, renames it, and only then changes
+    `CURRENT`. Each step is atomic: a reader sees the old version or the new one, whole, even if
+    the writer is killed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -41,20 +44,20 @@ class BundleStore:
     def current(self) -> str | None:
         """The current version, or None before the first activation. One small read."""
         try:
-            # Whatever somebody may have written there: it is then no version that is published.
+            # Undecodable content gives a name that no published version has.
             return (self.root / CURRENT).read_text("utf-8", "replace").strip() or None
         except FileNotFoundError:
             return None
 
     def versions(self) -> list[str]:
-        """All published versions, newest first; those trained within a second by their arrival."""
+        """All published versions, newest first; those of the same second by their arrival."""
         if not self.root.is_dir():
             return []
-        # A version begins with the second it was trained in; its digest says nothing of time.
+        # A version begins with the second it was written in; its digest has no order.
         arrived = {
             path.name: (path.name.partition("-")[0], at)
             for path in self.root.iterdir()
-            if (at := self._arrival(path)) is not None
+            if (at := _arrival(path)) is not None
         }
         return sorted(arrived, key=arrived.__getitem__, reverse=True)
 
@@ -70,8 +73,8 @@ class BundleStore:
         """Open a version, by default the current one.
 
         Raises:
-            NoCurrentBundleError: if nothing has been activated yet.
-            BundleError: if the version is unknown or unsound.
+            NoCurrentBundleError: if no version was activated yet.
+            BundleError: if the version is unknown, or cannot be opened.
         """
         version = version or self.current()
         if version is None:
@@ -82,40 +85,31 @@ class BundleStore:
         return open_predictor(self._directory(version))
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
-        """Take in a bundle, and make it the current one unless told otherwise.
+        """Add a bundle, and activate it.
+
+        Removes what killed publishers left behind.
 
         Args:
             write: fills an empty directory and returns the version, as `write_bundle` does.
-            activate: whether to move the pointer.
+            activate: whether to make it the current version.
 
         Raises:
-            BundleError: if what was written cannot be opened; the store is then unchanged.
+            BundleError: if the written bundle cannot be opened; the store is then unchanged.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
-        incoming.mkdir()
-        try:
-            version = write(incoming)
-            final_place = self.root / version
-            for file in incoming.iterdir():
-                _flush(file)
-            _flush(incoming)
-            incoming.rename(final_place)
-            _flush(self.root)
-        except BaseException:
-            shutil.rmtree(incoming, ignore_errors=True)
-            raise
-        try:
-            open_predictor(final_place)
-        except BundleError:
-            shutil.rmtree(final_place, ignore_errors=True)
-            raise
+        with self._publishing():
+            directory = write_directory(self._incoming(), write)
+            try:
+                open_predictor(directory)
+            except BundleError:
+                shutil.rmtree(directory, ignore_errors=True)
+                raise
         if activate:
-            self.activate(version)
-        return version
+            self.activate(directory.name)
+        return directory.name
 
-    def take_in(self, directory: Path, *, activate: bool = True) -> str:
-        """Publish a bundle that lies elsewhere, as a copy.
+    def add_copy(self, directory: Path, *, activate: bool = True) -> str:
+        """Publish a copy of a bundle that lies outside the store.
 
         Raises:
             BundleError: if it cannot be opened there.
@@ -134,38 +128,38 @@ class BundleStore:
         return self.publish(copy, activate=activate)
 
     def activate(self, version: str) -> None:
-        """Point `CURRENT` at a published version.
+        """Make a published version the current one.
 
         Raises:
-            BundleError: if there is no such version or its manifest was altered.
+            BundleError: if there is no such version, or its manifest was altered.
         """
         self.manifest(version)
         self._replace(CURRENT, f"{version}\n".encode())
 
     def remove(self, version: str) -> None:
-        """Take a version that nobody answers with out of the store, for good.
+        """Delete a version that does not serve.
 
         Raises:
-            BundleError: if there is no such version, or it answers.
-            StoreBusyError: if somebody else changes the store for too long.
+            BundleError: if there is no such version, or it serves.
+            StoreBusyError: if another process holds the store's lock for too long.
         """
         with self.changing():
             traffic = self.traffic()
             if version in {self.current(), traffic.challenger, traffic.shadow}:
                 raise BundleError(
-                    f"a version must not answer anybody when it is removed, but {version!r} does; "
+                    f"a version must not serve when it is removed, but {version!r} does; "
                     "activate another first"
                 )
-            leaving = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
-            self._directory(version).rename(leaving)
-            _flush(self.root)
-        shutil.rmtree(leaving, ignore_errors=True)
+            removed = self._incoming()
+            self._directory(version).rename(removed)
+            flush(self.root)
+        shutil.rmtree(removed, ignore_errors=True)
 
     def traffic(self) -> Traffic:
-        """Which versions answer beside the current one. One small read.
+        """The versions that serve beside the current one. One small read.
 
         Raises:
-            BundleError: if the file that says so was written by somebody else.
+            BundleError: if the file cannot be read as Kairos writes it.
         """
         try:
             content = (self.root / TRAFFIC).read_bytes()
@@ -180,7 +174,7 @@ class BundleStore:
             ) from error
 
     def route(self, traffic: Traffic) -> None:
-        """Let other versions answer beside the current one, or none.
+        """Set the versions that serve beside the current one.
 
         Raises:
             BundleError: if one of them is not published, or its manifest was altered.
@@ -192,12 +186,12 @@ class BundleStore:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Have the pointers to oneself; they are put back as they were if the block fails.
+        """Lock `CURRENT` and `TRAFFIC.json` against other writers, in any process.
 
-        Whoever else changes them in such a block waits, in whatever process. Readers never do.
+        Restores both if the block fails. Readers need no lock.
 
         Raises:
-            StoreBusyError: if somebody else has them for too long.
+            StoreBusyError: if another process holds the lock for too long.
             OSError: if the store cannot be written to.
         """
         with (self.root / _LOCK).open("ab") as lock:
@@ -212,7 +206,7 @@ class BundleStore:
                 raise
 
     def _wait_for(self, lock: int) -> None:
-        # The lock ends with its file, and so with the process that holds it, however that ends.
+        # The kernel releases the lock when the process that holds it ends, even if it is killed.
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
@@ -222,11 +216,47 @@ class BundleStore:
                     raise StoreBusyError(
                         "one change of a bundle store waits for another, but at most "
                         f"{_PATIENCE_SECONDS:g} seconds, and another took longer; try again, and "
-                        f"see who holds {self.root / _LOCK}"
+                        f"see which process holds {self.root / _LOCK}"
                     ) from error
                 time.sleep(_PAUSE_SECONDS)
             else:
                 return
+
+    @contextmanager
+    def _publishing(self) -> Iterator[None]:
+        """Hold a shared lock while a version is written; first remove leftovers.
+
+        Every publisher holds the lock on the store's directory, and the kernel releases it when a
+        publisher is killed. If it can be had exclusively, no publisher is at work.
+        """
+        root = os.open(self.root, os.O_RDONLY)
+        try:
+            # File systems without locks raise an OSError: leftovers are then kept.
+            with suppress(OSError):
+                fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._remove_leftovers()
+            with suppress(OSError):
+                fcntl.flock(root, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(root)
+
+    def _remove_leftovers(self) -> None:
+        """Remove old unfinished files and directories; `_publishing` makes sure nobody writes them.
+
+        Their age protects writers that do not hold the lock: `_replace`, and earlier releases.
+        """
+        for leftover in self.root.glob(f"{_INCOMING}*"):
+            with suppress(FileNotFoundError):
+                age_seconds = time.time() - leftover.stat().st_mtime
+                if age_seconds > _LEFTOVER_SECONDS and leftover.is_dir():
+                    shutil.rmtree(leftover, ignore_errors=True)
+                elif age_seconds > _LEFTOVER_SECONDS:
+                    leftover.unlink()
+
+    def _incoming(self) -> Path:
+        """A new hidden name in the store."""
+        return self.root / f"{_INCOMING}{uuid.uuid4().hex}"
 
     def _content(self, name: str) -> bytes | None:
         try:
@@ -235,19 +265,12 @@ class BundleStore:
             return None
 
     def _replace(self, name: str, content: bytes | None) -> None:
-        """Put a small file in place of another, whole or not at all; None for no file."""
+        """Replace a small file atomically; None removes it."""
         if content is None:
             (self.root / name).unlink(missing_ok=True)
+            flush(self.root)
         else:
-            incoming = self.root / f"{_INCOMING}{uuid.uuid4().hex}"
-            try:
-                incoming.write_bytes(content)
-                _flush(incoming)
-                incoming.replace(self.root / name)
-            except BaseException:
-                incoming.unlink(missing_ok=True)
-                raise
-        _flush(self.root)
+            replace_file(self.root / name, self._incoming(), content)
 
     def _directory(self, version: str) -> Path:
         # A version comes from outside: it must name a directory of the store and nothing else.
@@ -258,20 +281,12 @@ class BundleStore:
             )
         return self.root / version
 
-    def _arrival(self, path: Path) -> int | None:
-        """When a version was put here, in nanoseconds; None for what is not one, or no longer."""
-        if path.name.startswith(".") or not (path / MANIFEST).is_file():
-            return None
-        try:
-            return path.stat().st_mtime_ns
-        except FileNotFoundError:  # it was removed this moment
-            return None
 
-
-def _flush(path: Path) -> None:
-    """Make a file, or a directory's entries, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
+def _arrival(path: Path) -> int | None:
+    """The time a version was added, in nanoseconds; None for a path that is no version."""
+    if path.name.startswith(".") or not (path / MANIFEST).is_file():
+        return None
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:  # removed since the directory was listed
+        return None

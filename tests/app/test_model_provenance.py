@@ -49,7 +49,7 @@ def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
     outcome = train(RUN, tiny.gap_world(users=30, length=8), None, tmp_path, progress=Heard())
-    version = BundleStore(bundle_store).take_in(outcome.bundle, activate=False)
+    version = BundleStore(bundle_store).add_copy(outcome.bundle, activate=False)
     told = detail(client, version)
     assert [epoch.pop("seconds") for epoch in told["epochs"]] == pytest.approx(
         [epoch.seconds for epoch in outcome.epochs], abs=1e-3

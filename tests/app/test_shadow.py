@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_a_shadow_that_fails_is_counted_and_harms_nobody(
 ) -> None:
     predictor = shadow_of(client)
     assert predictor is not None
-    predictor.bundle = None  # type: ignore[assignment]
+    predictor.bundle = replace(predictor.bundle, index=None)  # type: ignore[arg-type]
     recommend(client)
     eventually(lambda: outcomes(client, "failed") == 1)
     recommend(client)

@@ -1,5 +1,6 @@
 """A world of twenty items, and real bundles of it that are built and opened in milliseconds."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import torch
 from pydantic import JsonValue
 
+from model.bundle.bundle import Bundle
 from model.bundle.manifest import WEIGHTS, Counts, DataWindow
 from model.bundle.writing import write_bundle
 from model.catalog import Catalog
@@ -50,21 +52,17 @@ def publish(
     config = RecommenderConfig(items=items, encoder=encoder, groups=groups)
     torch.manual_seed(seed)
     recommender = config.build()
-
-    def write(directory: Path) -> str:
-        return write_bundle(
-            directory,
-            recommender=recommender,
-            config=config,
-            catalog=catalog,
-            data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
-            counts=Counts(events=1000, users=30, items=items),
-            metrics={"ndcg@10": 0.25},
-            provenance={"seed": seed} | (provenance or {}),
-            attention_profile=profile,
-        )
-
-    return BundleStore(root).publish(write, activate=activate)
+    bundle = Bundle.assemble(
+        recommender=recommender,
+        config=config,
+        catalog=catalog,
+        data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
+        counts=Counts(events=1000, users=30, items=items),
+        metrics={"ndcg@10": 0.25},
+        provenance={"seed": seed} | (provenance or {}),
+        attention_profile=profile,
+    )
+    return BundleStore(root).publish(partial(write_bundle, bundle), activate=activate)
 
 
 def damage(root: Path, version: str) -> None:

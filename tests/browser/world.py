@@ -1,12 +1,14 @@
 """A shop of fourteen articles and a few customers: enough for every corner of the dashboard."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
 import numpy as np
 import torch
 
+from model.bundle.bundle import Bundle
 from model.bundle.manifest import Counts, DataWindow
 from model.bundle.writing import write_bundle
 from model.catalog import Catalog
@@ -52,28 +54,24 @@ def publish(root: Path) -> str:
         for weights in recommender.parameters():
             if weights.ndim > 1:
                 weights.mul_(3)
-
-    def write(directory: Path) -> str:
-        return write_bundle(
-            directory,
-            recommender=recommender,
-            config=config,
-            catalog=Catalog(
-                item_ids=ITEM_IDS,
-                titles=TITLES,
-                categories=((),) * len(ITEM_IDS),
-                popularity=popularity,
-                recent_popularity=popularity,
-            ),
-            data_window=DataWindow(
-                first_at=from_datetime(START), last_at=from_datetime(START + timedelta(days=200))
-            ),
-            counts=Counts(events=100, users=3, items=len(ITEM_IDS)),
-            metrics={},
-            provenance={},
-        )
-
-    return BundleStore(root).publish(write)
+    bundle = Bundle.assemble(
+        recommender=recommender,
+        config=config,
+        catalog=Catalog(
+            item_ids=ITEM_IDS,
+            titles=TITLES,
+            categories=((),) * len(ITEM_IDS),
+            popularity=popularity,
+            recent_popularity=popularity,
+        ),
+        data_window=DataWindow(
+            first_at=from_datetime(START), last_at=from_datetime(START + timedelta(days=200))
+        ),
+        counts=Counts(events=100, users=3, items=len(ITEM_IDS)),
+        metrics={},
+        provenance={},
+    )
+    return BundleStore(root).publish(partial(write_bundle, bundle))
 
 
 def fill(service: str) -> None:

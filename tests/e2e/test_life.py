@@ -49,7 +49,7 @@ def test_events_become_recommendations_that_say_what_they_rest_on(tmp_path: Path
         outcome = train(
             RECIPE, events, read_items(database_url), tmp_path / "run", progress=Unheard()
         )
-        version = store.take_in(outcome.bundle)
+        version = store.add_copy(outcome.bundle)
 
         eventually(lambda: client.get("/health/ready").status_code == 200)
         own = happened.filter(user_id="u7")

@@ -71,7 +71,7 @@ def test_a_method_trains_is_bundled_and_answers(
     outcome = train(zoo.recipe(method), EVENTS, ITEMS, tmp_path, progress=Unheard())
     assert_finite(outcome)
     assert outcome.report.rows["model"]["questions"] == EVENTS["user_id"].n_unique()
-    version = store.take_in(outcome.bundle)
+    version = store.add_copy(outcome.bundle)
     eventually(lambda: client.get("/health/ready").status_code == 200)
     eventually(lambda: answer(client, [("i1", 0)])["model_version"] == version)
 

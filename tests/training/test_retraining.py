@@ -197,7 +197,7 @@ def test_a_champion_that_changed_meanwhile_is_left_alone(reigned: Place) -> None
         def enter(self, phase: Phase) -> None:
             super().enter(phase)
             if phase == "gate":
-                reigned.store.take_in(other)
+                reigned.store.add_copy(other)
 
     report = reigned.retrain(reigned.order(later(ring_world())), Operator())
     assert report.result == "kept"
@@ -309,7 +309,7 @@ def test_once_decided_a_killed_run_goes_on_with_what_it_decided(reigned: Place) 
 def test_a_decision_does_not_outlive_the_champion_it_was_made_about(reigned: Place) -> None:
     order = reigned.order(later(ring_world()))
     killed(reigned, "publish", order)
-    reigned.store.take_in(tiny.write_bundle(reigned.root / "other"))
+    reigned.store.add_copy(tiny.write_bundle(reigned.root / "other"))
     reigned.retrain(order)
     assert reigned.watched.entered[0] == "read"
 

@@ -176,7 +176,7 @@ class _Attempt:
             return
         self._enter("publish")
         self._still_alone()
-        version = self._store.take_in(bundle, activate=False)
+        version = self._store.add_copy(bundle, activate=False)
         self._enter("activate")
         self._still_alone()
         current = self._store.current()

@@ -59,7 +59,7 @@ def test_the_same_vectors_give_the_same_map_with_its_axes_the_same_way_round() -
 
 
 def test_the_most_popular_items_come_first_and_ties_in_the_order_of_the_catalogue() -> None:
-    drawn = draw(flat(4), np.array([1, 5, 5, 2]))
+    drawn = draw_map(flat(4), np.array([1, 5, 5, 2]))
     assert drawn.rows.tolist() == [2, 3, 4, 1]
 
 

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_writer_that_fails_leaves_nothing_behind(store: BundleStore) -> None:
 
 def test_a_bundle_from_elsewhere_is_taken_in_as_a_copy(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
-    assert store.take_in(bundle) == bundle.name
+    assert store.add_copy(bundle) == bundle.name
     assert store.current() == bundle.name
     assert bundle.is_dir()
     assert store.open().version == bundle.name
@@ -134,9 +135,9 @@ def test_taking_in_the_same_bundle_twice_changes_nothing(
     store: BundleStore, tmp_path: Path
 ) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
-    store.take_in(bundle, activate=False)
+    store.add_copy(bundle, activate=False)
     assert store.current() is None
-    assert store.take_in(bundle) == bundle.name
+    assert store.add_copy(bundle) == bundle.name
     assert store.versions() == [bundle.name]
 
 
@@ -144,7 +145,7 @@ def test_a_damaged_bundle_from_elsewhere_is_refused(store: BundleStore, tmp_path
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     (bundle / WEIGHTS).unlink()
     with pytest.raises(BundleError, match="is missing"):
-        store.take_in(bundle)
+        store.add_copy(bundle)
     assert store.versions() == []
 
 
@@ -267,6 +268,51 @@ def test_a_version_that_answers_is_not_removed(store: BundleStore, role: str) ->
     if role != "current":
         publish(store, seed=1)
         store.route(Traffic.model_validate({role: answering}))
-    with pytest.raises(BundleError, match="must not answer anybody"):
+    with pytest.raises(BundleError, match="must not serve when it is removed"):
         store.remove(answering)
     assert answering in store.versions()
+
+
+def leave_behind(store: BundleStore, name: str, *, hours: float) -> Path:
+    """An unfinished bundle, or an unfinished pointer, as old as said."""
+    store.root.mkdir(parents=True, exist_ok=True)
+    leftover = store.root / f".incoming-{name}"
+    if name.startswith("bundle"):
+        leftover.mkdir()
+        (leftover / WEIGHTS).write_bytes(b"half")
+    else:
+        leftover.write_bytes(b"half")
+    at = time.time() - hours * 3600
+    os.utime(leftover, (at, at))
+    return leftover
+
+
+@pytest.mark.parametrize("name", ["bundle", "pointer"])
+def test_publishing_removes_what_killed_publishers_left(store: BundleStore, name: str) -> None:
+    leftover = leave_behind(store, name, hours=2)
+    version = publish(store)
+    assert not leftover.exists()
+    assert store.versions() == [version]
+
+
+@pytest.mark.parametrize("name", ["bundle", "pointer"])
+def test_publishing_keeps_unfinished_files_that_are_recent(store: BundleStore, name: str) -> None:
+    leftover = leave_behind(store, name, hours=0.5)
+    publish(store)
+    assert leftover.exists()
+
+
+def test_publishing_keeps_what_another_publisher_writes(store: BundleStore) -> None:
+    config = tiny.described()
+    write = tiny.writer(config, tiny.recommender(config))
+    slow: list[str] = []
+
+    def write_slowly(directory: Path) -> str:
+        at = time.time() - 7200
+        os.utime(directory, (at, at))
+        slow.append(publish(store, seed=1))
+        assert directory.is_dir()
+        return write(directory)
+
+    version = store.publish(write_slowly)
+    assert {*store.versions()} == {version, *slow}
