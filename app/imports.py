@@ -1,4 +1,4 @@
-"""Whole files of events and items into the database, for a first fill or a move."""
+"""Bulk import: whole files of events and items into the database."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -8,20 +8,20 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
+from app.db.erasures import ErasureRepository
+from app.db.events import EventRow, natural_key
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
-from app.events.key import natural_key
 from app.http.validation_errors import shown
-from app.items.repository import ItemRepository
-from app.users.repository import ErasureRepository
+from app.items.repository import ItemRepository, ItemRow
 from model.clock import now
 from model.errors import EventSourceError
 
 CHUNK = 20_000
 """Rows per transaction."""
 
-_LONGEST = {"user_id": 256, "item_id": 256, "action": 64}
-"""Characters of what has a bound, as in the HTTP contract."""
+_MAX_LENGTHS = {"user_id": 256, "item_id": 256, "action": 64}
+"""Maximum lengths in characters, as in the HTTP contract."""
 
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 
@@ -29,7 +29,7 @@ OnChunk = Callable[[int], None]
 
 
 class ImportedEvents(NamedTuple):
-    """What became of a table of events: how many were new, known already, of erased users."""
+    """Counts of an import: rows that were stored, already known, or of erased users."""
 
     stored: int
     known: int
@@ -41,16 +41,19 @@ def import_events(
 ) -> ImportedEvents:
     """Store the events of a table read by `training.data.sources.read_events`.
 
-    An event's key is the one it would have had in a request without `event_id`, so importing what
-    was sent already adds nothing, and neither does importing a table again. Of events that equal
-    each other in every part of that key, all but the first get keys with a number: what the table
-    holds twice is kept twice. What happened to users before they were erased is left out.
+    An event gets the key that it would get in a request without `event_id`, so importing events
+    that were sent before, or importing a table again, adds nothing. Rows that are equal in every
+    field of that key are numbered: an event that occurs twice in the table is stored twice. Events
+    from before their user's erasure are left out.
+
+    Args:
+        on_chunk: called after each transaction with its number of rows.
 
     Raises:
-        EventSourceError: naming the row and column of what the service does not store.
+        EventSourceError: if a value cannot be stored; the message names its row and column.
     """
-    _refuse_unstorable(events, *_LONGEST)
-    repeated = events.with_columns(
+    _require_storable(events, *_MAX_LENGTHS)
+    numbered = events.with_columns(
         at=pl.col("timestamp").cast(pl.Int64),
         occurrence=pl.int_range(pl.len()).over("user_id", "item_id", "action", "timestamp"),
     )
@@ -58,55 +61,38 @@ def import_events(
     received_at = now()
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in _chunks(repeated.select(columns)):
-        rows = [_event_row(row, received_at) for row in chunk]
-        with _writing(engine) as session, session.begin():
-            covering = ErasureRepository(session).covering(rows, adding_to=StoredEvent)
-            living = [row for row, until in zip(rows, covering, strict=True) if until is None]
-            erased += len(rows) - len(living)
-            if living:
-                added += _add(session, living)
+    for chunk in _chunks(numbered.select(columns)):
+        rows = [_event_row(*values, received_at=received_at) for values in chunk]
+        with _open_session(engine) as session, session.begin():
+            erasures = ErasureRepository(session).erased_until(rows, adding_to=StoredEvent)
+            allowed = [row for row, until in zip(rows, erasures, strict=True) if until is None]
+            erased += len(rows) - len(allowed)
+            if allowed:
+                added += _insert(session, allowed)
         if on_chunk is not None:
             on_chunk(len(rows))
     engine.dispose()
     return ImportedEvents(stored=added, known=len(events) - added - erased, erased=erased)
 
 
-def _add(session: Session, rows: list[dict[str, Any]]) -> int:
-    statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
-        index_elements=["event_id"]
-    )
-    # The plain table: nobody needs the new keys back, which is what costs time.
-    added = session.connection().execute(
-        statement, rows, execution_options={"preserve_rowcount": True}
-    )
-    return added.rowcount
-
-
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:
     """Create or replace the items of a table read by `training.data.sources.read_items`.
 
+    Returns:
+        the number of rows of the table.
+
     Raises:
-        EventSourceError: naming the row and column of what the service does not store.
+        EventSourceError: if a value cannot be stored; the message names its row and column.
     """
-    _refuse_unstorable(items, "item_id")
+    _require_storable(items, "item_id")
     updated_at = now()
     engine = open_engine(database_url)
     for chunk in _chunks(items.select("item_id", "title", "categories")):
         rows = [
-            {
-                "item_id": item_id,
-                "title": title,
-                "search_title": None if title is None else title.casefold(),
-                "categories": categories or [],
-                "available_from": None,
-                "available_until": None,
-                "properties": None,
-                "updated_at": updated_at,
-            }
+            ItemRow(item_id, title, categories or [], updated_at)
             for item_id, title, categories in chunk
         ]
-        with _writing(engine) as session, session.begin():
+        with _open_session(engine) as session, session.begin():
             ItemRepository(session).put(rows)
         if on_chunk is not None:
             on_chunk(len(rows))
@@ -115,40 +101,60 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
 
 
 def count_events(database_url: str) -> int:
-    """How many events are stored."""
+    """The number of stored events."""
     engine = open_engine(database_url)
     with Session(engine) as session:
-        counted = session.scalar(select(func.count()).select_from(StoredEvent)) or 0
+        count = session.scalar(select(func.count()).select_from(StoredEvent)) or 0
     engine.dispose()
-    return counted
+    return count
 
 
-def _refuse_unstorable(table: pl.DataFrame, *columns: str) -> None:
+def _event_row(
+    user_id: str,
+    item_id: str,
+    action: str,
+    at: int,
+    value: float | None,
+    occurrence: int,
+    *,
+    received_at: int,
+) -> EventRow:
+    return EventRow(
+        event_id=natural_key(user_id, item_id, action, at, occurrence),
+        user_id=user_id,
+        item_id=item_id,
+        action=action,
+        at=at,
+        value=value,
+        recommendation_id=None,
+        properties=None,
+        received_at=received_at,
+    )
+
+
+def _insert(session: Session, rows: list[EventRow]) -> int:
+    """Insert rows and return how many were new."""
+    statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
+        index_elements=["event_id"]
+    )
+    # Through the connection: the ORM would return the new primary keys, which costs most time.
+    result = session.connection().execute(
+        statement, [row._asdict() for row in rows], execution_options={"preserve_rowcount": True}
+    )
+    return result.rowcount
+
+
+def _require_storable(table: pl.DataFrame, *columns: str) -> None:
     for column in columns:
-        texts, longest = table[column], _LONGEST[column]
-        is_bad = (texts.str.len_chars() > longest) | texts.str.contains(_CONTROL)
+        texts, max_length = table[column], _MAX_LENGTHS[column]
+        is_bad = (texts.str.len_chars() > max_length) | texts.str.contains(_CONTROL)
         if is_bad.any():
             row = is_bad.arg_max()
             raise EventSourceError(
-                f"row {(row or 0) + 1}, column {column!r}: the service stores at most {longest} "
+                f"row {(row or 0) + 1}, column {column!r}: the service stores at most {max_length} "
                 f"characters, none of them a control character, but got {shown(texts[row or 0])}; "
                 "change it, or drop the row"
             )
-
-
-def _event_row(row: tuple[Any, ...], received_at: int) -> dict[str, Any]:
-    user_id, item_id, action, at, value, occurrence = row
-    return {
-        "event_id": natural_key(user_id, item_id, action, at, occurrence),
-        "user_id": user_id,
-        "item_id": item_id,
-        "action": action,
-        "at": at,
-        "value": value,
-        "recommendation_id": None,
-        "properties": None,
-        "received_at": received_at,
-    }
 
 
 def _chunks(table: pl.DataFrame) -> Iterator[list[tuple[Any, ...]]]:
@@ -156,5 +162,5 @@ def _chunks(table: pl.DataFrame) -> Iterator[list[tuple[Any, ...]]]:
         yield part.rows()
 
 
-def _writing(engine: Engine) -> Session:
+def _open_session(engine: Engine) -> Session:
     return Session(engine.execution_options(**WRITES))

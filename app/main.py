@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 
 import structlog
@@ -34,14 +35,17 @@ from app.http.responses import describe_responses
 from app.http.routes import describe_authentication
 from app.items.router import router as items
 from app.items.router import writing as items_writing
-from app.items.service import ItemService
+from app.items.service import refresh_item_overlay
 from app.keys.router import router as caller
 from app.keys.service import KeyService
 from app.models.router import changing as models_changing
 from app.models.router import router as models
 from app.observability.metrics import Metrics
 from app.rankings.router import router as rankings
-from app.recommendations.impression_writer import ImpressionWriter
+from app.recommendations.impression_writer import (
+    keep_deleting_expired_impressions,
+    keep_writing_impressions,
+)
 from app.recommendations.router import router as recommendations
 from app.serving.impressions import ImpressionBuffer
 from app.serving.item_overlay import ItemOverlay
@@ -185,16 +189,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         if settings.migrate_on_start and not await _migrate(settings.database_url):
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
         await KeyService(context).refresh()
-        await ItemService(context).refresh_shelf()
+        await refresh_item_overlay(context)
         await context.model_manager.refresh()
         await stack.enter_async_context(
             _background(context.model_manager.follow(settings.poll_interval_seconds))
         )
         await stack.enter_async_context(_background(_keep_reading(context)))
         await stack.enter_async_context(_background(TrainingRunService(context).keep_counting()))
-        records = ImpressionWriter(context)
-        await stack.enter_async_context(_background(records.keep_forgetting()))
-        await stack.enter_async_context(_background(records.keep_flushing()))
+        await stack.enter_async_context(_background(keep_deleting_expired_impressions(context)))
+        await stack.enter_async_context(_background(keep_writing_impressions(context)))
         yield
 
 
@@ -202,7 +205,7 @@ async def _keep_reading(context: AppContext) -> None:
     """Follow the keys and the items that other processes write."""
     while True:
         await asyncio.sleep(context.settings.poll_interval_seconds)
-        for refresh in (KeyService(context).refresh, ItemService(context).refresh_shelf):
+        for refresh in (KeyService(context).refresh, partial(refresh_item_overlay, context)):
             try:
                 await refresh()
             except Exception:

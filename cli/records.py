@@ -56,7 +56,7 @@ def erase_user_command(
     Copies of the erased events that are sent or imported again are refused. Erasing again is safe.
     """
     from app.db.database import Database as Connections  # noqa: PLC0415
-    from app.users.erasure import ErasureService  # noqa: PLC0415
+    from app.users.service import erase_user_data  # noqa: PLC0415
     from migrations.run import require_upgraded  # noqa: PLC0415
 
     with reporting_errors():
@@ -72,7 +72,7 @@ def erase_user_command(
         try:
             # The audit line goes where the service's own does, beside the answer.
             with redirect_stdout(sys.stderr):
-                erased = asyncio.run(ErasureService(connections).erase(named, actor="command line"))
+                erased = asyncio.run(erase_user_data(connections, named, actor="command line"))
         finally:
             connections.close()
         typer.echo(

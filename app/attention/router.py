@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.attention.schemas import AttentionAnswer, AttentionRequest
-from app.attention.service import AttentionService
+from app.attention.service import sweep_history
 from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 
 @router.post(
     "/attention",
-    summary="Sweep one history over many instants",
+    summary="Compute attention and recommendations at many query times",
     response_model=AttentionAnswer,
     responses=problems(
         ModelNotFoundError,
@@ -35,10 +35,10 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     ),
 )
 async def sweep(
-    asked: AttentionRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: AttentionRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """How does what the model attends to, and what it recommends, move while the clock runs?
+    """A sweep: the attention weights and the best items of one history at many query times.
 
-    At each instant the answer is that of `POST /v1/recommendations`, in one request.
+    The result at each query time equals that of `POST /v1/recommendations`.
     """
-    return JsonResponse(await AttentionService(context).sweep(asked))
+    return JsonResponse(await sweep_history(context, request))

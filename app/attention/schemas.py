@@ -1,4 +1,4 @@
-"""What a request for a sweep over instants says, and what it is answered."""
+"""Request and response of POST /v1/attention."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -13,7 +13,7 @@ MAX_INSTANTS = 500
 
 
 class AttentionRequest(HistoryRequest):
-    """One history, and the instants to ask about it."""
+    """One history and the query times."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -31,16 +31,16 @@ class AttentionRequest(HistoryRequest):
     )
 
     query_times: Annotated[list[Instant], Field(min_length=1, max_length=MAX_INSTANTS)]
-    """The instants, in any order; each sees only what had happened by then."""
+    """The query times, in any order; each uses only the events up to it."""
     n: int = Field(default=0, ge=0, le=100)
-    """How many items to answer at each instant; 0 asks for the weights alone."""
+    """Maximum number of items at each query time; 0 returns the weights only."""
     exclude_seen: bool = True
-    """Whether to leave out items of the history, as far as it had happened."""
+    """Whether to leave out items of the history up to the query time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweptEvent:
-    """One event that the model read at any of the instants."""
+    """One event that the model read at any of the query times."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -53,21 +53,21 @@ class SweptEvent:
 
 @dataclass(frozen=True, slots=True)
 class AttentionAtInstant:
-    """What the model attended to at one instant, and what it recommended."""
+    """The attention weights and the recommended items at one query time."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     query_time: Rfc3339
     history_used: int
-    """How many of the events the model read."""
+    """The number of events that the model read."""
     fallback: Literal["popular", "no_history"] | None
-    """As of a recommendation."""
+    """As in a recommendation."""
     weights: tuple[float | None, ...] | None
-    """One per event of the sweep: 0 for one the model no longer read, null for one that had not
-    happened yet. Null altogether if the model does not attend, or no event was read."""
+    """One per event of the sweep: 0 for an event that the model did not read, null for one after
+    the query time. Null as a whole if the model does not attend, or no event was read."""
     intensities: tuple[float, ...] | None
-    """One per group of `groups`: how likely a self-modulating model finds an item of the group at
-    the instant, per day. Null if the model does not say, or no event had happened yet."""
+    """One per group of `groups`: the intensity of the group's items at the query time, per day, for
+    self-modulating models. Null for other models, or if no event precedes the query time."""
     items: tuple[RecommendedItem, ...]
     """Best first."""
     warnings: tuple[str, ...]
@@ -76,8 +76,8 @@ class AttentionAtInstant:
 
 @dataclass(frozen=True, slots=True)
 class AttentionAnswer:
-    """Attention over one history while the clock runs: of the last block, from the query position,
-    before dropout."""
+    """Attention over one history at many query times: the weights of the last block, from the query
+    position, before dropout."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -85,15 +85,15 @@ class AttentionAnswer:
     layer: Literal["last"]
     aggregation: Literal["mean_heads"]
     normalised: bool
-    """Whether the weights of one instant sum to 1."""
+    """Whether the weights at one query time sum to 1."""
     groups: tuple[str, ...] | None
-    """The groups of items that `intensities` are of, by name; null if no instant has any."""
+    """The names of the groups of `intensities`; null if no query time has any."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that the model does not know; it read the rest."""
+    """Items of the history that the model does not contain; it read the other events."""
     events: tuple[SweptEvent, ...]
-    """The events read at any of the instants, oldest first."""
+    """The events read at any of the query times, oldest first."""
     instants: tuple[AttentionAtInstant, ...]
-    """In the order they were asked about."""
+    """In the order of the request."""
     warnings: tuple[str, ...]
-    """Stable codes: those of any instant, `events_after_query_time` (later than every instant) and
+    """Stable codes: those of any instant, `events_after_query_time` (later than every query time),
     `attention_unavailable` (the model does not attend)."""

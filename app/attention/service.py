@@ -1,7 +1,6 @@
-"""From a request to a sweep: find the history, ask the model at every instant, tell both."""
+"""Sweeps: the attention and the recommendations of one history at many query times."""
 
 from dataclasses import replace
-from typing import final
 
 from app.attention.schemas import (
     AttentionAnswer,
@@ -10,71 +9,63 @@ from app.attention.schemas import (
     SweptEvent,
 )
 from app.context import AppContext
-from app.histories.service import HistoryService
+from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
 from model.history import Event, Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
-from model.inference.predictor import Predictor
 from model.inference.sweep import AllowedAt
 
 
-@final
-class AttentionService:
-    """Says how attention, and with it the answer, moves while the clock runs."""
+async def sweep_history(context: AppContext, request: AttentionRequest) -> AttentionAnswer:
+    """The attention weights, and the best items, at each query time of a request.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    Raises:
+        NoModelError: if no model is active.
+        ModelNotFoundError: if the request pins a version that is not published.
+        ModelRefusedError: if it pins a version that cannot be opened.
+        UnprocessableError: if the inline history is longer than the settings allow.
+        DatabaseUnavailableError: if the history is stored and cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    predictor = await select_predictor(context, request)
+    query, history_warnings = await read_query(context, request, max(request.query_times))
+    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
+    constraints = Constraints(n=request.n, exclude_seen=request.exclude_seen and request.n > 0)
+    max_history = context.settings.max_history
+    is_cut = request.user_id is not None and len(query.history) >= max_history
 
-    async def sweep(self, asked: AttentionRequest) -> AttentionAnswer:
-        """The weights, and the best items, at each instant of a request.
-
-        Raises:
-            NoModelError: if no bundle is being served.
-            ModelNotFoundError: if the request insists on a version that is not published.
-            ModelRefusedError: if it insists on one that cannot be opened.
-            UnprocessableError: if the inline history is longer than this service allows.
-            DatabaseUnavailableError: if the history is stored, and cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-        histories = HistoryService(self._context)
-        bundle = await histories.bundle(asked)
-        found = await histories.read(asked, max(asked.query_times))
-        return await self._context.infer(
-            lambda: self._answer(bundle, found.query, asked, found.warnings)
+    def sweep_and_present() -> AttentionAnswer:
+        sweep = predictor.sweep(
+            query,
+            request.query_times,
+            constraints,
+            allowed_at=_allowed_by(overlay) if request.n else None,
         )
+        if is_cut:
+            sweep = _warn_of_truncation(sweep, query, predictor.bundle.manifest.max_history)
+        return _to_response(sweep, predictor.version, overlay, history_warnings)
 
-    def _answer(
-        self, bundle: Predictor, query: Query, asked: AttentionRequest, warnings: tuple[str, ...]
-    ) -> AttentionAnswer:
-        view = self._context.item_overlay.view(bundle.version, bundle.catalog)
-        constraints = Constraints(n=asked.n, exclude_seen=asked.exclude_seen and asked.n > 0)
-        sweep = bundle.sweep(
-            query, asked.query_times, constraints, allowed_at=_allowed_by(view) if asked.n else None
-        )
-        longest = self._context.settings.max_history
-        if asked.user_id is not None and len(query.history) >= longest:
-            sweep = _warned_of_a_cut(sweep, query, bundle.bundle.manifest.max_history)
-        return _account(sweep, bundle, view, warnings)
+    return await context.infer(sweep_and_present)
 
 
-def _allowed_by(view: ItemOverlayView) -> AllowedAt:
-    """What the shelf allows at an instant; equal masks are one, as a sweep holds all it gets."""
+def _allowed_by(overlay: ItemOverlayView) -> AllowedAt:
+    """The rows that the overlay allows at an instant; equal masks share one array."""
     masks: dict[bytes, Mask] = {}
 
     def allowed_at(instant: int) -> Mask | None:
-        mask = view.allowed(instant)
+        mask = overlay.allowed(instant)
         return None if mask is None else masks.setdefault(mask.tobytes(), mask)
 
     return allowed_at
 
 
-def _warned_of_a_cut(sweep: Sweep, query: Query, max_history: int) -> Sweep:
-    """A sweep of which each instant says so if events before the first one read may be missing.
+def _warn_of_truncation(sweep: Sweep, query: Query, max_history: int) -> Sweep:
+    """Add a warning to each instant that may lack events from before the first one read.
 
-    A stored history is read as of the last instant, and cut to the most recent events; an earlier
-    instant alone would have had older ones to read.
+    A stored history is read up to the last query time and limited to the most recent events. A
+    request for an earlier instant alone would have read older ones.
     """
     instants = tuple(
         replace(instant, warnings=(*instant.warnings, "history_truncated"))
@@ -86,21 +77,28 @@ def _warned_of_a_cut(sweep: Sweep, query: Query, max_history: int) -> Sweep:
     return replace(sweep, instants=instants, warnings=tuple(warnings))
 
 
-def _account(
-    sweep: Sweep, bundle: Predictor, view: ItemOverlayView, warnings: tuple[str, ...]
+def _to_response(
+    sweep: Sweep, model_version: str, overlay: ItemOverlayView, warnings: tuple[str, ...]
 ) -> AttentionAnswer:
     attends = any(instant.weights is not None for instant in sweep.instants)
     if sweep.events and not attends:
         warnings += ("attention_unavailable",)
     return AttentionAnswer(
-        model_version=bundle.version,
+        model_version=model_version,
         layer="last",
         aggregation="mean_heads",
         normalised=sweep.normalised,
         groups=sweep.groups,
         unknown_item_ids=sweep.unknown_item_ids,
         events=tuple(
-            _told(event, row, view) for event, row in zip(sweep.events, sweep.rows, strict=True)
+            SweptEvent(
+                item_id=event.item_id,
+                title=overlay.title(row),
+                timestamp=format_instant(event.at),
+                action=event.action,
+                categories=overlay.categories(row),
+            )
+            for event, row in zip(sweep.events, sweep.rows, strict=True)
         ),
         instants=tuple(
             AttentionAtInstant(
@@ -109,7 +107,7 @@ def _account(
                 fallback=instant.fallback,
                 weights=_weights(instant, sweep.events) if attends else None,
                 intensities=instant.intensities,
-                items=to_recommended_items(instant.items, view),
+                items=to_recommended_items(instant.items, overlay),
                 warnings=instant.warnings,
             )
             for instant in sweep.instants
@@ -118,18 +116,8 @@ def _account(
     )
 
 
-def _told(event: Event, row: int, view: ItemOverlayView) -> SweptEvent:
-    return SweptEvent(
-        item_id=event.item_id,
-        title=view.title(row),
-        timestamp=format_instant(event.at),
-        action=event.action,
-        categories=view.categories(row),
-    )
-
-
 def _weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:
-    """One weight per event of the sweep; None for what had not happened yet."""
+    """One weight per event of the sweep; None for events after the instant."""
     weights = instant.weights or (0.0,) * len(events)
     return tuple(
         weight if event.at <= instant.query_time else None

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 from app.context import AppContext, get_context
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.events.schemas import EventBatch, Ingested
-from app.events.service import EventService
+from app.events.service import ingest_events
 from app.http.problems import problems
 from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute
@@ -17,16 +17,16 @@ router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
 
 @router.post(
     "/events",
-    summary="Keep what users did",
+    summary="Store events",
     response_model=Ingested,
     responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
 )
 async def ingest(
     batch: EventBatch, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Keep events, each exactly once; answered after they are committed.
+    """Store events, each exactly once. The response follows the commit.
 
-    Sending a batch again is always safe: what is known already counts as a duplicate. Events may be
-    late and in any order. An event that breaks a rule is rejected alone.
+    A batch may be sent again at any time: stored events count as duplicates. Events may arrive late
+    and in any order. An event that breaks a rule is rejected; the others are stored.
     """
-    return JsonResponse(await EventService(context).ingest(batch))
+    return JsonResponse(await ingest_events(context, batch))

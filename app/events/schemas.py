@@ -1,4 +1,4 @@
-"""Events on their way in, and what became of them."""
+"""Request and response of POST /v1/events."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -20,41 +20,43 @@ MAX_EVENTS = 1000
 
 
 class IncomingEvent(RequestModel):
-    """One user met one item at one instant."""
+    """One user, one item, one instant."""
 
     event_id: Id | None = None
-    """The idempotency key: of several events with the same, the first wins. Default: a hash of
-    user, item, action and timestamp."""
+    """The idempotency key: of several events with the same key, the first is stored. Default: a
+    hash of user, item, action and timestamp."""
     user_id: Id
-    """Who."""
+    """The user."""
     item_id: Id
-    """What."""
+    """The item."""
     action: Action
     """What the user did with it, such as "view", "purchase" or "rating"."""
     timestamp: Instant
-    """When it happened: at most 300 seconds from now, and as long ago as you like."""
+    """When it happened: at most 300 seconds in the future, any time in the past."""
     value: float | None = Field(default=None, allow_inf_nan=False)
     """A number that belongs to the action, such as a rating or a price."""
     recommendation_id: Id | None = None
-    """The recommendation that led to it."""
+    """The recommendation that led to the event."""
     properties: Properties | None = None
-    """Anything else worth keeping."""
+    """Additional data, stored unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why one event of a batch is not kept."""
+class InvalidEvent:
+    """An event of a batch that fails validation: the rule's code, and a message."""
 
     code: str
     message: str
 
 
-def _refuse_alone(value: Any, validate: ValidatorFunctionWrapHandler) -> IncomingEvent | Refusal:
+def _validate_event(
+    value: Any, validate: ValidatorFunctionWrapHandler
+) -> IncomingEvent | InvalidEvent:
     try:
         event: IncomingEvent = validate(value)
     except ValidationError as failure:
         error = failure.errors(include_url=False)[0]
-        return Refusal(
+        return InvalidEvent(
             code=error["type"],
             message=f"#{rules.place(error['loc'])}: {rules.rule(error)}, but got "
             f"{rules.shown(error['input'])}",
@@ -62,22 +64,22 @@ def _refuse_alone(value: Any, validate: ValidatorFunctionWrapHandler) -> Incomin
     return event
 
 
-class _JudgedAlone:
-    """Makes a list of events one of events and refusals: a bad one must not cost the other 999.
+class _ValidatedSeparately:
+    """Validates each event of a list separately, so that one invalid event does not fail the batch.
 
-    The API's description keeps to what should be sent.
+    The OpenAPI description shows the valid form only.
     """
 
     def __get_pydantic_core_schema__(
         self, _: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
         return core_schema.no_info_wrap_validator_function(
-            _refuse_alone, handler.generate_schema(IncomingEvent)
+            _validate_event, handler.generate_schema(IncomingEvent)
         )
 
 
 class EventBatch(RequestModel):
-    """Events to keep."""
+    """Events to store."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -97,33 +99,35 @@ class EventBatch(RequestModel):
         }
     )
 
-    events: list[Annotated[IncomingEvent | Refusal, _JudgedAlone()]] = Field(max_length=MAX_EVENTS)
-    """In any order. An event that breaks a rule is refused alone; the others are kept."""
+    events: list[Annotated[IncomingEvent | InvalidEvent, _ValidatedSeparately()]] = Field(
+        max_length=MAX_EVENTS
+    )
+    """In any order. An event that breaks a rule is rejected; the others are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedEvent:
-    """An event that was not kept."""
+    """An event that was not stored."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     index: int
-    """Its position in the request, from 0."""
+    """Position in the request, from 0."""
     code: str
-    """The rule it breaks, stable."""
+    """The stable code of the broken rule."""
     message: str
     """The rule, the value and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of a batch; whatever was accepted is on disk."""
+    """The outcome of a batch. Accepted events are on disk."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     accepted: int
     """Events that were new."""
     duplicates: int
-    """Events already known, or given twice in the batch."""
+    """Events that are already stored, or repeated within the batch."""
     rejected: tuple[RejectedEvent, ...]
     """Events that break a rule."""

@@ -1,112 +1,93 @@
-"""Keeping events: each exactly once, and answered only when it is on disk."""
-
-from typing import Any, final
+"""Ingesting events: each is stored once, and acknowledged only after the commit."""
 
 from app.context import AppContext
-from app.events.key import natural_key
-from app.events.repository import EventRepository, KeptEvents
-from app.events.schemas import EventBatch, IncomingEvent, Ingested, Refusal, RejectedEvent
+from app.db.events import AddedEvents, EventRepository, EventRow, natural_key
+from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
 from model.clock import MICROSECONDS_PER_SECOND, now
 
 _MAX_AHEAD_SECONDS = 300
 
 
-@final
-class EventService:
-    """Takes events in."""
+async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
+    """Store the new events of a batch; returns after the commit.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-
-    async def ingest(self, batch: EventBatch) -> Ingested:
-        """Keep the new events of a batch; returns after they are committed.
-
-        Raises:
-            DatabaseUnavailableError: if it is not known in time that they were kept; sending them
-                again is safe.
-            OverloadedError: if too many requests wait already.
-        """
-        received_at = now()
-        places: list[int] = []
-        rows: list[dict[str, Any]] = []
-        rejected: list[RejectedEvent] = []
-        for index, event in enumerate(batch.events):
-            refusal = event if isinstance(event, Refusal) else _refuse(event, received_at)
-            if refusal is not None:
-                rejected.append(RejectedEvent(index, refusal.code, refusal.message))
-            elif not isinstance(event, Refusal):
-                places.append(index)
-                rows.append(_row(event, received_at))
-        kept = await self._keep(rows)
-        rejected += [
-            _erased(places[place], rows[place]["at"], until)
-            for place, until in enumerate(kept.erased)
-            if until is not None
-        ]
-        duplicates = len(batch.events) - len(rejected) - len(kept.new)
-        self._count(kept, duplicates=duplicates, rejected=len(rejected))
-        return Ingested(
-            accepted=len(kept.new),
-            duplicates=duplicates,
-            rejected=tuple(sorted(rejected, key=lambda one: one.index)),
-        )
-
-    async def _keep(self, rows: list[dict[str, Any]]) -> KeptEvents:
-        if not rows:
-            return KeptEvents((), (), ())
-        return await self._context.database.write(
-            lambda session: EventRepository(session).keep(rows)
-        )
-
-    def _count(self, kept: KeptEvents, *, duplicates: int, rejected: int) -> None:
-        ingested = self._context.metrics.events_ingested
-        ingested.labels("accepted").inc(len(kept.new))
-        ingested.labels("duplicate").inc(duplicates)
-        ingested.labels("rejected").inc(rejected)
-        for row in kept.new:
-            lag = (row["received_at"] - row["at"]) / MICROSECONDS_PER_SECOND
-            self._context.metrics.event_lag_seconds.observe(max(lag, 0.0))
-        for version in kept.clicks:
-            self._context.metrics.recommendation_clicks.labels(version).inc()
-
-
-def _erased(index: int, at: int, until: int) -> RejectedEvent:
-    return RejectedEvent(
-        index,
-        code="user_erased",
-        message="#/timestamp: of an erased user only what happens later is kept, but got "
-        f"{format_instant(at)}; the user was erased until {format_instant(until)}, so send it no "
-        "more",
+    Raises:
+        DatabaseUnavailableError: if it is unknown whether the events were stored. Sending them
+            again is safe.
+        OverloadedError: if too many requests are waiting.
+    """
+    received_at = now()
+    rejected: list[RejectedEvent] = []
+    rows: list[EventRow] = []
+    positions: list[int] = []
+    for position, event in enumerate(batch.events):
+        if isinstance(event, InvalidEvent):
+            rejected.append(RejectedEvent(position, event.code, event.message))
+        elif event.timestamp > received_at + _MAX_AHEAD_SECONDS * MICROSECONDS_PER_SECOND:
+            rejected.append(_reject_future(position, event))
+        else:
+            positions.append(position)
+            rows.append(to_row(event, received_at))
+    added = AddedEvents((), (), ())
+    if rows:
+        added = await context.database.write(lambda session: EventRepository(session).add(rows))
+    rejected += [
+        _reject_erased(position, row, until)
+        for position, row, until in zip(positions, rows, added.erased_until, strict=True)
+        if until is not None
+    ]
+    duplicates = len(batch.events) - len(rejected) - len(added.new)
+    _count(context, added, duplicates=duplicates, rejected=len(rejected))
+    return Ingested(
+        accepted=len(added.new),
+        duplicates=duplicates,
+        rejected=tuple(sorted(rejected, key=lambda rejection: rejection.index)),
     )
 
 
-def event_key(event: IncomingEvent) -> str:
-    """The idempotency key: the caller's own, else a hash of what makes the event itself."""
-    if event.event_id is not None:
-        return event.event_id
-    return natural_key(event.user_id, event.item_id, event.action, event.timestamp)
+def to_row(event: IncomingEvent, received_at: int) -> EventRow:
+    """The row of an event; without an `event_id`, its key is the hash of its fields."""
+    return EventRow(
+        event_id=event.event_id
+        or natural_key(event.user_id, event.item_id, event.action, event.timestamp),
+        user_id=event.user_id,
+        item_id=event.item_id,
+        action=event.action,
+        at=event.timestamp,
+        value=event.value,
+        recommendation_id=event.recommendation_id,
+        properties=event.properties,
+        received_at=received_at,
+    )
 
 
-def _refuse(event: IncomingEvent, received_at: int) -> Refusal | None:
-    if event.timestamp <= received_at + _MAX_AHEAD_SECONDS * MICROSECONDS_PER_SECOND:
-        return None
-    return Refusal(
+def _reject_future(position: int, event: IncomingEvent) -> RejectedEvent:
+    return RejectedEvent(
+        position,
         code="in_the_future",
         message=f"#/timestamp: an event happens at most {_MAX_AHEAD_SECONDS} seconds from now, but "
         f"got {format_instant(event.timestamp)}; set the sender's clock",
     )
 
 
-def _row(event: IncomingEvent, received_at: int) -> dict[str, Any]:
-    return {
-        "event_id": event_key(event),
-        "user_id": event.user_id,
-        "item_id": event.item_id,
-        "action": event.action,
-        "at": event.timestamp,
-        "value": event.value,
-        "recommendation_id": event.recommendation_id,
-        "properties": event.properties,
-        "received_at": received_at,
-    }
+def _reject_erased(position: int, row: EventRow, until: int) -> RejectedEvent:
+    return RejectedEvent(
+        position,
+        code="user_erased",
+        message="#/timestamp: only events after the erasure are stored for an erased user, "
+        f"but got {format_instant(row.at)}; the user was erased until {format_instant(until)}, "
+        "so do not send it again",
+    )
+
+
+def _count(context: AppContext, added: AddedEvents, *, duplicates: int, rejected: int) -> None:
+    metrics = context.metrics
+    metrics.events_ingested.labels("accepted").inc(len(added.new))
+    metrics.events_ingested.labels("duplicate").inc(duplicates)
+    metrics.events_ingested.labels("rejected").inc(rejected)
+    for row in added.new:
+        lag = (row.received_at - row.at) / MICROSECONDS_PER_SECOND
+        metrics.event_lag_seconds.observe(max(lag, 0.0))
+    for version in added.clicked_versions:
+        metrics.recommendation_clicks.labels(version).inc()

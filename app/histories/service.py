@@ -1,103 +1,101 @@
-"""Finding the history that a request is about."""
+"""The first steps of every model request: choose the predictor, and read the history."""
 
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from app.context import AppContext
+from app.db.events import EventRepository
 from app.errors import UnprocessableError
-from app.events.repository import EventRepository
-from app.histories.schemas import HistoryRequest, InlineEvent, InstantRequest
+from app.histories.schemas import HistoryRequest, InstantRequest
 from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
 
 
-class FoundHistory(NamedTuple):
-    """A history as of an instant.
+class RequestedQuery(NamedTuple):
+    """The query of a request.
 
     Attributes:
-        query: the history and the instant.
-        warnings: what the caller should know of it, as stable codes.
+        query: the history and the query time.
+        warnings: stable codes for the response, such as "events_after_query_time".
     """
 
     query: Query
     warnings: tuple[str, ...]
 
 
-@final
-class HistoryService:
-    """Reads histories, and says which bundle answers whoever they belong to."""
+async def select_predictor(context: AppContext, request: HistoryRequest) -> Predictor:
+    """The predictor that answers a request: a pinned version, or the one active for the user.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    Raises:
+        NoModelError: if no model is active.
+        ModelNotFoundError: if the request pins a version that is not published.
+        ModelRefusedError: if it pins a version that cannot be opened.
+    """
+    if request.model_version is not None:
+        return await context.model_manager.open_version(request.model_version)
+    return context.model_manager.select_for_user(request.user_id)
 
-    async def bundle(self, asked: HistoryRequest) -> Predictor:
-        """The bundle that answers a request.
 
-        Raises:
-            NoModelError: if no bundle is being served.
-            ModelNotFoundError: if the request insists on a version that is not published.
-            ModelRefusedError: if it insists on one that cannot be opened.
-        """
-        serving = self._context.model_manager
-        if asked.model_version is not None:
-            return await serving.open_version(asked.model_version)
-        return serving.select_for_user(asked.user_id)
+async def read_instant_query(context: AppContext, request: InstantRequest) -> RequestedQuery:
+    """The query of a request for one instant; its query time is now by default.
 
-    async def read_at_instant(self, asked: InstantRequest) -> FoundHistory:
-        """The history of a request as of the instant it is about: `query.query_time`.
+    Raises:
+        UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
+    """
+    query_time = now() if request.query_time is None else request.query_time
+    return await read_query(
+        context, request, query_time, query_time_withheld=request.query_time_withheld
+    )
 
-        Raises:
-            UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read` does.
-        """
-        query_time = now() if asked.query_time is None else asked.query_time
-        return await self.read(asked, query_time, query_time_withheld=asked.query_time_withheld)
 
-    async def read(
-        self, asked: HistoryRequest, query_time: int, *, query_time_withheld: bool = False
-    ) -> FoundHistory:
-        """The history of a request as of an instant (epoch microseconds).
+async def read_query(
+    context: AppContext,
+    request: HistoryRequest,
+    query_time: int,
+    *,
+    query_time_withheld: bool = False,
+) -> RequestedQuery:
+    """The history of a request up to the query time (epoch microseconds).
 
-        Raises:
-            UnprocessableError: if the inline history is longer than this service allows.
-            DatabaseUnavailableError: if the history is stored, and cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-        with self._context.metrics.stage("history"):
-            inline = self._inline(asked)
-            stored = await self._stored(asked, query_time)
-            query = Query.as_of(
-                _join(stored, inline),
-                query_time,
-                user_id=asked.user_id,
-                query_time_withheld=query_time_withheld,
+    Raises:
+        UnprocessableError: if the inline history is longer than the settings allow.
+        DatabaseUnavailableError: if the history is stored and cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    with context.metrics.stage("history"):
+        inline = _inline_events(request, context.settings.max_history)
+        stored: list[Event] = []
+        user_id = request.user_id
+        if user_id is not None and (request.history is None or request.merge):
+            stored = await context.database.read(
+                lambda session: EventRepository(session).history(
+                    user_id, query_time, context.settings.max_history
+                )
             )
-        is_late = any(event.at > query_time for event in inline)
-        return FoundHistory(query, ("events_after_query_time",) if is_late else ())
-
-    def _inline(self, asked: HistoryRequest) -> list[Event]:
-        sent: list[InlineEvent] = asked.history or []
-        longest = self._context.settings.max_history
-        if len(sent) > longest:
-            raise UnprocessableError(
-                f"an inline history holds at most {longest} events, but this one has {len(sent)}; "
-                "send the most recent ones"
-            )
-        events = (Event(event.item_id, event.timestamp, event.action) for event in sent)
-        # As in the store, what is told twice happened once.
-        return list(dict.fromkeys(events))
-
-    async def _stored(self, asked: HistoryRequest, query_time: int) -> list[Event]:
-        user_id = asked.user_id
-        if user_id is None or (asked.history is not None and not asked.merge):
-            return []
-        longest = self._context.settings.max_history
-        return await self._context.database.read(
-            lambda session: EventRepository(session).history(user_id, query_time, longest)
+        query = Query.as_of(
+            _merge(stored, inline),
+            query_time,
+            user_id=user_id,
+            query_time_withheld=query_time_withheld,
         )
+    is_late = any(event.at > query_time for event in inline)
+    return RequestedQuery(query, ("events_after_query_time",) if is_late else ())
 
 
-def _join(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Both histories, with what is in both once: a client may send what it has just ingested."""
+def _inline_events(request: HistoryRequest, max_events: int) -> list[Event]:
+    inline = request.history or []
+    if len(inline) > max_events:
+        raise UnprocessableError(
+            f"an inline history holds at most {max_events} events, but this one has {len(inline)}; "
+            "send the most recent ones"
+        )
+    events = (Event(event.item_id, event.timestamp, event.action) for event in inline)
+    # Duplicates count once, as they do in the database.
+    return list(dict.fromkeys(events))
+
+
+def _merge(stored: list[Event], inline: list[Event]) -> list[Event]:
+    """Both histories; an event in both counts once, since a client may send what it just stored."""
     if not stored:
         return inline
     known = set(stored)

@@ -1,82 +1,105 @@
-"""How often an item was chosen over time, counted from the stored events."""
+"""An item's stored events over time, counted per day, week or month of the UTC calendar."""
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import final
+from datetime import date
 
 from app.context import AppContext
 from app.errors import ItemNotFoundError, UnprocessableError
 from app.http.types import format_instant
-from app.items.calendar import Step, number_of, start_of
-from app.items.repository import DayOfEvents, ItemEventRepository, SpanOfEvents
-from app.items.schemas import EventCount, ItemPopularity
+from app.items.repository import DailyEvents, EventSpan, ItemEventRepository
+from app.items.schemas import EventCount, ItemPopularity, Step
+from model.clock import MICROSECONDS_PER_DAY
 
-MOST_BUCKETS = 1100
-"""Buckets of one answer: three years of days."""
-MOST_ACTIONS = 20
-"""Actions whose events are counted apart; those of the others count in the whole."""
+MAX_BUCKETS = 1100
+"""Buckets of one response: three years of days."""
+MAX_ACTIONS = 20
+"""Actions that are counted separately; the others count in the totals only."""
 
-
-@final
-class PopularityService:
-    """Counts the stored events of one item, bucket by bucket."""
-
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-
-    async def over_time(
-        self, item_id: str, *, step: Step, since: int | None, until: int | None
-    ) -> ItemPopularity:
-        """The events of an item from `since` to `until` (epoch microseconds, both included).
-
-        Raises:
-            ItemNotFoundError: if the item is neither stored nor in any stored event.
-            UnprocessableError: if there would be too many buckets.
-            DatabaseUnavailableError: if the events cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-
-        def read(events: ItemEventRepository) -> ItemPopularity:
-            if not events.know(item_id):
-                raise _unknown(item_id)
-            span = events.span(item_id, since, until)
-            if span is None:
-                return ItemPopularity(item_id, step, None, None, 0, (), {})
-            numbers = _numbers(span, step)
-            actions = events.most_frequent_actions(item_id, span, MOST_ACTIONS)
-            return _told(item_id, step, span, numbers, actions, events.days(item_id, span, actions))
-
-        return await self._context.database.read(lambda session: read(ItemEventRepository(session)))
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _numbers(span: SpanOfEvents, step: Step) -> range:
+async def read_item_popularity(
+    context: AppContext, item_id: str, *, step: Step, since: int | None, until: int | None
+) -> ItemPopularity:
+    """The events of an item from `since` to `until` (epoch microseconds, both included).
+
+    Raises:
+        ItemNotFoundError: if the item is neither stored nor named by a stored event.
+        UnprocessableError: if the span needs too many buckets.
+        DatabaseUnavailableError: if the events cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+
+    def read(events: ItemEventRepository) -> ItemPopularity:
+        if not events.exists(item_id):
+            raise ItemNotFoundError(
+                "an item must be stored or named by a stored event before its events can be "
+                f"counted, but {item_id!r} is neither; store it with PUT /v1/items, or send events "
+                "that name it"
+            )
+        span = events.span(item_id, since, until)
+        if span is None:
+            return ItemPopularity(item_id, step, None, None, 0, (), {})
+        buckets = _buckets(span, step)
+        actions = events.most_frequent_actions(item_id, span, MAX_ACTIONS)
+        days = events.days(item_id, span, actions)
+        return _to_response(item_id, step, span, buckets, actions, days)
+
+    return await context.database.read(lambda session: read(ItemEventRepository(session)))
+
+
+def bucket_number(instant: int, step: Step) -> int:
+    """The consecutive number of the bucket that contains an instant (epoch microseconds)."""
+    # Ordinal 1, the first of January of the year 1, was a Monday.
+    ordinal = instant // MICROSECONDS_PER_DAY + _EPOCH
+    if step == "day":
+        return ordinal
+    if step == "week":
+        return (ordinal - 1) // 7
+    day = date.fromordinal(ordinal)
+    return day.year * 12 + day.month - 1
+
+
+def bucket_start(number: int, step: Step) -> int:
+    """The first instant of a bucket, epoch microseconds."""
+    if step == "day":
+        ordinal = number
+    elif step == "week":
+        ordinal = number * 7 + 1
+    else:
+        ordinal = date(number // 12, number % 12 + 1, 1).toordinal()
+    return (ordinal - _EPOCH) * MICROSECONDS_PER_DAY
+
+
+def _buckets(span: EventSpan, step: Step) -> range:
     """The numbers of the buckets from the first event to the last."""
-    numbers = range(number_of(span.first_at, step), number_of(span.last_at, step) + 1)
-    if len(numbers) > MOST_BUCKETS:
+    numbers = range(bucket_number(span.first_at, step), bucket_number(span.last_at, step) + 1)
+    if len(numbers) > MAX_BUCKETS:
         raise UnprocessableError(
-            f"an answer has at most {MOST_BUCKETS:,} buckets, but from "
+            f"a response has at most {MAX_BUCKETS:,} buckets, but from "
             f"{format_instant(span.first_at)} to {format_instant(span.last_at)} there are "
-            f"{len(numbers):,}, one for each {step}; ask "
-            "for a longer step, or for a shorter span with since and until"
+            f"{len(numbers):,}, one for each {step}; use a longer step, or a shorter span with "
+            "since and until"
         )
     return numbers
 
 
-def _told(
+def _to_response(
     item_id: str,
     step: Step,
-    span: SpanOfEvents,
-    numbers: range,
+    span: EventSpan,
+    buckets: range,
     actions: Iterable[str],
-    days: list[DayOfEvents],
+    days: list[DailyEvents],
 ) -> ItemPopularity:
-    every: Counter[int] = Counter()
-    apart: dict[str, Counter[int]] = {action: Counter() for action in actions}
+    totals: Counter[int] = Counter()
+    by_action: dict[str, Counter[int]] = {action: Counter() for action in actions}
     for day in days:
-        number = number_of(day.start, step)
-        every[number] += day.events
+        bucket = bucket_number(day.start, step)
+        totals[bucket] += day.events
         if day.action is not None:
-            apart[day.action][number] += day.events
+            by_action[day.action][bucket] += day.events
     return ItemPopularity(
         item_id=item_id,
         step=step,
@@ -84,16 +107,11 @@ def _told(
         last_at=format_instant(span.last_at),
         events=span.events,
         counts=tuple(
-            EventCount(format_instant(start_of(number, step)), every[number]) for number in numbers
+            EventCount(format_instant(bucket_start(bucket, step)), totals[bucket])
+            for bucket in buckets
         ),
         actions={
-            action: tuple(counts[number] for number in numbers) for action, counts in apart.items()
+            action: tuple(counts[bucket] for bucket in buckets)
+            for action, counts in by_action.items()
         },
-    )
-
-
-def _unknown(item_id: str) -> ItemNotFoundError:
-    return ItemNotFoundError(
-        "an item must be stored or in a stored event before its events can be counted, but "
-        f"{item_id!r} is neither; store it with PUT /v1/items, or send events that name it"
     )

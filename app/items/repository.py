@@ -1,4 +1,4 @@
-"""Items in the database, and what the events there say of them."""
+"""Items in the database, and counts of the events that name them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
@@ -11,25 +11,37 @@ from app.db.tables import StoredEvent, StoredItem
 from app.serving.item_overlay import Updates
 from model.clock import MICROSECONDS_PER_DAY
 
-_REPLACED = (
-    "title",
-    "search_title",
-    "categories",
-    "available_from",
-    "available_until",
-    "properties",
-    "updated_at",
-    "deleted_at",
-)
 
-
-class SpanOfEvents(NamedTuple):
-    """The events of an item within some bounds.
+class ItemRow(NamedTuple):
+    """One item as callers describe it. Instants are epoch microseconds, UTC.
 
     Attributes:
-        first_at: when the first one happened, epoch microseconds.
-        last_at: when the last one did.
-        events: how many there are.
+        updated_at: when the service received the description.
+        available_from: the first instant at which the item is available; None: no lower bound.
+        available_until: the first instant at which it is no longer available; None: no upper bound.
+    """
+
+    item_id: str
+    title: str | None
+    categories: list[str]
+    updated_at: int
+    available_from: int | None = None
+    available_until: int | None = None
+    properties: dict[str, Any] | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """The values of the table's columns; storing an item cancels its deletion."""
+        folded = None if self.title is None else self.title.casefold()
+        return {**self._asdict(), "search_title": folded, "deleted_at": None}
+
+
+class EventSpan(NamedTuple):
+    """The events of an item within bounds.
+
+    Attributes:
+        first_at: the instant of the first event, epoch microseconds.
+        last_at: the instant of the last event, epoch microseconds.
+        events: their number.
     """
 
     first_at: int
@@ -37,13 +49,13 @@ class SpanOfEvents(NamedTuple):
     events: int
 
 
-class DayOfEvents(NamedTuple):
-    """How many events of an item one UTC day has, of one action.
+class DailyEvents(NamedTuple):
+    """The number of an item's events on one UTC day, for one action.
 
     Attributes:
-        start: when the day begins, epoch microseconds.
-        action: the action; None for those that were not asked for.
-        events: how many.
+        start: the first instant of the day, epoch microseconds.
+        action: the action; None sums the actions that were not requested.
+        events: the number of events.
     """
 
     start: int
@@ -53,55 +65,56 @@ class DayOfEvents(NamedTuple):
 
 @final
 class ItemRepository:
-    """Reads and replaces items within one transaction, which belongs to the caller."""
+    """Reads and replaces items within a transaction that the caller owns."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def put(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Create or replace items; ids must be distinct."""
+    def put(self, rows: Sequence[ItemRow]) -> None:
+        """Create or replace items; their ids must be distinct."""
         if not rows:
             return
+        values = [row.columns() for row in rows]
         statement = insert_into(self._session, StoredItem)
-        replaced = {column: statement.excluded[column] for column in _REPLACED}
+        replaced = {name: statement.excluded[name] for name in values[0] if name != "item_id"}
         self._session.execute(
-            statement.on_conflict_do_update(index_elements=["item_id"], set_=replaced), rows
+            statement.on_conflict_do_update(index_elements=["item_id"], set_=replaced), values
         )
 
     def find(self, item_id: str) -> StoredItem | None:
-        """One item that was not deleted."""
+        """One item, unless it is unknown or deleted."""
         stored = self._session.get(StoredItem, item_id)
         return None if stored is None or stored.deleted_at is not None else stored
 
     def updates_since(self, updated_at: int) -> Updates:
-        """What `changed_since` would answer, told apart from other answers without reading it."""
+        """A cheap fingerprint of `changed_since`: equal fingerprints mean equal results."""
         later = StoredItem.updated_at >= updated_at
-        # Less what all have in common: whole instants would add up to more than 64 bits hold.
+        # Differences, since the sum of whole instants would exceed 64 bits.
         stamps = func.coalesce(func.sum(StoredItem.updated_at - updated_at), 0)
         items, total = self._session.execute(select(func.count(), stamps).where(later)).one()
         return Updates(updated_at, items, int(total))
 
     def changed_since(self, updated_at: int) -> Sequence[StoredItem]:
-        """Items described or deleted at `updated_at` or later."""
+        """Items that were described or deleted at `updated_at` or later."""
         return self._session.scalars(
             select(StoredItem).where(StoredItem.updated_at >= updated_at)
         ).all()
 
     def delete(self, item_id: str, at: int) -> bool:
-        """Forget all that was said of an item but that it is gone; answers whether it was there."""
-        nothing = dict.fromkeys(
+        """Clear an item's row and mark it deleted; returns whether the item existed."""
+        cleared = dict.fromkeys(
             ("title", "search_title", "available_from", "available_until", "properties")
         )
         deleted = self._session.execute(
             update(StoredItem)
             .where(StoredItem.item_id == item_id, StoredItem.deleted_at.is_(None))
-            .values(**nothing, categories=[], updated_at=at, deleted_at=at)
+            .values(**cleared, categories=[], updated_at=at, deleted_at=at)
             .returning(StoredItem.item_id)
         )
         return deleted.first() is not None
 
     def page(self, *, after: str | None, search: str | None, limit: int) -> Sequence[StoredItem]:
-        """Items in order of id, those after `after` whose folded title contains `search`."""
+        """Items in order of id, after the id `after`, whose case-folded title contains `search`."""
         statement = (
             select(StoredItem)
             .where(StoredItem.deleted_at.is_(None))
@@ -117,19 +130,19 @@ class ItemRepository:
 
 @final
 class ItemEventRepository:
-    """Counts the events of one item within one transaction, which belongs to the caller."""
+    """Counts the events of one item within a transaction that the caller owns."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def know(self, item_id: str) -> bool:
-        """Whether an item is stored, or any event names it."""
+    def exists(self, item_id: str) -> bool:
+        """Whether the item is stored, or any stored event names it."""
         stored = exists().where(StoredItem.item_id == item_id, StoredItem.deleted_at.is_(None))
         named = exists().where(StoredEvent.item_id == item_id)
         return bool(self._session.scalar(select(stored | named)))
 
-    def span(self, item_id: str, since: int | None, until: int | None) -> SpanOfEvents | None:
-        """The events from `since` to `until` (both included); None where there are none."""
+    def span(self, item_id: str, since: int | None, until: int | None) -> EventSpan | None:
+        """The events from `since` to `until` (both included); None if there are none."""
         conditions = [StoredEvent.item_id == item_id]
         if since is not None:
             conditions.append(StoredEvent.at >= since)
@@ -140,9 +153,9 @@ class ItemEventRepository:
                 *conditions
             )
         ).one()
-        return SpanOfEvents(first_at, last_at, events) if events else None
+        return EventSpan(first_at, last_at, events) if events else None
 
-    def most_frequent_actions(self, item_id: str, span: SpanOfEvents, most: int) -> list[str]:
+    def most_frequent_actions(self, item_id: str, span: EventSpan, limit: int) -> list[str]:
         """The actions of the events of a span, the most frequent first."""
         return list(
             self._session.scalars(
@@ -150,29 +163,35 @@ class ItemEventRepository:
                 .where(_within(item_id, span))
                 .group_by(StoredEvent.action)
                 .order_by(func.count().desc(), StoredEvent.action)
-                .limit(most)
+                .limit(limit)
             )
         )
 
-    def days(self, item_id: str, span: SpanOfEvents, actions: Sequence[str]) -> list[DayOfEvents]:
-        """The events of a span by day, those of `actions` apart; days without any are left out."""
-        # The remainder of a negative number is negative on either database.
-        into_the_day = (StoredEvent.at % MICROSECONDS_PER_DAY + MICROSECONDS_PER_DAY) % (
+    def days(self, item_id: str, span: EventSpan, actions: Sequence[str]) -> list[DailyEvents]:
+        """The events of a span by day and action; days without events are left out.
+
+        Args:
+            actions: the actions to count separately; all others are summed under None.
+        """
+        # The remainder of a negative number is negative on both databases.
+        time_of_day = (StoredEvent.at % MICROSECONDS_PER_DAY + MICROSECONDS_PER_DAY) % (
             MICROSECONDS_PER_DAY
         )
-        told = (
+        by_day = (
             select(
-                (StoredEvent.at - into_the_day).label("start"),
+                (StoredEvent.at - time_of_day).label("start"),
                 case((StoredEvent.action.in_(actions), StoredEvent.action)).label("action"),
             )
             .where(_within(item_id, span))
             .subquery()
         )
         rows = self._session.execute(
-            select(told.c.start, told.c.action, func.count()).group_by(told.c.start, told.c.action)
+            select(by_day.c.start, by_day.c.action, func.count()).group_by(
+                by_day.c.start, by_day.c.action
+            )
         )
-        return [DayOfEvents(*row) for row in rows]
+        return [DailyEvents(*row) for row in rows]
 
 
-def _within(item_id: str, span: SpanOfEvents) -> ColumnElement[bool]:
+def _within(item_id: str, span: EventSpan) -> ColumnElement[bool]:
     return and_(StoredEvent.item_id == item_id, StoredEvent.at.between(span.first_at, span.last_at))

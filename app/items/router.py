@@ -18,19 +18,19 @@ from app.http.problems import problems
 from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute, ReadRoute
 from app.http.types import Id, QueryInstant
-from app.items.calendar import Step
-from app.items.popularity import PopularityService
+from app.items.popularity import read_item_popularity
 from app.items.schemas import (
     Item,
     ItemBatch,
     ItemPage,
     ItemPopularity,
     SimilarItems,
+    Step,
     StoredItems,
     Title,
 )
-from app.items.service import ItemService
-from app.items.similar import SimilarItemService
+from app.items.service import find_item, list_items_page, remove_item, store_items
+from app.items.similar import find_similar_items
 
 router = APIRouter(prefix="/v1", tags=["items"], route_class=ReadRoute)
 writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
@@ -44,14 +44,16 @@ writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
 )
 async def list_items(
     context: Annotated[AppContext, Depends(get_context)],
-    q: Annotated[Title | None, Query(description="Part of the title, in any case.")] = None,
+    q: Annotated[Title | None, Query(description="A part of the title; case is ignored.")] = None,
     cursor: Annotated[
-        str | None, Query(max_length=1400, description="`next_cursor` of the page before.")
+        str | None, Query(max_length=1400, description="`next_cursor` of the previous page.")
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="Most items of a page.")] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=500, description="Maximum number of items of a page.")
+    ] = 50,
 ) -> JsonResponse:
-    """Items in order of their ids, a page at a time."""
-    return JsonResponse(await ItemService(context).page(search=q, cursor=cursor, limit=limit))
+    """Items in order of their ids, in pages."""
+    return JsonResponse(await list_items_page(context, search=q, cursor=cursor, limit=limit))
 
 
 @writing.put(
@@ -63,17 +65,17 @@ async def list_items(
 async def put_items(
     batch: ItemBatch, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Store what is known of items, in place of what was known before.
+    """Create items, or replace their descriptions.
 
-    The model learns new items at the next training; until then it does not recommend them.
+    The model learns new items in the next training; until then it does not recommend them.
     """
-    return JsonResponse(await ItemService(context).put(batch))
+    return JsonResponse(await store_items(context, batch))
 
 
-# Before the item's own address, which would take the rest of the path for a part of the id.
+# Declared before `/items/{item_id}`, which matches any path below it.
 @router.get(
     "/items/{item_id:path}/similar",
-    summary="List items that are like one",
+    summary="List items similar to one",
     response_model=SimilarItems,
     responses=problems(
         ItemNotFoundError,
@@ -87,17 +89,17 @@ async def put_items(
 async def list_similar(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
-    n: Annotated[int, Query(ge=1, le=500, description="How many items to list.")] = 10,
+    n: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 10,
     model_version: Annotated[
         Id | None, Query(description="The version that must answer. Default: the current one.")
     ] = None,
 ) -> JsonResponse:
-    """Which items does the model place near this one? Nobody's history has a say.
+    """The items closest to one by the cosine of the model's item vectors, the same for every user.
 
-    Items that are deleted or not available now are left out.
+    Deleted items and items that are not available now are left out.
     """
     return JsonResponse(
-        await SimilarItemService(context).similar(item_id, n=n, model_version=model_version)
+        await find_similar_items(context, item_id, n=n, model_version=model_version)
     )
 
 
@@ -111,7 +113,7 @@ async def read_popularity(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
     step: Annotated[
-        Step, Query(description="How long a bucket is: weeks begin on Monday, all are of UTC.")
+        Step, Query(description="The length of a bucket, in UTC; weeks begin on Monday.")
     ] = "week",
     since: Annotated[
         QueryInstant | None, Query(description="Count no events before this instant.")
@@ -120,14 +122,13 @@ async def read_popularity(
         QueryInstant | None, Query(description="Count no events after this instant.")
     ] = None,
 ) -> JsonResponse:
-    """How often was this item chosen, day by day, week by week or month by month?
+    """The number of stored events that name an item, by day, week or month, in total and by action.
 
-    Counts stored events, per action too. Where a span needs more than 1,100 buckets it is refused
-    (422): ask for a longer step, or bound it with `since` and `until`. An item is unknown (404) if
-    it is neither stored nor in any event.
+    A span of more than 1,100 buckets is 422: use a longer step, or bound it with `since` and
+    `until`. An item that is neither stored nor named by an event is 404.
     """
     return JsonResponse(
-        await PopularityService(context).over_time(item_id, step=step, since=since, until=until)
+        await read_item_popularity(context, item_id, step=step, since=since, until=until)
     )
 
 
@@ -141,8 +142,8 @@ async def read_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonResponse:
-    """What was stored of an item."""
-    return JsonResponse(await ItemService(context).find(item_id))
+    """The stored description of an item."""
+    return JsonResponse(await find_item(context, item_id))
 
 
 @writing.delete(
@@ -156,8 +157,8 @@ async def delete_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
 ) -> None:
-    """Forget what was stored of an item, and recommend it no more, whatever the models know of it.
+    """Delete an item. It is no longer recommended, even by models that contain it.
 
-    Events that name it stay. Storing it again brings it back.
+    Events that name it remain. Storing the item again restores it.
     """
-    await ItemService(context).delete(item_id)
+    await remove_item(context, item_id)

@@ -1,22 +1,24 @@
-"""What callers say of items, and what they are told."""
+"""Requests and responses of /v1/items."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
 from app.http.properties import Properties
 from app.http.types import RESPONSE_CONFIG, Id, Instant, RequestModel, Rfc3339
-from app.items.calendar import Step
 
 MAX_ITEMS = 1000
+
+Step = Literal["day", "week", "month"]
+"""The length of a bucket of time: weeks begin on Monday, months on their first day."""
 
 _NO_NUL = r"^[^\x00]*$"
 Title = Annotated[str, StringConstraints(max_length=1024, pattern=_NO_NUL)]
 
 
 class ItemDescription(RequestModel):
-    """What is known of an item; stands in for whatever was known before."""
+    """An item's description. It replaces the previous one as a whole."""
 
     item_id: Id
     """The item."""
@@ -29,7 +31,7 @@ class ItemDescription(RequestModel):
     available_until: Instant | None = None
     """When it ceases to be available; null: never."""
     properties: Properties | None = None
-    """Anything else worth keeping."""
+    """Additional data, stored unchanged."""
 
 
 class ItemBatch(RequestModel):
@@ -48,12 +50,12 @@ class ItemBatch(RequestModel):
     )
 
     items: Annotated[list[ItemDescription], Field(max_length=MAX_ITEMS)]
-    """Of several with the same id the last wins."""
+    """Of several items with the same id, the last is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredItems:
-    """What became of a batch."""
+    """The outcome of a batch."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -78,18 +80,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """Some of the stored items, by id in code point order."""
+    """A page of the stored items, by id in code point order."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     items: tuple[Item, ...]
     next_cursor: str | None
-    """Send it as `cursor` for the next page; null: this is the last."""
+    """Send it as `cursor` to get the next page; null on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarItem:
-    """An item that is like another one."""
+    """An item that is similar to another one."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -97,33 +99,33 @@ class SimilarItem:
     score: float
     """The cosine of the angle between the two items' vectors: 1 for the same direction."""
     rank: int
-    """1 for the most alike."""
+    """1 for the most similar."""
     title: str | None
     categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarItems:
-    """What is like one item, as a model has learned it."""
+    """The items most similar to one item, by a model's item vectors."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     model_version: str
     items: tuple[SimilarItem, ...]
-    """The most alike first; only such as are available now."""
+    """The most similar first; only items that are available now."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventCount:
-    """How many events one bucket of time has."""
+    """The number of events in one bucket of time."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     start: Rfc3339
-    """When the bucket begins: midnight UTC of a day, a Monday, or the first of a month."""
+    """The start of the bucket: midnight UTC of a day, a Monday, or the first day of a month."""
     events: int
-    """How many, of whatever action."""
+    """The number of events of all actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +136,14 @@ class ItemPopularity:
 
     item_id: str
     step: Step
-    """How long a bucket is."""
+    """The length of a bucket."""
     first_at: Rfc3339 | None
-    """When the first event counted happened; null where there is none."""
+    """The instant of the first counted event; null if there is none."""
     last_at: Rfc3339 | None
-    """When the last event counted happened; null where there is none."""
+    """The instant of the last counted event; null if there is none."""
     events: int
-    """How many events were counted."""
+    """The number of counted events."""
     counts: Annotated[tuple[EventCount, ...], Field(max_length=1100)]
-    """Every bucket from that of the first event to that of the last, those without events too."""
+    """Every bucket from the first event's to the last event's, including empty ones."""
     actions: Annotated[dict[str, tuple[int, ...]], Field(max_length=20)]
-    """The events of each action, bucket by bucket as in `counts`; of the 20 most frequent ones."""
+    """The events of each of the 20 most frequent actions, bucket by bucket as in `counts`."""

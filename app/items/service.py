@@ -1,9 +1,8 @@
-"""The items callers told us of."""
+"""Stored items: reads, replaces and deletes them, and keeps the item overlay up to date."""
 
 import asyncio
 import base64
 import binascii
-from typing import Any, final
 
 from app.context import AppContext
 from app.db.tables import StoredItem
@@ -14,7 +13,7 @@ from app.errors import (
     UnprocessableError,
 )
 from app.http.types import format_instant
-from app.items.repository import ItemRepository
+from app.items.repository import ItemRepository, ItemRow
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.serving.item_overlay import OverlaidItem, Updates
 from model.clock import MICROSECONDS_PER_SECOND, now
@@ -22,109 +21,136 @@ from model.clock import MICROSECONDS_PER_SECOND, now
 _OVERLAP = 30 * MICROSECONDS_PER_SECOND
 
 
-@final
-class ItemService:
-    """Lists, finds and replaces items."""
+async def list_items_page(
+    context: AppContext, *, search: str | None, cursor: str | None, limit: int
+) -> ItemPage:
+    """One page of items whose title contains `search`, in order of id.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    Raises:
+        UnprocessableError: if the cursor is not the `next_cursor` of an earlier page.
+        DatabaseUnavailableError: if the items cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    after = None if cursor is None else _decode_cursor(cursor)
+    folded = None if search is None else search.casefold()
+    matches = await context.database.read(
+        lambda session: ItemRepository(session).page(after=after, search=folded, limit=limit + 1)
+    )
+    page = matches[:limit]
+    return ItemPage(
+        items=tuple(_to_response(stored) for stored in page),
+        next_cursor=_encode_cursor(page[-1].item_id) if len(matches) > limit else None,
+    )
 
-    async def page(self, *, search: str | None, cursor: str | None, limit: int) -> ItemPage:
-        """One page of items.
 
-        Raises:
-            UnprocessableError: if the cursor is none of ours.
-        """
-        after = None if cursor is None else _after(cursor)
-        folded = None if search is None else search.casefold()
-        found = await self._context.database.read(
-            lambda session: ItemRepository(session).page(
-                after=after, search=folded, limit=limit + 1
+async def find_item(context: AppContext, item_id: str) -> Item:
+    """One stored item.
+
+    Raises:
+        ItemNotFoundError: if it is not stored.
+        DatabaseUnavailableError: if it cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    stored = await context.database.read(lambda session: ItemRepository(session).find(item_id))
+    if stored is None:
+        raise _not_found(item_id)
+    return _to_response(stored)
+
+
+async def store_items(context: AppContext, batch: ItemBatch) -> StoredItems:
+    """Create or replace items; returns after the commit.
+
+    Raises:
+        DatabaseUnavailableError: if it is unknown whether they were stored; storing them again is
+            safe.
+        OverloadedError: if too many requests are waiting.
+    """
+    updated_at = now()
+    rows = {item.item_id: _to_row(item, updated_at) for item in batch.items}
+    await context.database.write(lambda session: ItemRepository(session).put(list(rows.values())))
+    await refresh_item_overlay(context)
+    return StoredItems(stored=len(rows))
+
+
+async def remove_item(context: AppContext, item_id: str) -> None:
+    """Delete an item; it is not recommended until it is stored again.
+
+    Raises:
+        ItemNotFoundError: if it is not stored.
+        DatabaseUnavailableError: if it is unknown whether it was deleted; deleting again is safe.
+        OverloadedError: if too many requests are waiting.
+    """
+    at = now()
+    existed = await context.database.write(
+        lambda session: ItemRepository(session).delete(item_id, at)
+    )
+    if not existed:
+        raise _not_found(item_id)
+    await refresh_item_overlay(context)
+
+
+async def refresh_item_overlay(context: AppContext) -> None:
+    """Apply the items that any process has stored or deleted since the last refresh.
+
+    While the database is unavailable, the overlay stays as it is.
+    """
+    overlay = context.item_overlay
+    # Sequentially: an older read must not be applied after a newer one.
+    async with overlay.refreshing:
+        # A commit becomes visible later than its timestamp, and clocks of processes differ.
+        since = overlay.latest_update - _OVERLAP
+        try:
+            updates, changed = await context.database.read(
+                lambda session: _read_changes(ItemRepository(session), since, overlay.read_last)
             )
-        )
-        shown = found[:limit]
-        return ItemPage(
-            items=tuple(_item(stored) for stored in shown),
-            next_cursor=_cursor(shown[-1].item_id) if len(found) > limit else None,
-        )
-
-    async def find(self, item_id: str) -> Item:
-        """One item.
-
-        Raises:
-            ItemNotFoundError: if nobody told us of it.
-        """
-        stored = await self._context.database.read(
-            lambda session: ItemRepository(session).find(item_id)
-        )
-        if stored is None:
-            raise _unknown(item_id)
-        return _item(stored)
-
-    async def put(self, batch: ItemBatch) -> StoredItems:
-        """Create or replace items; returns after they are committed."""
-        updated_at = now()
-        rows = {item.item_id: _row(item, updated_at) for item in batch.items}
-        await self._context.database.write(
-            lambda session: ItemRepository(session).put(list(rows.values()))
-        )
-        await self.refresh_shelf()
-        return StoredItems(stored=len(rows))
-
-    async def delete(self, item_id: str) -> None:
-        """Forget an item; it is not recommended again until it is stored anew.
-
-        Raises:
-            ItemNotFoundError: if nobody told us of it.
-        """
-        at = now()
-        was_there = await self._context.database.write(
-            lambda session: ItemRepository(session).delete(item_id, at)
-        )
-        if not was_there:
-            raise _unknown(item_id)
-        await self.refresh_shelf()
-
-    async def refresh_shelf(self) -> None:
-        """Take over what was said of items since the last look, by whichever process.
-
-        While the database does not answer, what was known last holds.
-        """
-        shelf = self._context.item_overlay
-        # One after the other: what was read first must not be put on the shelf last.
-        async with shelf.refreshing:
-            # Commits become visible later than their stamp says, and clocks of processes differ.
-            since = shelf.latest_update - _OVERLAP
-            try:
-                updates, changed = await self._context.database.read(
-                    lambda session: _changes(ItemRepository(session), since, shelf.read_last)
-                )
-            except (DatabaseUnavailableError, OverloadedError):
-                return
-            if changed:
-                await asyncio.to_thread(shelf.put, changed)
-            shelf.read_last = updates
+        except (DatabaseUnavailableError, OverloadedError):
+            return
+        if changed:
+            await asyncio.to_thread(overlay.put, changed)
+        overlay.read_last = updates
 
 
-def _changes(
+def _read_changes(
     items: ItemRepository, since: int, known: Updates | None
 ) -> tuple[Updates | None, list[OverlaidItem]]:
-    """The items that changed; none where they are those known, as nearly every time."""
-    # At first all of them, which need no telling apart.
+    """The changed items and their fingerprint; no items if the fingerprint equals `known`."""
+    # The first refresh reads every item, so it needs no fingerprint.
     updates = items.updates_since(since) if since > 0 else None
     if updates is not None and updates == known:
         return updates, []
-    return updates, [_shelved(stored) for stored in items.changed_since(since)]
+    return updates, [_to_overlaid(stored) for stored in items.changed_since(since)]
 
 
-def _unknown(item_id: str) -> ItemNotFoundError:
+def _not_found(item_id: str) -> ItemNotFoundError:
     return ItemNotFoundError(
         f"an item must be stored before it can be read or deleted, but {item_id!r} is not; "
         "store it with PUT /v1/items"
     )
 
 
-def _shelved(stored: StoredItem) -> OverlaidItem:
+def _encode_cursor(item_id: str) -> str:
+    return base64.urlsafe_b64encode(item_id.encode()).decode().rstrip("=")
+
+
+def _decode_cursor(cursor: str) -> str:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_cursor(cursor) from error
+    if not item_id or "\0" in item_id:
+        raise _invalid_cursor(cursor)
+    return item_id
+
+
+def _invalid_cursor(cursor: str) -> UnprocessableError:
+    return UnprocessableError(
+        f"a cursor is the next_cursor of an earlier page, but got {cursor[:60]!r}; "
+        "leave it out to begin at the first page"
+    )
+
+
+def _to_overlaid(stored: StoredItem) -> OverlaidItem:
     return OverlaidItem(
         item_id=stored.item_id,
         title=stored.title,
@@ -136,52 +162,29 @@ def _shelved(stored: StoredItem) -> OverlaidItem:
     )
 
 
-def _cursor(item_id: str) -> str:
-    return base64.urlsafe_b64encode(item_id.encode()).decode().rstrip("=")
-
-
-def _after(cursor: str) -> str:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError) as error:
-        item_id = ""
-        cause: Exception | None = error
-    else:
-        cause = None
-    if not item_id or "\0" in item_id:
-        raise UnprocessableError(
-            f"a cursor is the next_cursor of an earlier page, but got {cursor[:60]!r}; "
-            "leave it out to begin at the first page"
-        ) from cause
-    return item_id
-
-
-def _item(stored: StoredItem) -> Item:
+def _to_response(stored: StoredItem) -> Item:
     return Item(
         item_id=stored.item_id,
         title=stored.title,
         categories=stored.categories,
-        available_from=_instant(stored.available_from),
-        available_until=_instant(stored.available_until),
+        available_from=_format_instant(stored.available_from),
+        available_until=_format_instant(stored.available_until),
         properties=stored.properties,
         updated_at=format_instant(stored.updated_at),
     )
 
 
-def _instant(instant: int | None) -> str | None:
+def _format_instant(instant: int | None) -> str | None:
     return None if instant is None else format_instant(instant)
 
 
-def _row(item: ItemDescription, updated_at: int) -> dict[str, Any]:
-    return {
-        "item_id": item.item_id,
-        "title": item.title,
-        "search_title": None if item.title is None else item.title.casefold(),
-        "categories": item.categories,
-        "available_from": item.available_from,
-        "available_until": item.available_until,
-        "properties": item.properties,
-        "updated_at": updated_at,
-        "deleted_at": None,
-    }
+def _to_row(item: ItemDescription, updated_at: int) -> ItemRow:
+    return ItemRow(
+        item_id=item.item_id,
+        title=item.title,
+        categories=item.categories,
+        updated_at=updated_at,
+        available_from=item.available_from,
+        available_until=item.available_until,
+        properties=item.properties,
+    )

@@ -16,14 +16,14 @@ from app.http.problems import problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.rankings.schemas import RankingAnswer, RankingRequest
-from app.rankings.service import RankingService
+from app.rankings.service import rank_items
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
 
 
 @router.post(
     "/rankings",
-    summary="Rank given items for a history at an instant",
+    summary="Rank given items for a history at a query time",
     response_model=RankingAnswer,
     responses=problems(
         ModelNotFoundError,
@@ -35,11 +35,10 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     ),
 )
 async def rank(
-    asked: RankingRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: RankingRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """In which order should this user see these items at this instant?
+    """Order candidates of another source, such as a search or a mailing, for a user and instant.
 
-    For candidates that come from elsewhere: a search, a shelf, a mailing. Nothing is filtered;
-    whatever is given comes back, unknown items last.
+    Nothing is filtered: every given item is returned, unknown items last.
     """
-    return JsonResponse(await RankingService(context).rank(asked))
+    return JsonResponse(await rank_items(context, request))

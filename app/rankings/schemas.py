@@ -1,4 +1,4 @@
-"""What a request to rank given items says, and what it is answered."""
+"""Request and response of POST /v1/rankings."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -12,7 +12,7 @@ MAX_RANKED = 500
 
 
 class RankingRequest(InstantRequest):
-    """Which history, which instant, and which items to put in order."""
+    """The history, the query time, and the items to rank."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -27,7 +27,7 @@ class RankingRequest(InstantRequest):
     )
 
     item_ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_RANKED)]
-    """The items to rank, in any order; one that is named twice is ranked once."""
+    """The items to rank, in any order; duplicates are ranked once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +38,31 @@ class RankedItem:
 
     item_id: str
     score: float | None
-    """Larger is better; comparable within one answer only. Null for an unknown item."""
+    """Larger is better; comparable within one response only. Null for an unknown item."""
     rank: int
-    """1 for the best. Unknown items come last, in the order they were given."""
+    """1 for the best. Unknown items come last, in the given order."""
     reason: Literal["model", "popular", "unknown"]
-    """Whether the model ranked it, its popularity did for want of a usable history, or nothing
-    could, because the model does not know the item."""
+    """What determined the rank: `model`, `popular` (popularity, since the history has no usable
+    event), or `unknown` (the model does not contain the item)."""
     title: str | None
     categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RankingAnswer:
-    """The given items in order, and an account of what the order rests on."""
+    """The given items in order, with the facts that the order is based on."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     model_version: str
     query_time: Rfc3339
     history_used: int
-    """How many events the model read."""
+    """The number of events that the model read."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that the model does not know; it read the rest."""
+    """Items of the history that the model does not contain; it read the other events."""
     fallback: Literal["no_history"] | None
-    """`no_history`: nothing usable in the history, so popularity ranked the items."""
+    """`no_history`: the history has no usable event, so the items are ranked by popularity."""
     items: tuple[RankedItem, ...]
-    """Best first: every given item, once."""
+    """Every given item once, best first."""
     warnings: tuple[str, ...]
     """Stable codes: `events_after_query_time`, `history_truncated`, `beyond_training_window`."""

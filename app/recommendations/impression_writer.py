@@ -1,78 +1,72 @@
-"""Writing down what was shown, a batch at a time, and forgetting it when it is old."""
+"""Background tasks that write impressions to the database and delete expired ones."""
 
 import asyncio
 from contextlib import suppress
-from typing import final
 
 import structlog
 
 from app.context import AppContext
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.recommendations.repository import RecommendationRepository
+from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
 from model.clock import MICROSECONDS_PER_DAY, now
 
 _BATCH = 500
-_PAUSE_SECONDS = 0.5
-_FAREWELL_SECONDS = 2.0
-_FORGETTING_PAUSE_SECONDS = 3600.0
+_WRITE_PAUSE_SECONDS = 0.5
+_FINAL_WRITE_SECONDS = 2.0
+_DELETE_PAUSE_SECONDS = 3600.0
 
 _log = structlog.get_logger()
 
 
-@final
-class ImpressionWriter:
-    """Moves what was shown from memory into the database."""
+async def write_impressions(context: AppContext) -> bool:
+    """Write the buffered impressions; returns whether all were written.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-
-    async def flush(self) -> bool:
-        """Write what waits; answers whether the database took it. What it did not waits on."""
-        shown = self._context.impressions
-        while batch := shown.take(_BATCH):
-            try:
-                await self._add(batch)
-            except (DatabaseUnavailableError, OverloadedError):
-                shown.put_back(batch)
-                return False
-        return True
-
-    async def keep_flushing(self) -> None:
-        """Write every half second, for ever, and what is left at the end."""
+    Impressions that the database does not accept stay in the buffer.
+    """
+    impressions = context.impressions
+    while batch := impressions.take(_BATCH):
         try:
-            while True:
-                await asyncio.sleep(_PAUSE_SECONDS)
-                await self.flush()
-        finally:
-            # A database that hangs must not keep the process from its end.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_FAREWELL_SECONDS):
-                    await self.flush()
-
-    async def forget(self) -> int:
-        """Forget what is older than the settings want it kept; answers how much that was."""
-        before = now() - self._context.settings.recommendation_days * MICROSECONDS_PER_DAY
-        try:
-            forgotten = await self._forget(before)
+            await _store(context, batch)
         except (DatabaseUnavailableError, OverloadedError):
-            return 0
-        if forgotten:
-            _log.info("recommendations_forgotten", recommendations=forgotten)
-        return forgotten
+            impressions.put_back(batch)
+            return False
+    return True
 
-    async def keep_forgetting(self) -> None:
-        """Forget at once, as no process may live for an hour, and then every hour, for ever."""
+
+async def keep_writing_impressions(context: AppContext) -> None:
+    """Write the buffered impressions every half second until cancelled, then once more."""
+    try:
         while True:
-            await self.forget()
-            await asyncio.sleep(_FORGETTING_PAUSE_SECONDS)
+            await asyncio.sleep(_WRITE_PAUSE_SECONDS)
+            await write_impressions(context)
+    finally:
+        # A database that hangs must not delay the end of the process.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FINAL_WRITE_SECONDS):
+                await write_impressions(context)
 
-    async def _add(self, answers: list[Impression]) -> None:
-        await self._context.database.write(
-            lambda session: RecommendationRepository(session).add(answers)
-        )
 
-    async def _forget(self, before: int) -> int:
-        return await self._context.database.write(
-            lambda session: RecommendationRepository(session).forget_before(before)
+async def delete_expired_impressions(context: AppContext) -> int:
+    """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; returns their number."""
+    before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
+    try:
+        deleted = await context.database.write(
+            lambda session: ImpressionRepository(session).delete_before(before)
         )
+    except (DatabaseUnavailableError, OverloadedError):
+        return 0
+    if deleted:
+        _log.info("recommendations_deleted", recommendations=deleted)
+    return deleted
+
+
+async def keep_deleting_expired_impressions(context: AppContext) -> None:
+    """Delete expired impressions now, since a process may not live for an hour, then hourly."""
+    while True:
+        await delete_expired_impressions(context)
+        await asyncio.sleep(_DELETE_PAUSE_SECONDS)
+
+
+async def _store(context: AppContext, batch: list[Impression]) -> None:
+    await context.database.write(lambda session: ImpressionRepository(session).add(batch))

@@ -1,4 +1,6 @@
-"""An answer as the API tells it, with a faithful account of what it rests on."""
+"""The response to a recommendation request, with titles and categories from the item overlay."""
+
+from collections.abc import Iterable
 
 from app.http.types import format_instant
 from app.recommendations.schemas import (
@@ -6,64 +8,70 @@ from app.recommendations.schemas import (
     Attention,
     GroupIntensity,
     RecommendationAnswer,
-    RecommendationRequest,
     RecommendedItem,
 )
 from app.serving.item_overlay import ItemOverlayView
 from model.clock import MICROSECONDS_PER_SECOND
 from model.inference.answers import AttentionOverHistory, Recommendation, ScoredItem
-from model.inference.predictor import Predictor
 
 
 def to_response(
-    answer: Recommendation,
-    asked: RecommendationRequest,
+    recommendation: Recommendation,
     *,
     recommendation_id: str,
-    bundle: Predictor,
-    view: ItemOverlayView,
+    model_version: str,
     query_time: int,
+    overlay: ItemOverlayView,
+    with_heads: bool,
     warnings: tuple[str, ...],
 ) -> RecommendationAnswer:
-    """What a caller is told; `query_time` in epoch microseconds."""
+    """The response for a recommendation.
+
+    Args:
+        query_time: epoch microseconds.
+        overlay: of the model's catalogue.
+        with_heads: include the attention weights of each head.
+    """
+    attention = recommendation.attention
     return RecommendationAnswer(
         recommendation_id=recommendation_id,
-        model_version=bundle.version,
+        model_version=model_version,
         query_time=format_instant(query_time),
-        history_used=answer.history_used,
-        unknown_item_ids=answer.unknown_item_ids,
-        fallback=answer.fallback,
-        items=to_recommended_items(answer.items, view),
-        attention=_attention(answer.attention, asked, view, query_time),
+        history_used=recommendation.history_used,
+        unknown_item_ids=recommendation.unknown_item_ids,
+        fallback=recommendation.fallback,
+        items=to_recommended_items(recommendation.items, overlay),
+        attention=None
+        if attention is None
+        else _to_attention(attention, overlay, query_time, with_heads=with_heads),
         warnings=warnings,
     )
 
 
 def to_recommended_items(
-    items: tuple[ScoredItem, ...], view: ItemOverlayView
+    items: Iterable[ScoredItem], overlay: ItemOverlayView
 ) -> tuple[RecommendedItem, ...]:
-    """Items best first, with what was last said of them."""
+    """Scored items, best first, with their current titles and categories."""
     return tuple(
         RecommendedItem(
             item_id=item.item_id,
             score=item.score,
             rank=rank,
             reason=item.reason,
-            title=view.title(item.row),
-            categories=view.categories(item.row),
+            title=overlay.title(item.row),
+            categories=overlay.categories(item.row),
         )
         for rank, item in enumerate(items, start=1)
     )
 
 
-def _attention(
-    attention: AttentionOverHistory | None,
-    asked: RecommendationRequest,
-    view: ItemOverlayView,
+def _to_attention(
+    attention: AttentionOverHistory,
+    overlay: ItemOverlayView,
     query_time: int,
-) -> Attention | None:
-    if attention is None:
-        return None
+    *,
+    with_heads: bool,
+) -> Attention:
     occlusion = attention.occlusion
     changes = (None,) * len(attention.events) if occlusion is None else occlusion.changes
     return Attention(
@@ -77,19 +85,19 @@ def _attention(
         events=tuple(
             AttendedEvent(
                 item_id=event.item_id,
-                title=view.title(row),
+                title=overlay.title(row),
                 timestamp=format_instant(event.at),
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,
                 weight=weight,
                 occlusion=change,
-                categories=view.categories(row),
+                categories=overlay.categories(row),
             )
             for event, row, weight, change in zip(
                 attention.events, attention.rows, attention.weights, changes, strict=True
             )
         ),
-        heads=attention.heads if asked.explain == "heads" else None,
+        heads=attention.heads if with_heads else None,
         occlusion_of_item_id=None if occlusion is None else occlusion.of_item_id,
         faithfulness=None if occlusion is None else occlusion.faithfulness,
     )

@@ -1,4 +1,4 @@
-"""Shown recommendations in the database."""
+"""Impressions in the database: the recommendations that users were shown."""
 
 from collections.abc import Sequence
 from typing import final
@@ -6,46 +6,48 @@ from typing import final
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
+from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
 from app.db.tables import StoredRecommendation
 from app.serving.impressions import Impression
-from app.users.repository import ErasureRepository
 
 
 @final
-class RecommendationRepository:
-    """Adds and forgets what was shown, in a transaction that belongs to the caller."""
+class ImpressionRepository:
+    """Adds and deletes impressions within a transaction that the caller owns."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def add(self, answers: Sequence[Impression]) -> None:
-        """Keep what was shown, but for what was shown to users who are erased by now."""
+    def add(self, impressions: Sequence[Impression]) -> None:
+        """Store impressions, except those of users who have been erased since."""
+        erasures = ErasureRepository(self._session).erased_until(
+            impressions, adding_to=StoredRecommendation
+        )
         rows = [
             {
-                "recommendation_id": answer.recommendation_id,
-                "user_id": answer.user_id,
-                "model_version": answer.model_version,
-                "at": answer.at,
-                "fallback": answer.fallback,
-                "item_ids": list(answer.item_ids),
+                "recommendation_id": impression.recommendation_id,
+                "user_id": impression.user_id,
+                "model_version": impression.model_version,
+                "at": impression.at,
+                "fallback": impression.fallback,
+                "item_ids": list(impression.item_ids),
             }
-            for answer in answers
+            for impression, until in zip(impressions, erasures, strict=True)
+            if until is None
         ]
-        erased = ErasureRepository(self._session).covering(rows, adding_to=StoredRecommendation)
-        living = [row for row, until in zip(rows, erased, strict=True) if until is None]
-        if not living:
+        if not rows:
             return
         statement = insert_into(self._session, StoredRecommendation)
         self._session.execute(
-            statement.on_conflict_do_nothing(index_elements=["recommendation_id"]), living
+            statement.on_conflict_do_nothing(index_elements=["recommendation_id"]), rows
         )
 
-    def forget_before(self, at: int) -> int:
-        """Forget what was shown before an instant; answers how much that was."""
-        forgotten = self._session.execute(
+    def delete_before(self, at: int) -> int:
+        """Delete the impressions from before an instant; returns their number."""
+        deleted = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.at < at)
             .returning(StoredRecommendation.recommendation_id)
         )
-        return len(forgotten.all())
+        return len(deleted.all())

@@ -16,14 +16,14 @@ from app.http.problems import problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
-from app.recommendations.service import RecommendationService
+from app.recommendations.service import recommend_items
 
 router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
 
 
 @router.post(
     "/recommendations",
-    summary="Recommend items for a history at an instant",
+    summary="Recommend items for a history at a query time",
     response_model=RecommendationAnswer,
     responses=problems(
         ModelNotFoundError,
@@ -35,11 +35,11 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     ),
 )
 async def recommend(
-    asked: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """What should this user see at this instant, and which past events made the model say so?
+    """The best items for a user at an instant, and the attention weights of the user's past events.
 
-    The history comes from the store (`user_id`), from the request (`history`), or from both
-    (`merge`). Without any usable event the answer is what is popular, flagged `no_history`.
+    The history is stored (`user_id`), inline (`history`), or both (`merge`). Without a usable event
+    the items are the most popular ones, and `fallback` is `no_history`.
     """
-    return JsonResponse(await RecommendationService(context).recommend(asked))
+    return JsonResponse(await recommend_items(context, request))

@@ -1,4 +1,4 @@
-"""What a recommendation request says, and what it is answered."""
+"""Request and response of POST /v1/recommendations."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -12,16 +12,16 @@ ItemIds = Annotated[list[Id], Field(max_length=1000)]
 
 
 class CategoryFilter(RequestModel):
-    """Which categories may be answered."""
+    """A filter by category."""
 
     any: list[Id] = Field(default=[], max_length=100)
-    """If any: only items of at least one of these categories."""
+    """If not empty: only items of at least one of these categories."""
     none: list[Id] = Field(default=[], max_length=100)
     """No items of these categories."""
 
 
 class RecommendationRequest(InstantRequest):
-    """Which history, which instant, and which items may be answered."""
+    """The history, the query time, and filters on the items."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -40,30 +40,30 @@ class RecommendationRequest(InstantRequest):
     )
 
     n: int = Field(default=10, ge=1, le=500)
-    """How many items to answer."""
+    """Maximum number of items."""
     exclude_seen: bool = True
     """Whether to leave out items of the history."""
     exclude_item_ids: ItemIds = Field(default=[])
-    """Items never to answer."""
+    """Items to leave out."""
     include_item_ids: ItemIds = Field(default=[])
-    """If any: only these items may be answered."""
+    """If not empty: only these items."""
     categories: CategoryFilter = CategoryFilter()
-    """Which categories may be answered, by what was last stored of each item."""
+    """A filter by category, as last stored for each item."""
     available_only: bool = True
     """Whether to leave out items that are not available at the query time."""
     diversity: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
-    """0: the best items by score. Towards 1: items ever less like each other (maximal marginal
-    relevance on the item vectors); ranks then follow that choice, not the scores."""
+    """0: the best items by score. Towards 1: items that are less similar to each other (maximal
+    marginal relevance on the item vectors); ranks then follow that selection, not the scores."""
     strict: bool = False
-    """Whether to answer fewer than `n` items rather than fill up with popular ones."""
+    """Whether to return fewer than `n` items rather than fill up with popular ones."""
     shown: bool = True
-    """Whether the items go to a user, and so count as shown by their version. False for a look at
-    what a model would say: nothing of it is kept, and no shadow is asked."""
+    """Whether the items are shown to a user and recorded as an impression. False for a preview:
+    nothing is recorded, and the shadow is not queried."""
     explain: Literal["none", "attention", "heads", "occlusion"] = "none"
-    """`attention`: how much each event counted, averaged over heads. `heads`: each head, too.
-    `occlusion`: also what the score owes to each of the 20 most attended events."""
+    """`attention`: the attention weight of each event, averaged over heads. `heads`: also per head.
+    `occlusion`: also the score's change without each of the 20 most attended events."""
     explain_item_id: Id | None = None
-    """With `explain` = `occlusion`: whose score. Default: the best item answered."""
+    """With `explain` = `occlusion`: the item whose score is explained. Default: the best item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,49 +74,50 @@ class RecommendedItem:
 
     item_id: str
     score: float
-    """Larger is better; comparable within one answer only."""
+    """Larger is better; comparable within one response only."""
     rank: int
     """1 for the best."""
     reason: Literal["model", "popular"]
-    """Whether the model chose it, or it fills in as popular."""
+    """`model`: ranked by the model. `popular`: filled in by popularity."""
     title: str | None
     categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AttendedEvent:
-    """One event the model read, and how much it counted."""
+    """One event that the model read, with its attention weight."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     item_id: str
     title: str | None
-    """As the model's catalogue has it."""
+    """The title of the item."""
     timestamp: Rfc3339
     age_seconds: float
-    """Time from the event to the query time."""
+    """Seconds from the event to the query time."""
     action: str | None
     weight: float
-    """The attention from the query position, averaged over heads."""
+    """The attention weight from the query position, averaged over heads."""
     occlusion: float | None
-    """How much lower the score is without this event, where that was asked for and measured."""
+    """How much lower the score is without this event, if requested and measured."""
     categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupIntensity:
-    """How likely the model finds an item of a group at the query time."""
+    """The intensity of a group of items at the query time."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     group: str
     intensity: float
-    """Per day, as the last self-modulating layer has it."""
+    """Events per day, from the last self-modulating layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Attention over the history: of the last block, from the query position, before dropout."""
+    """Attention over the history: the weights of the last block, from the query position, before
+    dropout."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -125,41 +126,41 @@ class Attention:
     normalised: bool
     """Whether the weights sum to 1."""
     of_item_id: str | None
-    """The item the weights are about, for a model that attends differently for each: the best."""
+    """The item that the weights are for, if they differ by item: the best one."""
     intensities: tuple[GroupIntensity, ...] | None
-    """For a self-modulating model, per group of items."""
+    """For a self-modulating model: one per group of items."""
     events: tuple[AttendedEvent, ...]
-    """The events used, oldest first."""
+    """The events that the model read, oldest first."""
     heads: tuple[tuple[float, ...], ...] | None
-    """With `explain` = `heads`: for each head the weights of `events`."""
+    """With `explain` = `heads`: for each head, the weights of `events`."""
     occlusion_of_item_id: str | None
-    """With `explain` = `occlusion`: the item whose score the events were left out of."""
+    """With `explain` = `occlusion`: the item whose score is explained."""
     faithfulness: float | None
     """With `explain` = `occlusion`: Spearman's rank correlation of weight and occlusion over the
-    events that were left out; null where there is no order to compare."""
+    events that were left out; null if it is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecommendationAnswer:
-    """The items, and an account of what they rest on."""
+    """The items, with the facts that they are based on."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     recommendation_id: str
-    """Send it back with the events this answer leads to."""
+    """Send it with the events that this response leads to."""
     model_version: str
     query_time: Rfc3339
     history_used: int
-    """How many events the model read."""
+    """The number of events that the model read."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that the model does not know; it read the rest."""
+    """Items of the history that the model does not contain; it read the other events."""
     fallback: Literal["popular", "no_history"] | None
-    """`no_history`: nothing usable in the history, so these are the popular items. `popular`: the
-    model's items were too few, and popular ones fill up."""
+    """`no_history`: the history has no usable event, so the items are the most popular ones.
+    `popular`: the model ranked fewer items than requested, and popular ones fill up."""
     items: tuple[RecommendedItem, ...]
     """Best first."""
     attention: Attention | None
-    """If asked for and the model attends at all (`attention_unavailable` says it does not)."""
+    """If requested and the model attends; otherwise `warnings` has `attention_unavailable`."""
     warnings: tuple[str, ...]
     """Stable codes: `events_after_query_time`, `history_truncated`, `beyond_training_window`,
     `attention_unavailable` (the model does not attend), `diversity_unavailable` (the model learns

@@ -1,107 +1,107 @@
-"""From a request to an answer: find the history, ask the model, account for both."""
+"""Recommendations: from a request to a response."""
 
-from typing import final
 from uuid import uuid4
 
 from app.context import AppContext
 from app.errors import UnprocessableError
-from app.histories.service import HistoryService
-from app.recommendations.constraints import constraints_of
+from app.histories.service import read_instant_query, select_predictor
 from app.recommendations.presenter import to_response
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
-from app.recommendations.shadow import ShadowService
+from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
+from app.serving.item_overlay import ItemOverlayView
 from model.clock import now
-from model.history import Query
-from model.inference.answers import Recommendation
+from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 
 
-@final
-class RecommendationService:
-    """Answers recommendation requests."""
+async def recommend_items(
+    context: AppContext, request: RecommendationRequest
+) -> RecommendationAnswer:
+    """The best items for the history of a request at its query time.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    Raises:
+        NoModelError: if no model is active.
+        ModelNotFoundError: if the request pins a version that is not published.
+        ModelRefusedError: if it pins a version that cannot be opened.
+        UnprocessableError: if the inline history is longer than the settings allow, or the model's
+            catalogue lacks the item to explain.
+        DatabaseUnavailableError: if the history is stored and cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    requested_at = now()
+    predictor = await select_predictor(context, request)
+    _require_known(predictor, request.explain_item_id)
+    query, history_warnings = await read_instant_query(context, request)
+    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
 
-    async def recommend(self, asked: RecommendationRequest) -> RecommendationAnswer:
-        """The best items for this history at this instant.
-
-        Raises:
-            NoModelError: if no bundle is being served.
-            ModelNotFoundError: if the request insists on a version that is not published.
-            ModelRefusedError: if it insists on one that cannot be opened.
-            UnprocessableError: if the inline history is longer than this service allows, or the
-                model does not know the item to be explained.
-            DatabaseUnavailableError: if the history is stored, and cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-        asked_at = now()
-        histories = HistoryService(self._context)
-        bundle = await histories.bundle(asked)
-        _require_known(bundle, asked.explain_item_id)
-        found = await histories.read_at_instant(asked)
-        answer = await self._context.infer(lambda: self._answer(bundle, found.query, asked))
-        metrics = self._context.metrics
-        metrics.recommendations.labels(answer.fallback or "none").inc()
-        metrics.history_length.observe(answer.history_used)
-        recommendation_id = str(uuid4())
-        if asked.shown:
-            self._keep(recommendation_id, bundle, asked, answer, asked_at)
-            if asked.model_version is None:
-                ShadowService(self._context).compare(asked, found.query, answer)
-        return to_response(
-            answer,
-            asked,
-            recommendation_id=recommendation_id,
-            bundle=bundle,
-            view=self._context.item_overlay.view(bundle.version, bundle.catalog),
-            query_time=found.query.query_time,
-            warnings=answer.warnings + found.warnings,
-        )
-
-    def _keep(
-        self,
-        recommendation_id: str,
-        bundle: Predictor,
-        asked: RecommendationRequest,
-        answer: Recommendation,
-        at: int,
-    ) -> None:
-        """Note what is shown, so that the events it leads to can be told by version."""
-        self._context.impressions.put(
-            Impression(
-                recommendation_id=recommendation_id,
-                user_id=asked.user_id,
-                model_version=bundle.version,
-                at=at,
-                fallback=answer.fallback,
-                item_ids=tuple(item.item_id for item in answer.items),
-            )
-        )
-
-    def _answer(
-        self, bundle: Predictor, query: Query, asked: RecommendationRequest
-    ) -> Recommendation:
-        stages = self._context.metrics.stage
-        with stages("filter"):
-            constraints = constraints_of(
-                asked, bundle, self._context.item_overlay, query.query_time
-            )
-        return bundle.recommend(
+    def recommend() -> Recommendation:
+        with context.metrics.stage("filter"):
+            constraints = _to_constraints(request, overlay, query.query_time)
+        return predictor.recommend(
             query,
             constraints,
-            explain=asked.explain != "none",
-            occlude=asked.explain == "occlusion",
-            occlude_for=asked.explain_item_id,
-            stages=stages,
+            explain=request.explain != "none",
+            occlude=request.explain == "occlusion",
+            occlude_for=request.explain_item_id,
+            stages=context.metrics.stage,
         )
 
+    recommendation = await context.infer(recommend)
+    context.metrics.recommendations.labels(recommendation.fallback or "none").inc()
+    context.metrics.history_length.observe(recommendation.history_used)
+    impression = Impression(
+        recommendation_id=str(uuid4()),
+        user_id=request.user_id,
+        model_version=predictor.version,
+        at=requested_at,
+        fallback=recommendation.fallback,
+        item_ids=tuple(item.item_id for item in recommendation.items),
+    )
+    if request.shown:
+        context.impressions.put(impression)
+        if request.model_version is None:
+            compare_with_shadow(
+                context,
+                query,
+                impression.item_ids,
+                lambda overlay: _to_constraints(request, overlay, query.query_time),
+            )
+    return to_response(
+        recommendation,
+        recommendation_id=impression.recommendation_id,
+        model_version=predictor.version,
+        query_time=query.query_time,
+        overlay=overlay,
+        with_heads=request.explain == "heads",
+        warnings=recommendation.warnings + history_warnings,
+    )
 
-def _require_known(bundle: Predictor, item_id: str | None) -> None:
-    if item_id is not None and item_id not in bundle.catalog:
+
+def _require_known(predictor: Predictor, item_id: str | None) -> None:
+    if item_id is not None and item_id not in predictor.catalog:
         raise UnprocessableError(
             f"#/explain_item_id: an explained item must be one the model knows, but {item_id!r} "
-            f"is not among the {len(bundle.catalog)} of {bundle.version}; leave it out to explain "
-            "the best item"
+            f"is not among the {len(predictor.catalog)} of {predictor.version}; leave it out to "
+            "explain the best item"
         )
+
+
+def _to_constraints(
+    request: RecommendationRequest, overlay: ItemOverlayView, query_time: int
+) -> Constraints:
+    """The filters of a request as rows of the overlay's catalogue, at an instant (microseconds)."""
+    return Constraints(
+        n=request.n,
+        exclude_seen=request.exclude_seen,
+        exclude=frozenset(request.exclude_item_ids),
+        include=frozenset(request.include_item_ids) if request.include_item_ids else None,
+        strict=request.strict,
+        diversity=request.diversity,
+        allowed=overlay.allowed(
+            query_time,
+            any_categories=request.categories.any,
+            no_categories=request.categories.none,
+            available_only=request.available_only,
+        ),
+    )

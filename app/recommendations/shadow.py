@@ -1,73 +1,72 @@
-"""Asking a second version the same, to see how its answers would differ."""
+"""The shadow: a second version that recommends for the same requests, to compare the items."""
 
 import asyncio
-from typing import final
+from collections.abc import Callable
 
 import structlog
 
 from app.context import AppContext
 from app.errors import OverloadedError
-from app.recommendations.constraints import constraints_of
-from app.recommendations.schemas import RecommendationRequest
+from app.serving.item_overlay import ItemOverlayView
 from model.history import Query
-from model.inference.answers import Recommendation
+from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
 
 _log = structlog.get_logger()
 
+ConstraintsFor = Callable[[ItemOverlayView], Constraints]
+"""The filters of a request as rows of the catalogue of an overlay."""
 
-@final
-class ShadowService:
-    """Compares the shadow's answers with those that were returned; nobody waits for it."""
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+def compare_with_shadow(
+    context: AppContext, query: Query, item_ids: tuple[str, ...], constraints_for: ConstraintsFor
+) -> None:
+    """Start a background task that compares the shadow's items with the returned ones.
 
-    def compare(self, asked: RecommendationRequest, query: Query, answered: Recommendation) -> None:
-        """Ask the shadow, if there is one, once the model has nothing better to do.
+    Does nothing if there is no shadow. While requests are waiting for the model the shadow is
+    skipped, so that it costs them no time.
 
-        While requests wait for the model the shadow is skipped: it must cost them nothing.
-        """
-        shadow = self._context.model_manager.active.shadow
-        if shadow is None:
-            return
-        if self._context.inference.is_busy:
-            self._context.metrics.shadow_answers.labels("skipped").inc()
-            return
-        task = asyncio.create_task(self._compare(shadow, asked, query, answered))
-        self._context.background_tasks.add(task)
-        task.add_done_callback(self._context.background_tasks.discard)
+    Args:
+        item_ids: the items that were returned, best first.
+    """
+    shadow = context.model_manager.active.shadow
+    if shadow is None:
+        return
+    if context.inference.is_busy:
+        context.metrics.shadow_answers.labels("skipped").inc()
+        return
+    task = asyncio.create_task(_compare(context, shadow, query, item_ids, constraints_for))
+    context.background_tasks.add(task)
+    task.add_done_callback(context.background_tasks.discard)
 
-    async def _compare(
-        self,
-        shadow: Predictor,
-        asked: RecommendationRequest,
-        query: Query,
-        answered: Recommendation,
-    ) -> None:
-        metrics, shelf = self._context.metrics, self._context.item_overlay
-        try:
-            answer = await self._context.inference.run(
-                lambda: shadow.recommend(
-                    query, constraints_of(asked, shadow, shelf, query.query_time)
-                )
-            )
-        except OverloadedError:
-            metrics.shadow_answers.labels("skipped").inc()
-            return
-        except Exception:
-            metrics.shadow_answers.labels("failed").inc()
-            _log.exception("shadow_failed", version=shadow.version)
-            return
-        theirs = {item.item_id for item in answer.items}
-        ours = {item.item_id for item in answered.items}
-        overlap = len(theirs & ours) / max(len(theirs | ours), 1)
-        metrics.shadow_answers.labels("compared").inc()
-        metrics.shadow_overlap.observe(overlap)
-        _log.info(
-            "shadow_compared",
-            version=shadow.version,
-            overlap=round(overlap, 4),
-            agrees_on_the_best=[i.item_id for i in answer.items[:1]]
-            == [i.item_id for i in answered.items[:1]],
+
+async def _compare(
+    context: AppContext,
+    shadow: Predictor,
+    query: Query,
+    item_ids: tuple[str, ...],
+    constraints_for: ConstraintsFor,
+) -> None:
+    try:
+        overlay = context.item_overlay.view(shadow.version, shadow.catalog)
+        recommendation = await context.inference.run(
+            lambda: shadow.recommend(query, constraints_for(overlay))
         )
+    except OverloadedError:
+        context.metrics.shadow_answers.labels("skipped").inc()
+        return
+    except Exception:
+        context.metrics.shadow_answers.labels("failed").inc()
+        _log.exception("shadow_failed", version=shadow.version)
+        return
+    shadow_ids = tuple(item.item_id for item in recommendation.items)
+    union = {*shadow_ids, *item_ids}
+    overlap = len({*shadow_ids} & {*item_ids}) / max(len(union), 1)
+    context.metrics.shadow_answers.labels("compared").inc()
+    context.metrics.shadow_overlap.observe(overlap)
+    _log.info(
+        "shadow_compared",
+        version=shadow.version,
+        overlap=round(overlap, 4),
+        agrees_on_the_best=shadow_ids[:1] == item_ids[:1],
+    )

@@ -1,15 +1,14 @@
-"""When a user's next event comes: find the history, ask the model, and tell it in instants."""
+"""The predicted time of a user's next event."""
 
 import math
 from datetime import UTC, datetime
-from typing import final
 
 import torch
 
 from app.context import AppContext
 from app.errors import ModelSaysNoTimeError
 from app.histories.schemas import HistoryRequest
-from app.histories.service import HistoryService
+from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
@@ -19,85 +18,83 @@ from model.interfaces import NextTime
 
 SHARES = (0.1, 0.5, 0.9)
 GRID = tuple(step / 50 for step in range(50))
-"""Where the density is told: at equal steps of probability, so that points stand where it is."""
+"""Probabilities at which the density is evaluated: equal steps put points where the mass is."""
 
 _LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 
 
-@final
-class NextTimeService:
-    """Says when users come back."""
+async def predict_next_time(
+    context: AppContext, user_id: str, query_time: int | None
+) -> NextTimeAnswer:
+    """The distribution of a user's next event, given that none has happened until `query_time`.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    Args:
+        query_time: epoch microseconds; None for now.
 
-    async def estimate(self, user_id: str, at: int | None) -> NextTimeAnswer:
-        """When the next event of a user comes, given that none has come until `at`.
-
-        Raises:
-            NoModelError: if no bundle is being served.
-            ModelSaysNoTimeError: if the one that is says what comes next, but not when.
-            DatabaseUnavailableError: if the history cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-        histories, asked = HistoryService(self._context), HistoryRequest(user_id=user_id)
-        bundle = await histories.bundle(asked)
-        if not bundle.bundle.recommender.encoder.says_when:
-            kind = bundle.bundle.manifest.recommender.encoder.kind
-            raise ModelSaysNoTimeError(
-                f"saying when needs a model that does, but {bundle.version} is of the kind "
-                f"{kind!r}; train a point process such as "
-                "'rmtpp', publish it and activate it"
-            )
-        query, _ = await histories.read(asked, now() if at is None else at)
-        return await self._context.infer(lambda: _answer(bundle, user_id, query))
+    Raises:
+        NoModelError: if no model is active.
+        ModelSaysNoTimeError: if the active model predicts items, but no times.
+        DatabaseUnavailableError: if the history cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    request = HistoryRequest(user_id=user_id)
+    predictor = await select_predictor(context, request)
+    recommender = predictor.bundle.recommender
+    if not recommender.encoder.says_when:
+        raise ModelSaysNoTimeError(
+            f"predicting a time needs a point process, but {predictor.version} is of the kind "
+            f"{predictor.bundle.manifest.recommender.encoder.kind!r}; train one such as "
+            "'rmtpp', publish it and activate it"
+        )
+    query, _ = await read_query(context, request, now() if query_time is None else query_time)
+    return await context.infer(lambda: _predict(predictor, user_id, query))
 
 
-def _answer(bundle: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
-    history = bundle.look_up_history(query)
+def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
+    history = predictor.look_up_history(query)
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)
     density: tuple[NextTimeDensity, ...] = ()
-    interval = bundle.encode(query, history).next_time if history.events else None
+    interval = predictor.encode(query, history).next_time if history.events else None
     if interval is not None:
         last_at = history.events[-1].at
-        waited = torch.tensor(
+        elapsed_days = torch.tensor(
             (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
         )
-        density = _density(interval, waited)
+        density = _density(interval, elapsed_days)
         quantiles = {
-            share: _later(last_at, float(interval.quantile_after(share, waited)))
+            share: _add_days(last_at, float(interval.quantile_after(share, elapsed_days)))
             for share in SHARES
         }
     return NextTimeAnswer(
         user_id=user_id,
-        model_version=bundle.version,
+        model_version=predictor.version,
         at=format_instant(query.query_time),
         history_used=len(history.events),
-        last_event_at=_told(last_at),
-        median=_told(quantiles[0.5]),
+        last_event_at=_format(last_at),
+        median=_format(quantiles[0.5]),
         quantiles=tuple(
-            NextTimeQuantile(share, _told(instant)) for share, instant in quantiles.items()
+            NextTimeQuantile(share, _format(instant)) for share, instant in quantiles.items()
         ),
         density=density,
     )
 
 
-def _density(interval: NextTime, waited: torch.Tensor) -> tuple[NextTimeDensity, ...]:
-    grid = [float(interval.quantile_after(share, waited)) for share in GRID]
+def _density(interval: NextTime, elapsed_days: torch.Tensor) -> tuple[NextTimeDensity, ...]:
+    grid = [float(interval.quantile_after(share, elapsed_days)) for share in GRID]
     days = torch.tensor([day for day in grid if math.isfinite(day)], dtype=torch.float64)
-    left = interval.log_density(days) - interval.log_survival(waited)
+    log_density = interval.log_density(days) - interval.log_survival(elapsed_days)
     return tuple(
         NextTimeDensity(interval_days=day, density=density)
-        for day, density in zip(days.tolist(), left.exp().tolist(), strict=True)
+        for day, density in zip(days.tolist(), log_density.exp().tolist(), strict=True)
     )
 
 
-def _later(instant: int, days: float) -> int | None:
-    """So many days later; None beyond the calendar."""
-    wait = days * MICROSECONDS_PER_DAY
-    return instant + round(wait) if wait <= _LAST_INSTANT - instant else None
+def _add_days(instant: int, days: float) -> int | None:
+    """An instant plus days; None beyond the calendar."""
+    interval = days * MICROSECONDS_PER_DAY
+    return instant + round(interval) if interval <= _LAST_INSTANT - instant else None
 
 
-def _told(instant: int | None) -> str | None:
+def _format(instant: int | None) -> str | None:
     return None if instant is None else format_instant(instant)

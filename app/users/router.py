@@ -16,16 +16,15 @@ from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
 from app.http.types import Id, QueryInstant
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
-from app.recommendations.service import RecommendationService
-from app.users.erasure import ErasureService
-from app.users.next_time import NextTimeService
+from app.recommendations.service import recommend_items
+from app.users.next_time import predict_next_time
 from app.users.schemas import (
     ErasedUser,
     NextTimeAnswer,
     UserHistory,
     UserList,
 )
-from app.users.service import UserService
+from app.users.service import erase_user_data, list_known_users, read_user_history
 
 router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
 erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
@@ -39,17 +38,17 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 )
 async def list_users(
     context: Annotated[AppContext, Depends(get_context)],
-    prefix: Annotated[Id | None, Query(description="What the ids start with.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="Most users to list.")] = 50,
+    prefix: Annotated[Id | None, Query(description="A prefix of the ids.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of users.")] = 50,
 ) -> JsonResponse:
-    """Users in order of their ids, for a picker that narrows down as one types."""
-    return JsonResponse(await UserService(context).list(prefix=prefix or "", limit=limit))
+    """Users in order of their ids, narrowed down by a prefix."""
+    return JsonResponse(await list_known_users(context, prefix=prefix or "", limit=limit))
 
 
-# Before the user's own address, which would take the rest of the path for a part of the id.
+# Declared before `/users/{user_id}`, which matches any path below it.
 @router.get(
     "/users/{user_id:path}/next-time",
-    summary="Say when a user's next event comes",
+    summary="Predict when a user's next event happens",
     response_model=NextTimeAnswer,
     responses=problems(
         ModelSaysNoTimeError, NoModelError, DatabaseUnavailableError, OverloadedError
@@ -60,15 +59,15 @@ async def read_next_time(
     context: Annotated[AppContext, Depends(get_context)],
     at: Annotated[
         QueryInstant | None,
-        Query(description="As of when; later events are not used. Default: now."),
+        Query(description="The query time; later events are not used. Default: now."),
     ] = None,
 ) -> JsonResponse:
-    """When does this user come back, given that they have not until `at`?
+    """The predicted instant of a user's next event, given that none has happened until `at`.
 
-    Exact for the distribution that the model gives. Without any usable event nothing is known, and
+    The quantiles are exact for the distribution that the model predicts. Without a usable event
     every instant is null.
     """
-    return JsonResponse(await NextTimeService(context).estimate(user_id, at))
+    return JsonResponse(await predict_next_time(context, user_id, at))
 
 
 @router.get(
@@ -80,15 +79,15 @@ async def read_next_time(
 async def recommend_to_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
-    n: Annotated[int, Query(ge=1, le=500, description="How many items to answer.")] = 10,
+    n: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 10,
     at: Annotated[
         QueryInstant | None,
-        Query(description="The query time; events after it are not used. Default: now."),
+        Query(description="The query time; later events are not used. Default: now."),
     ] = None,
 ) -> JsonResponse:
-    """The simple case of `POST /v1/recommendations`: the stored history, and no conditions."""
-    asked = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
-    return JsonResponse(await RecommendationService(context).recommend(asked))
+    """The simple form of `POST /v1/recommendations`: the stored history, without filters."""
+    parameters = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
+    return JsonResponse(await recommend_items(context, parameters))
 
 
 @router.get(
@@ -100,10 +99,10 @@ async def recommend_to_user(
 async def read_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
-    limit: Annotated[int, Query(ge=1, le=1000, description="Most events to list.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of events.")] = 100,
 ) -> JsonResponse:
-    """The newest stored events of a user; a user nobody has heard of simply has none."""
-    return JsonResponse(await UserService(context).history(user_id, limit=limit))
+    """The newest stored events of a user; an unknown user has none."""
+    return JsonResponse(await read_user_history(context, user_id, limit=limit))
 
 
 @erasing.delete(
@@ -117,10 +116,17 @@ async def erase_user(
     context: Annotated[AppContext, Depends(get_context)],
     request: Request,
 ) -> JsonResponse:
-    """Forget a user: every event and every record of what was shown, here and in later trainings.
+    """Delete every event and every impression of a user.
 
-    Copies of erased events that are sent or imported again are refused. What happens after the
-    erasure is kept: whoever comes back is a new user. Erasing again is safe.
+    Copies of erased events are rejected when they are sent or imported again, and later trainings
+    leave them out. Events after the erasure are stored: a returning user is a new user. Erasing
+    again is safe.
     """
-    erasures = ErasureService(context.database, context.impressions)
-    return JsonResponse(await erasures.erase(user_id, actor=request.state.caller.name))
+    return JsonResponse(
+        await erase_user_data(
+            context.database,
+            user_id,
+            actor=request.state.caller.name,
+            impressions=context.impressions,
+        )
+    )

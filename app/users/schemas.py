@@ -1,4 +1,4 @@
-"""What the service knows of users."""
+"""Responses of /v1/users."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ class UserSummary:
 
     user_id: str
     events: int
-    """How many are stored."""
+    """The number of stored events."""
     last_event_at: Rfc3339
 
 
@@ -46,7 +46,7 @@ class UserEvent:
 
 @dataclass(frozen=True, slots=True)
 class UserHistory:
-    """The stored events of one user; none for a user nobody has heard of."""
+    """The stored events of one user; none for an unknown user."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -57,20 +57,20 @@ class UserHistory:
 
 @dataclass(frozen=True, slots=True)
 class NextTimeQuantile:
-    """An instant by which the next event has come with some probability."""
+    """An instant by which the next event happens with a given probability."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     share: float
     """The probability."""
     instant: Rfc3339 | None
-    """Null where the history is empty, where the model gives at least `1 - share` to no event ever
-    coming, and beyond the year 9999."""
+    """Null if the history is empty, if the model predicts with probability `1 - share` or more that
+    no event ever happens, or beyond the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextTimeDensity:
-    """The density of the next event at one interval."""
+    """The probability density of the next event at one interval."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -82,9 +82,10 @@ class NextTimeDensity:
 
 @dataclass(frozen=True, slots=True)
 class NextTimeAnswer:
-    """When the next event of a user comes, given that none has come between the last one and `at`.
+    """The predicted time of a user's next event, given that none happened between the last one and
+    `at`.
 
-    Asked at the instant of the last event, nothing is known beyond the history.
+    With `at` equal to the instant of the last event, this is the unconditional distribution.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
@@ -93,26 +94,26 @@ class NextTimeAnswer:
     model_version: str
     at: Rfc3339
     history_used: int
-    """How many events the model read."""
+    """The number of events that the model read."""
     last_event_at: Rfc3339 | None
-    """The last event that the model read; null where there is none."""
+    """The last event that the model read; null if there is none."""
     median: Rfc3339 | None
-    """By when the next event has come with a probability of one half."""
+    """The instant by which the next event happens with probability 0.5."""
     quantiles: tuple[NextTimeQuantile, ...]
-    """By when it has come with a probability of 0.1, 0.5 and 0.9."""
+    """The instants by which it happens with probability 0.1, 0.5 and 0.9."""
     density: tuple[NextTimeDensity, ...]
-    """For a plot, from `at` on: two hundredths of the probability lie between neighbours."""
+    """Points for a plot, from `at` on; between neighbours lies a probability of 0.02."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedUser:
-    """What was forgotten of a user."""
+    """The number of deleted rows of a user."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     deleted_events: int
     deleted_recommendations: int
-    """Records of what the user was shown."""
+    """Impressions: records of recommendations that the user was shown."""
     erased_until: Rfc3339
-    """Events of the user that happened up to this instant are not taken in again: now, or the last
-    erased event if that is later."""
+    """Events of the user up to this instant are rejected from now on: the time of the erasure, or
+    the last erased event if that is later."""

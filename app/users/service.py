@@ -1,49 +1,108 @@
-"""Users as their events show them; there is no other record of a user."""
+"""Users as their stored events show them; there is no other record of a user."""
 
-from typing import final
+import structlog
 
 from app.context import AppContext
-from app.events.repository import EventRepository
+from app.db.database import Database
+from app.db.erasures import ErasureRepository
+from app.db.events import EventRepository
+from app.errors import OverloadedError
 from app.http.types import format_instant
-from app.users.schemas import UserEvent, UserHistory, UserList, UserSummary
+from app.serving.impressions import ImpressionBuffer
+from app.users.schemas import ErasedUser, UserEvent, UserHistory, UserList, UserSummary
+from model.clock import now
+
+_log = structlog.get_logger()
 
 
-@final
-class UserService:
-    """Lists users and shows their histories."""
+async def list_known_users(context: AppContext, *, prefix: str, limit: int) -> UserList:
+    """The first users whose ids start with `prefix`.
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-
-    async def list(self, *, prefix: str, limit: int) -> UserList:
-        """The first users whose ids start with `prefix`."""
-        users = await self._context.database.read(
-            lambda session: EventRepository(session).users(prefix, limit)
+    Raises:
+        DatabaseUnavailableError: if the events cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    users = await context.database.read(
+        lambda session: EventRepository(session).users(prefix, limit)
+    )
+    return UserList(
+        tuple(
+            UserSummary(user.user_id, user.events, format_instant(user.last_at)) for user in users
         )
-        return UserList(
-            tuple(
-                UserSummary(user.user_id, user.events, format_instant(user.last_at))
-                for user in users
+    )
+
+
+async def read_user_history(context: AppContext, user_id: str, *, limit: int) -> UserHistory:
+    """The newest events of a user; none for an unknown user.
+
+    Raises:
+        DatabaseUnavailableError: if the events cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    events = await context.database.read(
+        lambda session: EventRepository(session).newest(user_id, limit)
+    )
+    return UserHistory(
+        user_id,
+        tuple(
+            UserEvent(
+                event_id=event.event_id,
+                item_id=event.item_id,
+                action=event.action,
+                timestamp=format_instant(event.at),
+                value=event.value,
+                recommendation_id=event.recommendation_id,
+                properties=event.properties,
             )
-        )
+            for event in events
+        ),
+    )
 
-    async def history(self, user_id: str, *, limit: int) -> UserHistory:
-        """The newest events of a user."""
-        events = await self._context.database.read(
-            lambda session: EventRepository(session).newest(user_id, limit)
-        )
-        return UserHistory(
-            user_id,
-            tuple(
-                UserEvent(
-                    event_id=event.event_id,
-                    item_id=event.item_id,
-                    action=event.action,
-                    timestamp=format_instant(event.at),
-                    value=event.value,
-                    recommendation_id=event.recommendation_id,
-                    properties=event.properties,
-                )
-                for event in events
-            ),
+
+async def erase_user_data(
+    database: Database, user_id: str, *, actor: str, impressions: ImpressionBuffer | None = None
+) -> ErasedUser:
+    """Delete all stored data of a user; returns after the commit.
+
+    Impressions that other processes still hold in memory never reach the database, since their
+    writers leave erased users out.
+
+    Args:
+        actor: who requested the erasure. It is logged; the erased user is not.
+        impressions: the impressions in this process's memory, if it serves.
+
+    Raises:
+        DatabaseUnavailableError: if it is unknown whether the user was erased; erasing again is
+            safe.
+        OverloadedError: if too many requests are waiting.
+    """
+    if impressions is not None:
+        impressions.forget(user_id)
+    at = now()
+    erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
+    await _empty_write_ahead_log(database)
+    _log.info(
+        "user_erased",
+        actor=actor,
+        deleted_events=erasure.events,
+        deleted_recommendations=erasure.recommendations,
+    )
+    return ErasedUser(
+        deleted_events=erasure.events,
+        deleted_recommendations=erasure.recommendations,
+        erased_until=format_instant(erasure.until),
+    )
+
+
+async def _empty_write_ahead_log(database: Database) -> None:
+    """Remove the erased rows from SQLite's log file. A failure does not undo the erasure."""
+    try:
+        was_emptied = await database.truncate_wal()
+    except OverloadedError:
+        was_emptied = False
+    if not was_emptied:
+        _log.warning(
+            "write_ahead_log_not_emptied",
+            consequence="erased rows stay legible in the -wal file until it is overwritten",
+            remedy="erase the user again when fewer readers are active",
         )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.items.calendar import Step, number_of, start_of
+from app.items.popularity import bucket_number, bucket_start
+from app.items.schemas import Step
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, to_datetime
 
 INSTANTS = st.datetimes(
@@ -34,25 +35,25 @@ def at(text: str) -> int:
 def test_an_instant_is_in_the_bucket_of_its_day_its_monday_or_its_first(
     step: Step, instant: str, start: str
 ) -> None:
-    assert start_of(number_of(at(instant), step), step) == at(start)
+    assert bucket_start(bucket_number(at(instant), step), step) == at(start)
 
 
 @given(INSTANTS, st.sampled_from(STEPS))
 def test_a_bucket_begins_at_midnight_before_what_is_in_it_and_is_followed_by_the_next(
     instant: int, step: Step
 ) -> None:
-    number = number_of(instant, step)
-    start = start_of(number, step)
+    number = bucket_number(instant, step)
+    start = bucket_start(number, step)
     assert start <= instant
     assert start % MICROSECONDS_PER_DAY == 0
-    assert number_of(start, step) == number
+    assert bucket_number(start, step) == number
     if to_datetime(instant).year < 9999:
-        after = start_of(number + 1, step)
+        after = bucket_start(number + 1, step)
         assert after > instant
-        assert number_of(after, step) == number + 1
+        assert bucket_number(after, step) == number + 1
 
 
 @given(INSTANTS)
 def test_weeks_begin_on_monday_and_months_on_their_first(instant: int) -> None:
-    assert to_datetime(start_of(number_of(instant, "week"), "week")).weekday() == 0
-    assert to_datetime(start_of(number_of(instant, "month"), "month")).day == 1
+    assert to_datetime(bucket_start(bucket_number(instant, "week"), "week")).weekday() == 0
+    assert to_datetime(bucket_start(bucket_number(instant, "month"), "month")).day == 1

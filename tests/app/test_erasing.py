@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import open_engine
+from app.db.erasures import digest_of
 from app.http.types import format_instant, parse_instant
 from app.imports import import_events
 from app.serving.impressions import Impression
 from app.settings import Settings
-from app.users.repository import digest_of
 from model.clock import MICROSECONDS_PER_SECOND, now, to_datetime
 from tests.app.client import Client, running
 from tests.app.test_problems import problem

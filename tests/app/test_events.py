@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from app.events.schemas import IncomingEvent
-from app.events.service import event_key
+from app.events.service import to_row
 from app.http.types import format_instant
 from app.settings import Settings
 from model.clock import now
@@ -197,7 +197,7 @@ names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_
 def test_different_events_have_different_keys(user_id: str, item_id: str, action: str) -> None:
     def key(**fields: Any) -> str:
         event = {"user_id": user_id, "item_id": item_id, "action": action, "timestamp": 0} | fields
-        return event_key(IncomingEvent.model_validate(event))
+        return to_row(IncomingEvent.model_validate(event), received_at=0).event_id
 
     assert key() == key(value=1.0)
     others = [

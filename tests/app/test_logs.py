@@ -36,7 +36,7 @@ def test_a_defect_is_logged_without_the_users_data(
     async def fail(_: object, user_id: str, **__: Any) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("app.users.service.UserService.history", fail)
+    monkeypatch.setattr("app.users.router.read_user_history", fail)
     configure_logs(log_format, "info")
     with running(settings) as client:
         assert client.get(f"/v1/users/{SECRET}").status_code == 500

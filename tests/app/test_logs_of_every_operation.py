@@ -164,7 +164,7 @@ def test_a_row_that_breaks_a_constraint_is_not_logged(
         async def fail(*_: object, **__: object) -> None:
             await write(break_a_constraint)
 
-        monkeypatch.setattr("app.items.service.ItemService.put", fail)
+        monkeypatch.setattr("app.items.router.store_items", fail)
         sent = {"items": [{"item_id": MARKER}]}
         assert client.put("/v1/items", sent).status_code == 500
     said = capsys.readouterr().err

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from app.models.detail import MOST_POINTS, wilson_interval
-from app.recommendations.impression_writer import ImpressionWriter
+from app.recommendations.impression_writer import write_impressions
 from model.bundle.attention_profile import SCHEMA
 from model.encoders.gru4rec import GRU4RecConfig
 from model.store.store import BundleStore
@@ -187,7 +187,7 @@ def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(
         (answers[1], shown[1][1]),
         (answers[2], not_shown),
     ]
-    client.portal.call(ImpressionWriter(client.app.state.context).flush)
+    client.portal.call(write_impressions, client.app.state.context)
     events = [
         {
             "user_id": "u1",

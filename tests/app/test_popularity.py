@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.items.popularity import MOST_ACTIONS, MOST_BUCKETS
+from app.items.popularity import MAX_ACTIONS, MAX_BUCKETS
 from app.settings import Settings
 from tests.app.client import Client, running
 from tests.app.test_problems import problem
@@ -125,9 +125,9 @@ def test_an_item_called_popularity_can_be_asked_for(client: Client) -> None:
 def test_as_many_buckets_as_allowed_are_answered_and_one_more_is_refused(
     client_on_either: Client,
 ) -> None:
-    happen(client_on_either, ("mug", "buy", 0), ("mug", "buy", (MOST_BUCKETS - 1) * DAY))
-    assert len(popularity(client_on_either, "mug", step="day")["counts"]) == MOST_BUCKETS
-    happen(client_on_either, ("mug", "buy", MOST_BUCKETS * DAY))
+    happen(client_on_either, ("mug", "buy", 0), ("mug", "buy", (MAX_BUCKETS - 1) * DAY))
+    assert len(popularity(client_on_either, "mug", step="day")["counts"]) == MAX_BUCKETS
+    happen(client_on_either, ("mug", "buy", MAX_BUCKETS * DAY))
     response = client_on_either.get("/v1/items/mug/popularity?step=day")
     detail = problem(response, 422, "validation_failed")["detail"]
     assert "at most 1,100 buckets" in detail
@@ -147,12 +147,12 @@ def test_the_first_and_the_last_instant_there_are_can_be_asked_about(client: Cli
 
 
 def test_rare_actions_count_in_the_whole_only(client_on_either: Client) -> None:
-    common = [("mug", f"a{n:02}", MONDAY) for n in range(MOST_ACTIONS)]
+    common = [("mug", f"a{n:02}", MONDAY) for n in range(MAX_ACTIONS)]
     happen(client_on_either, *common, *common, ("mug", "rare", MONDAY))
     answer = popularity(client_on_either, "mug")
-    assert [*answer["actions"]] == [f"a{n:02}" for n in range(MOST_ACTIONS)]
-    assert answer["events"] == events(answer)[0] == 2 * MOST_ACTIONS + 1
-    assert sum(counts[0] for counts in answer["actions"].values()) == 2 * MOST_ACTIONS
+    assert [*answer["actions"]] == [f"a{n:02}" for n in range(MAX_ACTIONS)]
+    assert answer["events"] == events(answer)[0] == 2 * MAX_ACTIONS + 1
+    assert sum(counts[0] for counts in answer["actions"].values()) == 2 * MAX_ACTIONS
 
 
 @pytest.mark.parametrize(

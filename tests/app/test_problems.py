@@ -169,10 +169,10 @@ def test_a_body_of_just_the_cap_is_read(client: Client) -> None:
 def test_a_defect_of_ours(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "the user's secret"
 
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError(secret)
 
-    monkeypatch.setattr("app.users.service.UserService.list", fail)
+    monkeypatch.setattr("app.users.router.list_known_users", fail)
     response = client.get("/v1/users")
     assert secret not in str(problem(response, 500, "internal_error"))
     route = {"method": "GET", "route": "/v1/users", "status": "500"}

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from app.db.engine import open_engine
 from app.observability.metrics import Metrics
-from app.recommendations.impression_writer import ImpressionWriter
+from app.recommendations.impression_writer import delete_expired_impressions
 from app.serving.impressions import Impression, ImpressionBuffer
 from app.settings import Settings
 from model.clock import MICROSECONDS_PER_DAY, now
@@ -155,10 +155,10 @@ def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine
             text("UPDATE recommendations SET at = :at WHERE recommendation_id = :old"),
             {"at": now() - days * MICROSECONDS_PER_DAY - 1, "old": old},
         )
-    service = ImpressionWriter(client.app.state.context)
-    assert client.portal.call(service.forget) == 1
+    context = client.app.state.context
+    assert client.portal.call(delete_expired_impressions, context) == 1
     assert [row["recommendation_id"] for row in records(engine)] == [young]
-    assert client.portal.call(service.forget) == 0
+    assert client.portal.call(delete_expired_impressions, context) == 0
 
 
 def test_a_service_that_starts_forgets_what_is_old(settings: Settings, database_url: str) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from app.db.database import Database
-from app.users.repository import ErasureRepository
+from app.db.erasures import ErasureRepository
 from model.store.store import BundleStore
 from tests import tiny
 from tests.cli.conftest import kairos

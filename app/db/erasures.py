@@ -1,0 +1,102 @@
+"""Erased users: deletes their rows, and keeps copies of old rows from being added again."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, final
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.orm import Session
+
+from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
+
+
+class UserRow(Protocol):
+    """A row about a user, or about nobody (None), at an instant (epoch microseconds)."""
+
+    @property
+    def user_id(self) -> str | None:
+        """The user's id."""
+
+    @property
+    def at(self) -> int:
+        """Epoch microseconds."""
+
+
+class Erasure(NamedTuple):
+    """The numbers of deleted rows, and the instant (epoch microseconds) up to which they fall."""
+
+    events: int
+    recommendations: int
+    until: int
+
+
+@final
+class ErasureRepository:
+    """Erases users, and looks up erased ones, within a transaction that the caller owns.
+
+    Code that adds rows about users must call `erased_until` for them first. It takes a lock that
+    erasing conflicts with, so no row can be added while its user is being erased.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def erase(self, user_id: str, at: int) -> Erasure:
+        """Delete every row of a user, and store the digest of the user's id.
+
+        Args:
+            at: the current time, epoch microseconds.
+        """
+        self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
+        digest = digest_of(user_id)
+        newest = self._session.scalar(
+            select(func.max(StoredEvent.at)).where(StoredEvent.user_id == user_id)
+        )
+        previous = self._session.get(ErasedUser, digest)
+        until = max(at, newest or at, at if previous is None else previous.erased_at)
+        events = self._session.execute(
+            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
+        )
+        recommendations = self._session.execute(
+            delete(StoredRecommendation)
+            .where(StoredRecommendation.user_id == user_id)
+            .returning(StoredRecommendation.model_version)
+        )
+        erasure = Erasure(len(events.all()), len(recommendations.all()), until)
+        self._session.merge(ErasedUser(digest=digest, erased_at=until))
+        return erasure
+
+    def erased_until(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
+        """For each row from before its user's erasure, the instant of that erasure; else None.
+
+        The rows with None may be added in the same transaction.
+
+        Args:
+            adding_to: the table that the rows will be added to; it is locked.
+        """
+        self._lock("ROW EXCLUSIVE", adding_to)
+        users = {row.user_id for row in rows if row.user_id is not None}
+        digests = {digest_of(user_id): user_id for user_id in users}
+        matches = self._session.execute(
+            select(ErasedUser.digest, ErasedUser.erased_at).where(ErasedUser.digest.in_(digests))
+        )
+        until_by_user = {digests[digest]: until for digest, until in matches}
+        return [
+            None if row.user_id is None else _covering(until_by_user.get(row.user_id), row.at)
+            for row in rows
+        ]
+
+    def _lock(self, mode: str, *tables: type[Table]) -> None:
+        # On SQLite a writing transaction is exclusive from its beginning.
+        if self._session.get_bind().dialect.name == "postgresql":
+            names = ", ".join(table.__tablename__ for table in tables)
+            self._session.execute(text(f"LOCK TABLE {names} IN {mode} MODE"))
+
+
+def digest_of(user_id: str) -> str:
+    """The SHA-256 of a user's id in hexadecimal digits: all that is kept of an erased user."""
+    return hashlib.sha256(user_id.encode()).hexdigest()
+
+
+def _covering(until: int | None, at: int) -> int | None:
+    return until if until is not None and at <= until else None
