@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test browser test-all promises check fmt bench migrate openapi clean
+.PHONY: help setup demo serve test browser test-all promises check check-dashboard fmt bench migrate openapi clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,14 @@ check: .venv/.installed  ## Formatting, lint, types and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@$(MAKE) --no-print-directory check-dashboard
+
+check-dashboard:  ## Types and lint of the dashboard, where tsc and biome are installed
+	@if command -v tsc >/dev/null && command -v biome >/dev/null; then \
+		tsc -p app/dashboard && cd app/dashboard && biome lint; \
+	else \
+		echo "dashboard not checked: npm install --global typescript @biomejs/biome"; \
+	fi
 
 fmt: .venv/.installed  ## Format, and fix what lint can fix by itself
 	$(BIN)/ruff format

@@ -5,7 +5,7 @@
  * @typedef {object} Field one value of the state
  * @property {any} defaultValue left out of the fragment
  * @property {(text: string) => any} read parses the fragment's text; undefined if it is invalid
- * @property {(value: any) => string} write
+ * @property {(value: any) => string | null} write null leaves the value out
  */
 
 /** Reads and writes the state of a page: values by name, those of the API where it has one. */
@@ -51,21 +51,38 @@ export class Permalink {
   }
 }
 
-/** A non-empty text. */
+/**
+ * A non-empty text.
+ *
+ * @param {string | null} [defaultValue]
+ * @returns {Field}
+ */
 export const text = (defaultValue = null) => ({
   defaultValue,
   read: (text) => text || undefined,
   write: (value) => value,
 });
 
-/** An instant, in milliseconds since 1970; in the fragment as RFC 3339. */
+/**
+ * An instant, in milliseconds since 1970; in the fragment as RFC 3339.
+ *
+ * @param {number | null} [defaultValue]
+ * @returns {Field}
+ */
 export const instant = (defaultValue = null) => ({
   defaultValue,
   read: (text) => (Number.isNaN(Date.parse(text)) ? undefined : Date.parse(text)),
   write: (value) => new Date(value).toISOString(),
 });
 
-/** An integer between two bounds, inclusive. */
+/**
+ * An integer between two bounds, inclusive.
+ *
+ * @param {number} least
+ * @param {number} most
+ * @param {number | null} [defaultValue]
+ * @returns {Field}
+ */
 export const integer = (least, most, defaultValue = null) => ({
   defaultValue,
   read(text) {
@@ -75,21 +92,35 @@ export const integer = (least, most, defaultValue = null) => ({
   write: String,
 });
 
-/** A boolean. */
+/**
+ * A boolean.
+ *
+ * @returns {Field}
+ */
 export const flag = (defaultValue = false) => ({
   defaultValue,
   read: (text) => (text === "true" ? true : text === "false" ? false : undefined),
   write: String,
 });
 
-/** One of several words; the first is the default. */
+/**
+ * One of several words; the first is the default.
+ *
+ * @param {...string} words
+ * @returns {Field}
+ */
 export const choice = (...words) => ({
   defaultValue: words[0],
   read: (text) => (words.includes(text) ? text : undefined),
   write: (value) => value,
 });
 
-/** A list of texts; null differs from an empty list. */
+/**
+ * A list of texts; null differs from an empty list.
+ *
+ * @param {string[] | null} [defaultValue]
+ * @returns {Field}
+ */
 export const list = (defaultValue = null) => ({
   defaultValue,
   read(text) {

@@ -1,4 +1,5 @@
-/** The control for the query time: a slider, a field and steps, all saying the same instant. */
+// @ts-check
+/** The control of the query time: a slider, a field and buttons that step it. */
 
 import {
   DAY,
@@ -10,10 +11,15 @@ import {
   SECOND,
   toFieldValue,
 } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { byId, html, render } from "../shell/html.js";
 
 const SLIDER_STEPS = 1000;
-/** How far a step moves an instant, with the words on its button. */
+
+/**
+ * Buttons that move an instant: label, and milliseconds.
+ *
+ * @type {[string, number][]}
+ */
 export const STEPS = [
   ["−30 d", -30 * DAY],
   ["−1 d", -DAY],
@@ -23,14 +29,28 @@ export const STEPS = [
   ["+30 d", 30 * DAY],
 ];
 
-/** The instants that are worth asking about, and where to begin, for events oldest first. */
+/**
+ * @typedef {object} Span
+ * @property {number} first the earliest useful query time
+ * @property {number | null} last the last event
+ * @property {number} end the latest useful query time
+ * @property {number} start where to begin
+ */
+
+/**
+ * The useful query times for events, oldest first: from the second event until half the length of
+ * the history after the last one, at least 30 days.
+ *
+ * @param {{at: number}[]} events
+ * @returns {Span}
+ */
 export function queryTimeSpan(events) {
   if (events.length === 0) {
     const now = Date.now();
     return { first: now - 365 * DAY, last: null, end: now + 365 * DAY, start: now };
   }
   const oldest = events[0].at;
-  const last = events.at(-1).at;
+  const last = events[events.length - 1].at;
   return {
     first: events[Math.min(1, events.length - 1)].at,
     last,
@@ -39,15 +59,17 @@ export function queryTimeSpan(events) {
   };
 }
 
+/** Fills `#query-time-steps`, listens to `#query-time-slider` and `#query-time-field`. */
 export class QueryTimeControl {
   #slider = byId("query-time-slider");
   #field = byId("query-time-field");
   #sinceLast = byId("since-last");
   #span = queryTimeSpan([]);
+  /** @type {number[] | null} */
   #stops = null;
   #at = this.#span.start;
 
-  /** `move(at)` is called whenever the reader moves the query time. */
+  /** @param {(at: number) => void} move called whenever the user moves the query time */
   constructor(move) {
     const go = (at) => {
       this.show(at);
@@ -57,26 +79,28 @@ export class QueryTimeControl {
     this.#slider.addEventListener("input", () => go(this.#fromSlider()));
     this.#field.addEventListener("input", () => {
       const at = parseFieldValue(this.#field.value);
-      // The field is left as it is: rewriting it would disturb whoever is typing.
+      // The field keeps its text: rewriting it would disturb typing.
       if (at !== null) {
         this.#show(at);
         move(at);
       }
     });
-    const step = (label, act) => {
-      const button = element("button", { type: "button" }, label);
-      button.addEventListener("click", act);
-      return button;
-    };
-    byId("query-time-steps").replaceChildren(
-      ...STEPS.map(([label, by]) => step(label, () => go(this.#at + by))),
-      step("just after the last event", () => go(this.#span.start)),
+    const step = (label, act) => html`<button type="button" @click=${act}>${label}</button>`;
+    render(
+      [
+        ...STEPS.map(([label, by]) => step(label, () => go(this.#at + by))),
+        step("just after the last event", () => go(this.#span.start)),
+      ],
+      byId("query-time-steps"),
     );
   }
 
   /**
-   * Let the slider cover another user's span. With `stops`, instants of the span in order, it stops
-   * at these alone; field and steps still go anywhere.
+   * Sets the span of the slider. With `stops`, ordered instants of the span, the slider stops at
+   * these only; field and buttons still reach every instant.
+   *
+   * @param {Span} span
+   * @param {number[] | null} [stops]
    */
   setSpan(span, stops = null) {
     this.#span = span;
@@ -86,7 +110,7 @@ export class QueryTimeControl {
     byId("slider-last").textContent = formatDay(span.end);
   }
 
-  /** Show an instant everywhere. */
+  /** Shows an instant in the slider and the field. */
   show(at) {
     this.#show(at);
     this.#field.value = toFieldValue(at);
@@ -96,7 +120,7 @@ export class QueryTimeControl {
     this.#at = at;
     const { first, end, last } = this.#span;
     this.#slider.value = Math.round(((at - first) / (end - first)) * this.#slider.max);
-    const words = last === null ? "" : sinceLast(at - last);
+    const words = last === null ? "" : describeDistance(at - last);
     this.#sinceLast.textContent = words;
     this.#slider.setAttribute("aria-valuetext", `${formatInstant(at)} UTC, ${words}`);
   }
@@ -109,7 +133,7 @@ export class QueryTimeControl {
   }
 }
 
-function sinceLast(duration) {
+function describeDistance(duration) {
   return duration < 0
     ? `${formatDuration(-duration)} before the last event`
     : `${formatDuration(duration)} after the last event`;

@@ -1,11 +1,13 @@
+// @ts-check
 /**
- * Ways to lay time out from left to right: by the calendar, by the log of elapsed time up to now, or
- * by the log of an interval from now on.
+ * Time axes for plotly.js: the calendar, the log of the time elapsed before the query time, and the
+ * log of an interval. All durations and instants are milliseconds.
  */
 
 import { DAY, HOUR, MINUTE, SECOND } from "../shell/format.js";
 
-const MARKS = [
+/** @type {[number, string][]} */
+const TICKS = [
   [SECOND, "1 s"],
   [10 * SECOND, "10 s"],
   [MINUTE, "1 min"],
@@ -26,6 +28,7 @@ const MARKS = [
   [10 * 365 * DAY, "10 y"],
   [30 * 365 * DAY, "30 y"],
 ];
+/** @type {[number, string][]} */
 const UNITS = [
   [SECOND, "second"],
   [MINUTE, "minute"],
@@ -35,10 +38,23 @@ const UNITS = [
   [(365.25 / 12) * DAY, "month"],
   [365.25 * DAY, "year"],
 ];
-const LEAST_PIXELS_BETWEEN_MARKS = 44;
+const LEAST_PIXELS_BETWEEN_TICKS = 44;
 const PIXELS_PER_DATE = 100;
 
-/** The calendar: it stands still while the query time moves over it. */
+/**
+ * @typedef {object} TimeAxis
+ * @property {(event: any) => number} place the position of an event
+ * @property {(event: any) => boolean} shows whether an event is within the axis
+ * @property {number | null} queryTime its position; null if it is the axis' end
+ * @property {[number, number]} range
+ * @property {any} layout the axis of plotly.js
+ */
+
+/**
+ * A calendar axis over the events, the span of the control and the query time.
+ *
+ * @returns {TimeAxis}
+ */
 export function calendarAxis(events, width, queryTime, span) {
   const first = Math.min(events[0]?.at ?? span.first, queryTime);
   const last = Math.max(span.end, queryTime);
@@ -56,7 +72,12 @@ export function calendarAxis(events, width, queryTime, span) {
   };
 }
 
-/** Elapsed time up to the query time, recent on the right; anything under a second counts as one. */
+/**
+ * An axis of the log of the time elapsed before the query time, recent on the right. Less than a
+ * second counts as one.
+ *
+ * @returns {TimeAxis}
+ */
 export function elapsedAxis(events, width) {
   const placeOf = (duration) => -Math.log10(duration);
   const place = (event) => placeOf(Math.max(event.age, SECOND));
@@ -64,8 +85,9 @@ export function elapsedAxis(events, width) {
   const oldest = Math.min(...places, -Math.log10(DAY));
   const newest = Math.max(...places, oldest + 0.5);
   const margin = (newest - oldest) * 0.03;
+  /** @type {[number, number]} */
   const range = [oldest - margin, newest + margin];
-  const marks = readable(MARKS, placeOf, range, width);
+  const ticks = withoutOverlap(TICKS, placeOf, range, width);
   return {
     place,
     shows: (event) => event.age >= 0,
@@ -74,46 +96,55 @@ export function elapsedAxis(events, width) {
     layout: {
       type: "linear",
       title: { text: "elapsed before query time (log)" },
-      tickvals: marks.map(([duration]) => placeOf(duration)),
-      ticktext: marks.map(([, text]) => text),
+      tickvals: ticks.map(([duration]) => placeOf(duration)),
+      ticktext: ticks.map(([, text]) => text),
     },
   };
 }
 
-/** Where an interval, in milliseconds, stands on an `intervalAxis`. */
+/** The position of an interval on an `intervalAxis`. */
 export const intervalPosition = (interval) => Math.log10(interval);
 
 /**
- * The log of an interval, growing to the right, with a line at every second, minute, hour, day, week,
- * month and year between the `shortest` and the `longest` to be shown (milliseconds). `width` is in
- * pixels. Answers an axis as plotly.js takes it.
+ * An axis of the log of an interval, with a grid line at every second, minute, hour, day, week, month
+ * and year between two intervals.
+ *
+ * @param {{shortest: number, longest: number}} range
+ * @param {number} width of the axis in pixels
+ * @param {string} title
  */
 export function intervalAxis({ shortest, longest }, width, title) {
   const [from, to] = [shortest, longest].map(intervalPosition);
   const margin = Math.max(to - from, 0.5) * 0.03;
+  /** @type {[number, number]} */
   const range = [from - margin, to + margin];
   const units = UNITS.filter(([unit]) => isWithin(range, intervalPosition(unit)));
-  const named = readable(units, intervalPosition, range, width);
+  const labelled = withoutOverlap(units, intervalPosition, range, width);
   return {
     type: "linear",
     title: { text: title },
     range,
     showgrid: true,
     tickvals: units.map(([unit]) => intervalPosition(unit)),
-    ticktext: units.map((unit) => (named.includes(unit) ? unit[1] : "")),
+    ticktext: units.map((unit) => (labelled.includes(unit) ? unit[1] : "")),
   };
 }
 
-/** Those marks within the range that have room beside each other; of two without, the longer. */
-function readable(marks, placeOf, range, width) {
+/**
+ * The ticks within the range whose labels do not overlap; of two that do, the longer duration.
+ *
+ * @param {[number, string][]} ticks
+ */
+function withoutOverlap(ticks, placeOf, range, width) {
+  /** @type {[number, string][]} */
   const kept = [];
   let previous = -Infinity;
-  for (const mark of marks.toReversed()) {
-    const place = placeOf(mark[0]);
+  for (const tick of ticks.toReversed()) {
+    const place = placeOf(tick[0]);
     const pixel = ((place - range[0]) / (range[1] - range[0])) * width;
     const gap = Math.abs(pixel - previous);
-    if (!isWithin(range, place) || gap < LEAST_PIXELS_BETWEEN_MARKS) continue;
-    kept.push(mark);
+    if (!isWithin(range, place) || gap < LEAST_PIXELS_BETWEEN_TICKS) continue;
+    kept.push(tick);
     previous = pixel;
   }
   return kept;

@@ -1,18 +1,27 @@
-/** The list of users, narrowed down by what their ids start with. */
+// @ts-check
+/** The list of users, filtered by a prefix of their ids. */
 
 import { LatestRequest, listUsers } from "../shell/api.js";
-import { formatDay } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { formatDay, pluralize } from "../shell/format.js";
+import { byId, html, nothing, render } from "../shell/html.js";
 
 const SHOWN = 50;
 
+/** Fills `#user-list` and listens to `#user-search`. */
 export class UserPicker {
   #list = byId("user-list");
   #note = byId("user-list-note");
+  #choose;
+  #users = [];
   #chosen = null;
 
-  /** `choose(userId)` is called for a click; `fail(error)` where users cannot be listed. */
+  /**
+   * @param {object} options
+   * @param {(userId: string) => void} options.choose called when the user is clicked
+   * @param {(error: Error) => void} options.fail called if users cannot be listed
+   */
   constructor({ choose, fail }) {
+    this.#choose = choose;
     const search = byId("user-search");
     const latest = new LatestRequest({
       send: (prefix, signal) => listUsers(prefix, SHOWN, signal),
@@ -21,51 +30,49 @@ export class UserPicker {
       pause: 120,
     });
     search.addEventListener("input", () => latest.request(search.value));
-    // Enter picks what is on top, as an address bar does.
+    // Enter takes the first user, as an address bar does.
     search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.#list.querySelector("button")?.click();
     });
-    this.#list.addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (button) choose(button.value);
-    });
   }
 
-  /** List the first users; answers them. */
+  /** Lists the first users and returns them. */
   async open() {
     const users = await listUsers("", SHOWN);
     this.#show(users);
     return users;
   }
 
-  /** Mark a user as the one shown. */
+  /** Marks a user as the chosen one; null for none. */
   select(userId) {
     this.#chosen = userId;
-    for (const button of this.#list.querySelectorAll("button")) {
-      if (button.value === userId) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
-    }
+    this.#render();
   }
 
   #show(users) {
-    this.#list.replaceChildren(...users.map((user) => element("li", {}, userButton(user))));
+    this.#users = users;
+    this.#render();
     this.#note.textContent =
       users.length === 0
-        ? "No user's id starts like this."
+        ? "No user's id starts with this."
         : users.length === SHOWN
           ? `The first ${SHOWN}; type to narrow down.`
           : "";
-    this.select(this.#chosen);
   }
-}
 
-function userButton(user) {
-  const count = `${user.events} ${user.events === 1 ? "event" : "events"}`;
-  const last = `to ${formatDay(Date.parse(user.last_event_at))}`;
-  return element(
-    "button",
-    { type: "button", value: user.user_id },
-    element("span", { class: "id" }, user.user_id),
-    element("span", { class: "note" }, `${count} ${last}`),
-  );
+  #render() {
+    render(
+      this.#users.map((user) => html`<li>${this.#button(user)}</li>`),
+      this.#list,
+    );
+  }
+
+  #button({ user_id: userId, events, last_event_at: last }) {
+    const note = `${pluralize(events, "event")} to ${formatDay(Date.parse(last))}`;
+    return html`<button type="button" value=${userId}
+        aria-current=${userId === this.#chosen ? "true" : nothing}
+        @click=${() => this.#choose(userId)}>
+      <span class="id">${userId}</span><span class="note">${note}</span>
+    </button>`;
+  }
 }

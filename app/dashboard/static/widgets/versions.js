@@ -1,25 +1,30 @@
+// @ts-check
 /** Selects for published versions: one, or a pair to compare. */
 
 import { describeModel } from "../shell/api.js";
-import { byId, element } from "../shell/html.js";
+import { byId, html, nothing, render } from "../shell/html.js";
 import { showServedVersion } from "../shell/page.js";
 
 /**
- * Offer versions, as `GET /v1/models` lists them, in a `<select>`; `chosen` may be null for the one
- * that serves. Answers the version that is selected then, or null where none is published.
+ * Fills a `<select>` with the readable versions.
+ *
+ * @param {HTMLSelectElement} select
+ * @param {any[]} models as `GET /v1/models` lists them
+ * @param {string | null} chosen null for the version that serves
+ * @param {any} [first] an option before them
+ * @returns {string | null} the version selected now; null if there is none
  */
-export function fillVersionSelect(select, models, chosen) {
+export function fillVersionSelect(select, models, chosen, first = nothing) {
   const readable = models.filter((model) => model.refused === null);
-  select.replaceChildren(
-    ...readable.map((model) => element("option", { value: model.version }, versionLabel(model))),
-  );
+  const option = (model) => html`<option value=${model.version}>${versionLabel(model)}</option>`;
+  render([first, ...readable.map(option)], select);
   const serving = readable.find((model) => model.is_serving)?.version;
   const known = readable.some((model) => model.version === chosen) ? chosen : null;
   select.value = known ?? serving ?? readable[0]?.version ?? "";
   return select.value || null;
 }
 
-/** A version and what it does here. */
+/** A version with its roles in service, such as "20260101 (current)". */
 export function versionLabel(model) {
   const roles = [
     model.is_current && "current",
@@ -29,15 +34,19 @@ export function versionLabel(model) {
   return roles.length ? `${model.version} (${roles.join(", ")})` : model.version;
 }
 
+/** @typedef {{version: string | null, compare: string | null}} Pair */
+
+/** The selects `#version` and `#compare`, and the descriptions of the versions chosen in them. */
 export class VersionPair {
   #version = byId("version");
   #compare = byId("compare");
+  /** @type {any[]} */
   #models = [];
-  /** Descriptions under way or there already, by version. */
+  /** Promises of descriptions, by version. */
   #described = new Map();
-  #asked = 0;
+  #latest = 0;
 
-  /** For the page's selects `#version` and `#compare`; `choose({version, compare})` on a change. */
+  /** @param {(chosen: Pair) => void} choose called when the user changes a select */
   constructor(choose) {
     this.#version.addEventListener("change", () => choose(this.show(this.#chosen)));
     this.#compare.addEventListener("change", () => choose(this.#chosen));
@@ -48,38 +57,43 @@ export class VersionPair {
     return this.#models;
   }
 
-  /** Ask which versions there are, and say which serves. */
+  /** Loads the published versions, and shows in the banner which one serves. */
   async open() {
     this.#models = await showServedVersion();
   }
 
   /**
-   * Show a choice, `version` null for the one that serves and `compare` null for none; answers what
-   * is chosen then, both null where nothing is published.
+   * Shows a pair; `version` null for the one that serves, `compare` null for none.
+   *
+   * @param {Pair} pair
+   * @returns {Pair} what is selected now; both null if nothing is published
    */
   show({ version, compare }) {
     const shown = fillVersionSelect(this.#version, this.#models, version);
     const others = this.#models.filter((model) => model.version !== shown);
-    fillVersionSelect(this.#compare, others, compare);
-    this.#compare.prepend(element("option", { value: "" }, "none"));
-    const isThere = [...this.#compare.options].some((option) => option.value === compare);
-    this.#compare.value = isThere ? compare : "";
+    fillVersionSelect(this.#compare, others, compare, html`<option value="">none</option>`);
+    const options = /** @type {HTMLOptionElement[]} */ ([...this.#compare.options]);
+    this.#compare.value = options.some((option) => option.value === compare) ? compare : "";
     return this.#chosen;
   }
 
   /**
-   * The descriptions of what is chosen, null for none; null altogether where another choice was
-   * made meanwhile. Throws what `describeModel` does.
+   * The descriptions of a pair, null for none. Resolves to null if another pair was requested
+   * meanwhile.
+   *
+   * @param {Pair} pair
+   * @returns {Promise<any[] | null>}
+   * @throws {Error} as `describeModel` does
    */
   async describe({ version, compare }) {
-    this.#asked += 1;
-    const own = this.#asked;
+    this.#latest += 1;
+    const own = this.#latest;
     const both = [version, compare].map((one) => (one === null ? null : this.#describe(one)));
     try {
-      const answers = await Promise.all(both);
-      return own === this.#asked ? answers : null;
+      const descriptions = await Promise.all(both);
+      return own === this.#latest ? descriptions : null;
     } catch (error) {
-      if (own === this.#asked) throw error;
+      if (own === this.#latest) throw error;
       return null;
     }
   }
@@ -90,9 +104,9 @@ export class VersionPair {
 
   #describe(version) {
     if (!this.#described.has(version)) {
-      const asked = describeModel(version);
-      asked.catch(() => this.#described.delete(version));
-      this.#described.set(version, asked);
+      const description = describeModel(version);
+      description.catch(() => this.#described.delete(version));
+      this.#described.set(version, description);
     }
     return this.#described.get(version);
   }
