@@ -1,4 +1,4 @@
-"""Histories as tensors: the one shape that training and serving share."""
+"""Histories as tensors, in the one layout that training and serving share."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -16,16 +16,16 @@ from model.history import Event, Query
 
 
 class SequenceBatch(NamedTuple):
-    """Histories side by side, padded on the right, with the instant each position is asked about.
+    """Histories side by side, padded on the right, with one query time per position.
 
     Attributes:
         rows: catalogue rows, 0 = padding.
         actions: rows of the action table, 0 = none or unknown.
         times: days since the first event of the same history.
-        query_times: days since the first event, one per position: in training the next event's
-            time, in serving only the last position's counts.
-        query_given: false where the model must answer without knowing the query time; the
-            position's `query_times` then repeats its own event's time.
+        query_times: days since the first event, one per position: in training the time of the
+            next event; in serving only the last position is used.
+        query_given: false where the query time is withheld from the model; the position's
+            `query_times` then repeats its own event's time.
         lengths: events per history.
     """
 
@@ -37,11 +37,11 @@ class SequenceBatch(NamedTuple):
     lengths: Int64[Tensor, " batch"]
 
     def to(self, device: torch.device) -> "SequenceBatch":
-        """The same batch on another device."""
+        """Copy the batch to a device."""
         return SequenceBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
-    def withhold(self, positions: Bool[Tensor, "batch len"]) -> "SequenceBatch":
-        """The same batch with the query times of these positions kept from the model."""
+    def withhold_query_times(self, positions: Bool[Tensor, "batch len"]) -> "SequenceBatch":
+        """Withhold the query times of the given positions from the model."""
         return self._replace(
             query_times=torch.where(positions, self.times, self.query_times),
             query_given=self.query_given & ~positions,
@@ -49,14 +49,14 @@ class SequenceBatch(NamedTuple):
 
 
 class KnownHistory(NamedTuple):
-    """The part of a query's history that a catalogue knows, as rows.
+    """The events of a query's history whose items are in the catalogue, as rows.
 
     Attributes:
-        events: the events kept, oldest first.
+        events: the events that are used, oldest first.
         rows: their catalogue rows.
         actions: their action rows.
-        unknown_item_ids: ids left out because the catalogue lacks them, distinct, in order.
-        truncated: whether older known events were left out because of `max_history`.
+        unknown_item_ids: ids that the catalogue lacks, distinct, in order of appearance.
+        truncated: whether older known events were dropped because of `max_history`.
     """
 
     events: tuple[Event, ...]
@@ -66,7 +66,7 @@ class KnownHistory(NamedTuple):
     truncated: bool
 
 
-def look_up(
+def look_up_history(
     query: Query,
     catalog: Catalog,
     action_rows: dict[str, int],
@@ -74,7 +74,12 @@ def look_up(
     ignored_actions: Collection[str] = (),
     max_history: int,
 ) -> KnownHistory:
-    """Keep the most recent `max_history` events whose items the catalogue holds."""
+    """Look up the most recent `max_history` events whose items are in the catalogue.
+
+    Args:
+        action_rows: row of the action table by action; other actions get row 0.
+        ignored_actions: actions whose events are skipped.
+    """
     known: list[Event] = []
     rows: list[int] = []
     unknown: dict[str, None] = {}
@@ -103,21 +108,25 @@ def collate(
     query_times: Sequence[int],
     withheld: Sequence[bool] | None = None,
 ) -> SequenceBatch:
-    """Lay histories side by side, each asked about at its own query time (epoch microseconds).
+    """Collate histories into a batch.
+
+    Args:
+        query_times: one per history, epoch microseconds.
+        withheld: per history, whether to withhold its query time from the model; none by default.
 
     Raises:
-        EmptyHistoryError: if a history holds no known event.
+        EmptyHistoryError: if a history has no known event.
     """
     empty = [position for position, history in enumerate(histories) if not history.events]
     if empty:
         raise EmptyHistoryError(
-            f"every history needs an event the catalogue knows, but number {empty[0]} of "
-            f"{len(histories)} has none; answer it from popularity"
+            f"every history needs an event of a catalogue item, but number {empty[0]} of "
+            f"{len(histories)} has none; rank its items by popularity"
         )
     lengths = [len(history.events) for history in histories]
     shape = (len(histories), max(lengths))
     rows, actions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    times, asked = np.zeros(shape), np.zeros(shape)
+    times, queries = np.zeros(shape), np.zeros(shape)
     given = np.ones(shape, dtype=np.bool_)
     for number, (history, query_time) in enumerate(zip(histories, query_times, strict=True)):
         length = lengths[number]
@@ -126,15 +135,20 @@ def collate(
         rows[number, :length] = history.rows
         actions[number, :length] = history.actions
         times[number, :length] = days[:-1]
-        asked[number, :length] = days[1:]
+        queries[number, :length] = days[1:]
         if withheld is not None and withheld[number]:
-            asked[number, length - 1] = days[-2]
+            queries[number, length - 1] = days[-2]
             given[number, length - 1] = False
     return SequenceBatch(
         rows=torch.from_numpy(rows),
         actions=torch.from_numpy(actions),
         times=torch.from_numpy(times),
-        query_times=torch.from_numpy(asked),
+        query_times=torch.from_numpy(queries),
         query_given=torch.from_numpy(given),
         lengths=torch.tensor(lengths, dtype=torch.int64),
     )
+
+
+def select_positions(states: Tensor, positions: Tensor) -> Tensor:
+    """Select one position of each history: batch, len, * -> batch, 1, *."""
+    return states[torch.arange(len(states), device=states.device), positions].unsqueeze(1)

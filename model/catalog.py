@@ -1,4 +1,4 @@
-"""The bijection between outside item ids and the rows of the item table."""
+"""The mapping between external item ids and the rows of the item table."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,17 @@ PADDING_ROW = 0
 
 @dataclass(frozen=True)
 class Catalog:
-    """The items a model knows. Row 0 is padding; `item_ids[p]` is row `p + 1`.
+    """The items of a model. Row 0 is padding; `item_ids[p]` is row `p + 1`.
 
     Attributes:
         item_ids: distinct ids.
         titles: a readable name for each item, or None.
         categories: the categories of each item, possibly none.
-        popularity: events per item over the training data.
-        recent_popularity: events per item over the last seven days of the training data.
+        popularity: events per item in the training data.
+        recent_popularity: events per item in the last seven days of the training data.
+
+    Raises:
+        ValueError: if the columns differ in length or item ids repeat.
     """
 
     item_ids: tuple[str, ...]
@@ -40,21 +43,25 @@ class Catalog:
         }
         if len(set(lengths.values())) != 1:
             raise ValueError(
-                f"every column of a catalogue needs the same length, however: {lengths}"
+                f"every column of a catalogue needs the same length, but they have {lengths}; "
+                "pass one value per item"
             )
         if len(self._rows) != len(self.item_ids):
-            raise ValueError("item ids of a catalogue must be distinct; drop the repeated ones")
+            raise ValueError(
+                f"item ids of a catalogue must be distinct, but {len(self.item_ids)} ids hold only "
+                f"{len(self._rows)} different ones; drop the repeated ones"
+            )
 
     @classmethod
-    def of(cls, item_ids: Sequence[str]) -> "Catalog":
-        """A catalogue of bare ids, without titles, categories or counts."""
-        nothing = np.zeros(len(item_ids), dtype=np.int64)
+    def from_ids(cls, item_ids: Sequence[str]) -> "Catalog":
+        """Build a catalogue of bare ids, without titles, categories or counts."""
+        zeros = np.zeros(len(item_ids), dtype=np.int64)
         return cls(
             item_ids=tuple(item_ids),
             titles=(None,) * len(item_ids),
             categories=((),) * len(item_ids),
-            popularity=nothing,
-            recent_popularity=nothing,
+            popularity=zeros,
+            recent_popularity=zeros,
         )
 
     def __len__(self) -> int:
@@ -68,38 +75,38 @@ class Catalog:
         return {item_id: row for row, item_id in enumerate(self.item_ids, start=1)}
 
     def row(self, item_id: str) -> int:
-        """The row of an item.
+        """Return the row of an item.
 
         Raises:
-            UnknownItemError: if the catalogue does not hold it.
+            UnknownItemError: if the item is not in the catalogue.
         """
         row = self._rows.get(item_id)
         if row is None:
             raise UnknownItemError(
-                f"the catalogue must hold an item before it can be used, but {item_id!r} is not "
-                f"among its {len(self)}; retrain with events of that item"
+                f"an item must be in the model's catalogue, but {item_id!r} is not among its "
+                f"{len(self)} items; retrain with events of that item"
             )
         return row
 
     def find(self, item_id: str) -> int | None:
-        """The row of an item, or None where the catalogue does not hold it."""
+        """Return the row of an item, or None if it is not in the catalogue."""
         return self._rows.get(item_id)
 
     def rows(self, item_ids: Iterable[str]) -> NDArray[np.int64]:
-        """The rows of those of the ids that the catalogue holds, in order."""
+        """Return the rows of the ids that are in the catalogue, in the order of the ids."""
         known = (self._rows.get(item_id) for item_id in item_ids)
         return np.array([row for row in known if row is not None], dtype=np.int64)
 
     def item_id(self, row: int) -> str:
-        """The outside id of a row."""
+        """Return the external id of a row."""
         return self.item_ids[row - 1]
 
     def title(self, row: int) -> str | None:
-        """The readable name of a row, where there is one."""
+        """Return the readable name of a row, or None."""
         return self.titles[row - 1]
 
     @cached_property
     def rows_by_popularity(self) -> NDArray[np.int64]:
-        """All rows, most popular in the last seven days first, all-time counts breaking ties."""
+        """All rows by recent popularity, most popular first; ties by all-time popularity."""
         order = np.lexsort((-self.popularity, -self.recent_popularity))
         return order.astype(np.int64) + 1

@@ -1,4 +1,4 @@
-"""The one place where instants become numbers a model reads, and texts become instants."""
+"""Conversions between epoch microseconds, days and datetimes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,31 +12,32 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def days_between(origin: int, instants: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Days from `origin` to each instant (epoch microseconds), exact to the microsecond.
+    """Return the days from `origin` to each instant, all given in epoch microseconds.
 
-    The difference is taken in integers: epoch seconds in float32 would be 128 s apart.
+    The difference is computed in integers, exact to the microsecond: epoch seconds in float32
+    would have a spacing of 128 s.
     """
     return (instants - np.int64(origin)) / MICROSECONDS_PER_DAY
 
 
 def to_datetime(instant: int) -> datetime:
-    """Epoch microseconds as an aware UTC datetime."""
+    """Convert epoch microseconds to an aware UTC datetime."""
     return _EPOCH + timedelta(microseconds=instant)
 
 
 def from_datetime(moment: datetime) -> int:
-    """An aware datetime as epoch microseconds.
+    """Convert an aware datetime to epoch microseconds.
 
     Raises:
-        ValueError: if `moment` carries no offset from UTC.
+        ValueError: if `moment` has no UTC offset.
     """
     if moment.tzinfo is None:
         raise ValueError(
-            f"an instant needs an offset from UTC, but got {moment.isoformat()}; add one"
+            f"a datetime needs a UTC offset, but {moment.isoformat()} has none; add one"
         )
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def now() -> int:
-    """This instant as epoch microseconds."""
+    """Return the current time in epoch microseconds."""
     return from_datetime(datetime.now(UTC))

@@ -1,12 +1,12 @@
-"""The parent of every configuration."""
+"""The base class of all configurations."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Config(BaseModel):
-    """A frozen description of a part: refuses unknown fields, round-trips through JSON.
+    """An immutable configuration that rejects unknown fields and round-trips through JSON.
 
-    A config sits beside the class it describes, and its `build()` is the only bridge between them.
+    A config is defined in the file of the class that its `build()` constructs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

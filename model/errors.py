@@ -1,26 +1,26 @@
-"""What can go wrong, as types a caller can tell apart.
+"""The errors that Kairos raises on purpose.
 
-Every message states the rule, then the value that broke it, then the remedy.
+Every message gives the rule, the value that violates it, and the remedy, in this order.
 """
 
 
 class KairosError(Exception):
-    """Anything Kairos refuses on purpose; its message is meant for a person.
+    """The base class of all errors that Kairos raises on purpose; messages are for people.
 
-    `code` is stable: programs may compare it, and the service sends it in problem documents.
+    `code` is stable: programs may compare it, and the service returns it in problem documents.
     """
 
     code: str = "kairos_error"
 
 
 class EmptyHistoryError(KairosError):
-    """A model was asked to encode a history without a single known event."""
+    """A history to encode has no event of a catalogue item."""
 
     code = "empty_history"
 
 
 class UnorderedHistoryError(KairosError):
-    """A history's events are not oldest first, or lie after the query time."""
+    """A history's events are not in order of time, or are later than the query time."""
 
     code = "unordered_history"
 
@@ -32,25 +32,25 @@ class UnknownItemError(KairosError):
 
 
 class NoItemSpaceError(KairosError):
-    """A model that learns no item vectors was asked which items are alike."""
+    """Similar items were requested of a model that learns no item vectors."""
 
     code = "no_item_space"
 
 
 class BundleError(KairosError):
-    """A bundle cannot be opened: damaged, incomplete, or of a format this version does not know."""
+    """A bundle cannot be opened: damaged, incomplete, or of an unsupported format."""
 
     code = "bundle_refused"
 
 
 class NoCurrentBundleError(BundleError):
-    """A bundle store has nothing published yet."""
+    """A bundle store has no published version."""
 
     code = "no_current_bundle"
 
 
 class StoreBusyError(KairosError):
-    """Somebody else is changing what a bundle store points at, and takes too long."""
+    """Another process holds the lock of a bundle store for too long."""
 
     code = "store_busy"
 
@@ -62,24 +62,24 @@ class EventSourceError(KairosError):
 
 
 class TrainingError(KairosError):
-    """A run cannot start or go on."""
+    """A training run cannot start or continue."""
 
     code = "training"
 
 
 class DivergedError(TrainingError):
-    """A run's loss or scores have stopped being numbers: nothing of it can be used."""
+    """A run's loss or scores are no longer finite; its weights are unusable."""
 
     code = "diverged"
 
 
 class ForeignCheckpointError(TrainingError):
-    """A run finds a checkpoint that it cannot go on from: damaged, or of another run."""
+    """A run cannot resume from a checkpoint: damaged, outdated, or of another run."""
 
     code = "foreign_checkpoint"
 
 
 class ProvenanceError(KairosError):
-    """A bundle does not say, or not readably, something about how it came about."""
+    """An entry of a bundle's provenance is missing or unreadable."""
 
     code = "provenance"

@@ -1,4 +1,4 @@
-"""What happened, and what is asked: plain values without tensors."""
+"""Events and queries as plain values, without tensors."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from model.errors import UnorderedHistoryError
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One item met by one user at one instant.
+    """One interaction of a user with an item.
 
     Attributes:
-        item_id: the item, by its outside name.
+        item_id: external id of the item.
         at: epoch microseconds, UTC.
-        action: what the user did with it ("purchase", "rating"); None where nobody said.
+        action: the kind of interaction ("purchase", "rating"); None if unknown.
     """
 
     item_id: str
@@ -22,14 +22,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a recommender is asked: given this history, what should come next at this instant?
+    """A history and the query time to recommend for.
 
     Attributes:
         history: events up to the query time, oldest first; equal times keep their arrival order.
-        query_time: the instant the answer is for, epoch microseconds, UTC.
-        user_id: who asks, where known.
-        query_time_withheld: if true the model is not told the query time, only the order and times
-            of the events; `query_time` then still bounds which events may be used.
+        query_time: the instant to predict for, epoch microseconds, UTC.
+        user_id: the user, if known.
+        query_time_withheld: whether to withhold the query time from the model, which then uses only
+            the order and times of the events; `query_time` still bounds which events may be used.
 
     Raises:
         UnorderedHistoryError: if events are out of order or later than the query time.
@@ -62,7 +62,7 @@ class Query:
         user_id: str | None = None,
         query_time_withheld: bool = False,
     ) -> "Query":
-        """The query over what had happened by `query_time`: sorts, and leaves later events out."""
+        """Build the query as of `query_time`: sort the events and drop later ones."""
         past = sorted((event for event in events if event.at <= query_time), key=_instant)
         return cls(tuple(past), query_time, user_id, query_time_withheld)
 

@@ -1,4 +1,4 @@
-"""What every member of the zoo must offer, and the few abilities only some of them have."""
+"""The interfaces of time encodings and encoders, and the capabilities that some encoders add."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
@@ -7,49 +7,50 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.fourier_basis import ReadOut, basis, phasors
+from model.layers.fourier_basis import BasisProjection, basis, phasors
+from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 
 
 class TimeEncoding(nn.Module, ABC):
     """Intervals in days -> features whose inner product is a kernel of time.
 
-    An encoding is its angular frequencies and an affine read-out of the Fourier basis at them;
-    nothing else is needed to define it (`forward`), to draw its kernel, or to attend with it.
+    An encoding is defined by its angular frequencies and an affine projection of the Fourier basis
+    at those frequencies. Its features, its kernel and its rotation in attention follow from both.
 
     Attributes:
         dim: features per interval.
-        is_stationary: whether the kernel depends on the difference of its arguments alone.
-        reads: "time" for intervals in days; "position" for the control, whose clock ticks once per
-            event.
+        is_stationary: whether the kernel depends only on the difference of its arguments.
+        domain: "time" for intervals in days; "position" for the control, whose intervals count
+            events.
     """
 
     dim: int
     is_stationary: ClassVar[bool]
-    reads: ClassVar[Literal["time", "position"]] = "time"
+    domain: ClassVar[Literal["time", "position"]] = "time"
 
     @abstractmethod
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day (per event, where `reads` is "position")."""
+        """Compute the angular frequencies: radians per day (per event if `domain` is position)."""
 
     @abstractmethod
-    def read_out(self) -> ReadOut:
-        """How the features follow from the basis."""
+    def basis_projection(self) -> BasisProjection:
+        """Compute the affine map from the Fourier basis to the features."""
 
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape time_dim"]:
-        """The features of intervals: the definition, which attention reproduces by rotation."""
-        weight, offset = self.read_out()
-        return basis(phasors(intervals, self.frequencies())) @ weight.T + offset
+        """Compute the features of intervals; attention reproduces them by rotation."""
+        weight, bias = self.basis_projection()
+        return basis(phasors(intervals, self.frequencies())) @ weight.T + bias
 
     def kernel(
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
-        """K(t, t') = phi(t) . phi(t')."""
+        """Compute K(t, t') = phi(t) . phi(t')."""
         return (self(times) * self(other)).sum(-1)
 
     def spectrum(self) -> "Spectrum":
-        """How much each frequency weighs in the kernel."""
-        squared = self.read_out().weight.square().sum(0)
+        """Compute the power of each frequency in the kernel."""
+        squared = self.basis_projection().weight.square().sum(0)
         return Spectrum(self.frequencies(), squared.view(-1, 2).mean(-1))
 
     if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Spectrum(NamedTuple):
 
 
 class TimeKernel(nn.Module, ABC):
-    """K(t, t') of two instants where no finite feature map exists: a bias on attention's logits.
+    """A kernel K(t, t') of two instants without a finite feature map: a bias on attention logits.
 
     Instants are days since the first event of the history.
     """
@@ -81,7 +82,7 @@ class TimeKernel(nn.Module, ABC):
     def forward(
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
-        """K(t, t'), broadcasting one against the other."""
+        """Compute K(t, t'); the arguments broadcast against each other."""
 
     if TYPE_CHECKING:
 
@@ -89,125 +90,103 @@ class TimeKernel(nn.Module, ABC):
 
 
 @runtime_checkable
-class Drawn(Protocol):
-    """A module with random draws of its own, kept in a buffer and so frozen in a bundle."""
+class RandomFeatures(Protocol):
+    """A module with random draws, kept in a buffer: fixed in evaluation and in a bundle."""
 
-    def draw(self) -> None:
-        """Draw anew; the training loop does so before every step, and nobody else."""
-        ...
-
-
-@runtime_checkable
-class NextTime(Protocol):
-    """When the next event comes: a distribution of the interval to it, in days, per position."""
-
-    def log_density(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """The log-density, per day, at one interval per position."""
-        ...
-
-    def quantile(self, share: float) -> Float64[Tensor, "*shape"]:
-        """The interval by which the next event has come with probability `share`; may be inf."""
-        ...
-
-    def quantile_after(
-        self, share: float, waited: Float64[Tensor, "*shape"]
-    ) -> Float64[Tensor, "*shape"]:
-        """The same, once it is known that no event has come for so many days."""
-        ...
-
-    def log_survival(self, intervals: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
-        """The logarithm of the probability that no event comes for so long."""
+    def resample(self) -> None:
+        """Draw new values. The training loop calls this before every step."""
         ...
 
 
 @runtime_checkable
 class Intensities(Protocol):
-    """How likely an item of each group is per day, as one attention layer sees it (its lambda)."""
+    """Intensities (lambda) of one attention layer: expected events per day, per item group."""
 
-    def at(
+    def evaluate(
         self, intervals: Float64[Tensor, "batch len"]
     ) -> Float[Tensor, "batch heads len groups"]:
-        """The intensities after these intervals, in days, since each position's own event."""
+        """Compute the intensities after intervals in days since each position's own event."""
         ...
 
 
-class Encoded(NamedTuple):
-    """What an encoder says of each history at its query time.
+class EncoderOutput(NamedTuple):
+    """The output of an encoder for each history at its query time.
 
     Attributes:
         user: a vector whose similarity with an item's vector is that item's score.
-        attention: the weights of the last block, from the query position, per head and before
-            dropout, over the events of the history (0 on padding); None where the method has none.
-        repeats: per event, the log-mass that the encoder adds to that event's own item; None where
-            it does not treat repetition apart. -inf adds nothing.
-        pointed_rows: the items that `repeats` belongs to, where they are not the events' own; 0
-            for none.
-        intensity: per group of items, the last block's intensity at the query time, mean over
-            heads; None where the method has none.
-        next_time: when the next event comes, counted from the last; None where the method does not
-            say.
+        attention: the weights of the last block from the query position over the events of the
+            history, per head, before dropout, 0 on padding; None if the encoder has no attention.
+        repeat_scores: per event, a score that is added to the event's own item in log space
+            (`model.recommender.add_repeat_scores`), -inf to add nothing; None if the encoder does
+            not score repeats.
+        repeat_rows: the items that `repeat_scores` belong to, if not the events' own; 0 for none.
+        intensity: per item group, the last block's intensity at the query time (events per day),
+            averaged over heads; None if the encoder has no intensities.
+        next_time: the interval from the last event to the next one; None if the encoder does not
+            predict it.
     """
 
     user: Float[Tensor, "batch dim"]
     attention: Float[Tensor, "batch heads len"] | None = None
-    repeats: Float[Tensor, "batch pointed"] | None = None
-    pointed_rows: Int64[Tensor, "batch pointed"] | None = None
+    repeat_scores: Float[Tensor, "batch repeats"] | None = None
+    repeat_rows: Int64[Tensor, "batch repeats"] | None = None
     intensity: Float[Tensor, "batch groups"] | None = None
-    next_time: NextTime | None = None
+    next_time: IntervalDistribution | None = None
 
 
-class States(NamedTuple):
-    """What an encoder says at every position of every history.
+class PositionOutputs(NamedTuple):
+    """The outputs of a causal encoder at every position of every history.
 
     Attributes:
-        users: `users[:, i]` is the user vector after event `i`, asked about `query_times[:, i]`.
-        repeats: `repeats[:, i, j]` is the log-mass that position `i` adds to the item of event `j`.
+        users: `users[:, i]` is the user vector after event `i` at query time `query_times[:, i]`.
+        repeat_scores: `repeat_scores[:, i, j]` is the score at position `i` of the item of event
+            `j`, added in log space.
         intensities: of every self-modulating layer, first to last.
-        next_time: at every position, when the next event comes, counted from the position's own.
+        next_time: at every position, the interval from its event to the next one.
     """
 
     users: Float[Tensor, "batch len dim"]
-    repeats: Float[Tensor, "batch len len"] | None = None
+    repeat_scores: Float[Tensor, "batch len len"] | None = None
     intensities: tuple[Intensities, ...] = ()
-    next_time: NextTime | None = None
+    next_time: IntervalDistribution | None = None
 
 
-class Judged(NamedTuple):
-    """What an encoder says of some candidates, each judged by itself.
+class CandidateScores(NamedTuple):
+    """Scores of candidate items by an encoder whose user vector depends on the candidate.
 
     Attributes:
-        scores: larger is better; comparable within a question.
-        attention: how much each event counted for each candidate (0 on what the question may not
-            see); None where the method has none.
-        intensities: as each candidate sees the history; their `batch` are the questions, their
-            `len` the candidates. None where the method has none.
+        scores: larger is better; comparable within a query.
+        attention: the weight of each event for each candidate, 0 where the query may not attend;
+            None if the encoder has no attention.
+        intensities: given the history as each candidate weights it; their `batch` are the queries,
+            their `len` the candidates. None if the encoder has no intensities.
     """
 
-    scores: Float[Tensor, "questions candidates"]
-    attention: Float[Tensor, "questions candidates len"] | None
+    scores: Float[Tensor, "queries candidates"]
+    attention: Float[Tensor, "queries candidates len"] | None
     intensities: Intensities | None = None
 
 
 class SequenceEncoder(nn.Module, ABC):
-    """Histories -> user vectors. Handed looked-up item vectors; never owns the item table.
+    """Histories -> user vectors. The input is item vectors; the encoder owns no item table.
 
     Attributes:
         dim: width of the item vectors and of the user vector.
-        similarity: how user and item vectors compare; the index must know. "l2" is the negated
+        similarity: how user and item vectors compare, also in the index. "l2" is the negated
             squared Euclidean distance.
         is_normalised: whether attention weights sum to one.
-        in_unit_ball: whether item vectors are kept at a length of at most one.
-        says_when: whether it also says when the next event comes.
-        places_items: whether item vectors mean anything: items alike lie close together.
-        item_groups: of an encoder that tells groups of items apart; the trainer tells it which.
+        in_unit_ball: whether item vectors are scaled down to a length of at most one.
+        predicts_next_time: whether outputs include a distribution of the next event's time.
+        has_item_space: whether distances between item vectors measure how alike items are.
+        item_groups: group membership, for encoders that use it; the trainer sets it.
     """
 
     dim: int
     similarity: ClassVar[Literal["dot", "l2"]] = "dot"
     is_normalised: bool = True
     in_unit_ball: ClassVar[bool] = False
-    says_when: ClassVar[bool] = False
-    places_items: ClassVar[bool] = True
+    predicts_next_time: ClassVar[bool] = False
+    has_item_space: ClassVar[bool] = True
     item_groups: ItemGroups | None
 
     def __init__(self) -> None:
@@ -215,75 +194,77 @@ class SequenceEncoder(nn.Module, ABC):
         self.item_groups = None
 
     @abstractmethod
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Encode each history at the query time of its last event."""
 
     if TYPE_CHECKING:
 
-        def __call__(self, batch: SequenceBatch, items: Tensor) -> Encoded: ...  # noqa: D102
+        def __call__(self, batch: SequenceBatch, items: Tensor) -> EncoderOutput: ...  # noqa: D102
 
 
 @runtime_checkable
-class EveryPosition(Protocol):
-    """A causal encoder: one training pass answers at every position."""
+class CausalEncoder(Protocol):
+    """An encoder with a causal pass: one forward pass gives the outputs of every position."""
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        """User vectors at every position; the last valid one equals `forward`'s."""
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        """Encode every position; the user vector at the last event equals `forward`'s."""
         ...
 
 
 @runtime_checkable
 class QuerySweep(Protocol):
-    """An encoder that asks one history about many instants at little more than one's cost."""
+    """An encoder that encodes one history at many query times for little more than one's cost."""
 
     def sweep(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
-    ) -> Encoded:
-        """Encode the single history of `batch` at each of `query_times` (its own day count)."""
+    ) -> EncoderOutput:
+        """Encode the single history of `batch` at query times in days since its first event."""
         ...
 
 
 @runtime_checkable
 class CandidateScorer(Protocol):
-    """An encoder whose view of a history depends on the item in question.
+    """An encoder whose user vector depends on the candidate item, so no index can be searched.
 
-    It cannot be an index lookup: the index proposes candidates by the user vector, and `judge`
-    decides among them.
+    It reranks: the index retrieves candidates by the user vector of `forward`, and
+    `score_candidates` scores them.
     """
 
-    def judge(
+    def score_candidates(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "batch len dim"],
-        positions: Int64[Tensor, " questions"],
-        candidates: Float[Tensor, "questions candidates dim"],
-    ) -> Judged:
+        positions: Int64[Tensor, " queries"],
+        candidates: Float[Tensor, "queries candidates dim"],
+    ) -> CandidateScores:
         """Score candidates, given by their item vectors, at some positions.
 
-        A question reads the events up to and including its position, a flat index into batch x len,
-        and is asked about that position's query time.
+        A query attends to the events up to and including its position, a flat index into
+        batch x len, at that position's query time.
         """
         ...
 
 
-class Counted(NamedTuple):
-    """What counting gives beside the encoder's own tables: a score of each catalogue row."""
-
-    item_bias: Float[Tensor, " rows"]
-
-
 @runtime_checkable
 class CountingEncoder(Protocol):
-    """An encoder fitted by counting events instead of by gradients."""
+    """An encoder fitted by counting events instead of by gradient descent."""
 
-    def count(
+    def fit_counts(
         self,
         rows: Int64[Tensor, " events"],
         times: Int64[Tensor, " events"],
         users: Int64[Tensor, " events"],
-    ) -> Counted:
-        """Count the training events (catalogue rows; epoch microseconds; sorted by user, time)."""
+    ) -> Float[Tensor, " rows"]:
+        """Count the training events and return the item bias: one score per catalogue row.
+
+        Args:
+            rows: catalogue row of each event; events are sorted by user, then time.
+            times: epoch microseconds.
+            users: user number of each event.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The trainable whole: an item table and one encoder."""
+"""The trainable recommender: an item table and one encoder."""
 
 from typing import final
 
@@ -14,32 +14,32 @@ from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.interfaces import (
     CandidateScorer,
-    Encoded,
-    EveryPosition,
-    Judged,
+    CandidateScores,
+    CausalEncoder,
+    EncoderOutput,
+    PositionOutputs,
     QuerySweep,
     SequenceEncoder,
-    States,
 )
 
 
 class RecommenderConfig(Config):
-    """What a recommender is made of; with the weights, all that is needed to rebuild it."""
+    """The configuration of a recommender; with the weights, all that is needed to rebuild it."""
 
     items: PositiveInt
     """Catalogue size, without the padding row."""
     actions: tuple[str, ...] = ()
     """Known actions; action `p` of the tuple is row `p + 1` of the action table."""
     ignored_actions: tuple[str, ...] = ()
-    """Actions whose events are left out of every history, as they were left out of training."""
+    """Actions whose events are dropped from every history, in training and in serving."""
     groups: tuple[str, ...] = ()
-    """Names of the groups of items, for encoders that tell groups apart."""
+    """Names of the item groups, for encoders that use groups."""
     item_bias: bool = True
-    """Give every item a score of its own beside its similarity with the user vector."""
+    """Give every item a learned bias beside its similarity with the user vector."""
     encoder: EncoderConfig = SelfAttentionConfig()
 
     def build(self) -> "Recommender":
-        """The module this describes, with fresh weights."""
+        """Build the module with fresh weights."""
         encoder = self.encoder.build(items=self.items, actions=len(self.actions))
         return Recommender(items=self.items, item_bias=self.item_bias, encoder=encoder)
 
@@ -48,10 +48,10 @@ class RecommenderConfig(Config):
 class Recommender(nn.Module):
     """Scores every item of a catalogue for a history and a query time.
 
-    A score is always an inner product, `user_vectors(u) @ item_vectors().T`: what else a similarity
-    needs (an item's bias, the squared lengths of a distance) lives in further coordinates. Training
-    and evaluation therefore know one kind of score. An index of distances holds
-    `index_vectors()` and is searched by `index_queries`; it ranks and scores exactly alike.
+    A score is always an inner product, `user_vectors(u) @ item_vectors().T`: an item's bias and the
+    squared lengths of a distance are further coordinates. Training and evaluation therefore use one
+    kind of score. An index of distances holds `index_vectors()` and is searched by `index_queries`;
+    its order and its scores are the same.
     """
 
     def __init__(self, *, items: int, item_bias: bool, encoder: SequenceEncoder) -> None:
@@ -65,42 +65,45 @@ class Recommender(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are, and so where batches must be."""
+        """The device of the weights; batches must be on it."""
         return self.items.weight.device
 
     def item_vectors(self) -> Float[Tensor, "rows width"]:
-        """One vector per catalogue row, padding included, to be multiplied with a user's."""
-        vectors = self._kept(self.items.weight)
+        """Compute one vector per catalogue row, padding included, to multiply with a user's."""
+        vectors = self._constrain(self.items.weight)
         columns = [vectors]
         if self.encoder.similarity == "l2":
             lengths = vectors.square().sum(-1)
-            columns += [(self._lowered_bias() - lengths)[:, None], torch.ones_like(vectors[:, :1])]
+            columns += [
+                (self._nonpositive_bias() - lengths)[:, None],
+                torch.ones_like(vectors[:, :1]),
+            ]
         elif self.item_bias is not None:
             columns.append(self.item_bias[:, None])
         return torch.cat(columns, dim=-1) if len(columns) > 1 else vectors
 
     def user_vectors(self, users: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape width"]:
-        """Encoder states as vectors comparable with `item_vectors`."""
+        """Extend the user vectors of an encoder to the coordinates of `item_vectors`."""
         one = users.new_ones(*users.shape[:-1], 1)
         if self.encoder.similarity == "l2":
             return torch.cat((2 * users, one, -users.square().sum(-1, keepdim=True)), dim=-1)
         return users if self.item_bias is None else torch.cat((users, one), dim=-1)
 
     def index_vectors(self) -> Float[Tensor, "rows index_width"]:
-        """One vector per catalogue row, padding included, as an index of `similarity` holds them.
+        """Compute one vector per catalogue row, padding included, for an index of `similarity`.
 
-        Under a distance, an item's bias is one more coordinate: how far the item stands off the
-        plane in which users are. The most favoured item stands in the plane.
+        Under a distance, an item's bias becomes one more coordinate: the item's distance from the
+        hyperplane of the users. The item with the largest bias lies in the hyperplane.
         """
         if self.encoder.similarity == "dot":
             return self.item_vectors()
-        off_plane = (-self._lowered_bias()).clamp(min=0).sqrt()
-        return torch.cat((self._kept(self.items.weight), off_plane[:, None]), dim=-1)
+        off_plane = (-self._nonpositive_bias()).clamp(min=0).sqrt()
+        return torch.cat((self._constrain(self.items.weight), off_plane[:, None]), dim=-1)
 
     def index_queries(
         self, users: Float[Tensor, "*shape width"]
     ) -> Float[Tensor, "*shape index_width"]:
-        """What to search the index with, from `user_vectors`."""
+        """Convert `user_vectors` to the vectors that the index is searched with."""
         if self.encoder.similarity == "dot":
             return users
         in_plane = users[..., : self.encoder.dim] / 2
@@ -109,90 +112,111 @@ class Recommender(nn.Module):
     def score_catalogue(
         self, batch: SequenceBatch, vectors: Float[Tensor, "rows width"] | None = None
     ) -> Float[Tensor, "batch rows"]:
-        """The score of every catalogue row after the last event of every history.
+        """Score every catalogue row after the last event of every history.
 
-        Pass `item_vectors()` where it is at hand. Column 0 is padding and means nothing.
+        Column 0 is padding and has no meaning.
+
+        Args:
+            vectors: the result of `item_vectors()`, if already computed.
         """
         if isinstance(self.encoder, CandidateScorer):
-            every_row = torch.arange(len(self.items.weight), device=self.device)
-            last = torch.arange(len(batch.rows), device=self.device) * batch.rows.shape[1]
-            asked = last + batch.lengths - 1
-            return self.judge(batch, asked, every_row.expand(len(asked), -1)).scores
+            all_rows = torch.arange(len(self.items.weight), device=self.device)
+            starts = torch.arange(len(batch.rows), device=self.device) * batch.rows.shape[1]
+            positions = starts + batch.lengths - 1
+            return self.score_candidates(
+                batch, positions, all_rows.expand(len(positions), -1)
+            ).scores
         encoded = self(batch)
         vectors = self.item_vectors() if vectors is None else vectors
         scores: Tensor = encoded.user @ vectors.T
-        if encoded.repeats is not None:
-            pointed = batch.rows if encoded.pointed_rows is None else encoded.pointed_rows
-            mass = encoded.repeats.masked_fill(pointed == PADDING_ROW, float("-inf"))
-            scores = with_repeats(scores, mass, pointed)
+        if encoded.repeat_scores is not None:
+            rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
+            repeat_scores = encoded.repeat_scores.masked_fill(rows == PADDING_ROW, float("-inf"))
+            scores = add_repeat_scores(scores, repeat_scores, rows)
         return scores
 
-    def judge(
+    def score_candidates(
         self,
         batch: SequenceBatch,
-        positions: Int64[Tensor, " questions"],
-        candidate_rows: Int64[Tensor, "questions candidates"],
-    ) -> Judged:
-        """Scores of some catalogue rows at some positions, by an encoder that must see them."""
+        positions: Int64[Tensor, " queries"],
+        candidate_rows: Int64[Tensor, "queries candidates"],
+    ) -> CandidateScores:
+        """Score some catalogue rows at some positions (flat indices into batch x len).
+
+        Raises:
+            TypeError: if the encoder is not a `CandidateScorer`.
+        """
         if not isinstance(self.encoder, CandidateScorer):
-            raise _lacks(self.encoder, "CandidateScorer")
-        candidates = self._look_up(candidate_rows)
-        judged = self.encoder.judge(batch, self._look_up(batch.rows), positions, candidates)
+            raise _unsupported(self.encoder, "CandidateScorer")
+        candidates = self._embed(candidate_rows)
+        scored = self.encoder.score_candidates(
+            batch, self._embed(batch.rows), positions, candidates
+        )
         if self.item_bias is None:
-            return judged
-        return judged._replace(scores=judged.scores + self.item_bias[candidate_rows])
+            return scored
+        return scored._replace(scores=scored.scores + self.item_bias[candidate_rows])
 
-    def states(self, batch: SequenceBatch) -> States:
-        """The encoder's states at every position."""
-        if not isinstance(self.encoder, EveryPosition):
-            raise _lacks(self.encoder, "EveryPosition")
-        return self.encoder.states(batch, self._look_up(batch.rows))
+    def encode_positions(self, batch: SequenceBatch) -> PositionOutputs:
+        """Encode every position of every history; pass the users to `user_vectors` to score.
 
-    def forward(self, batch: SequenceBatch) -> Encoded:
-        """The encoder's answer at the last event of every history, with comparable user vectors."""
-        encoded = self.encoder(batch, self._look_up(batch.rows))
+        Raises:
+            TypeError: if the encoder is not a `CausalEncoder`.
+        """
+        if not isinstance(self.encoder, CausalEncoder):
+            raise _unsupported(self.encoder, "CausalEncoder")
+        return self.encoder.encode_positions(batch, self._embed(batch.rows))
+
+    def forward(self, batch: SequenceBatch) -> EncoderOutput:
+        """Encode every history at its last event; `user` is in the coordinates of item vectors."""
+        encoded = self.encoder(batch, self._embed(batch.rows))
         return encoded._replace(user=self.user_vectors(encoded.user))
 
-    def sweep(self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]) -> Encoded:
-        """One history at many instants, with comparable user vectors."""
+    def sweep(
+        self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]
+    ) -> EncoderOutput:
+        """Encode one history at many query times (days since its first event).
+
+        Raises:
+            TypeError: if the encoder is not a `QuerySweep`.
+        """
         if not isinstance(self.encoder, QuerySweep):
-            raise _lacks(self.encoder, "QuerySweep")
-        encoded = self.encoder.sweep(batch, self._look_up(batch.rows), query_times)
+            raise _unsupported(self.encoder, "QuerySweep")
+        encoded = self.encoder.sweep(batch, self._embed(batch.rows), query_times)
         return encoded._replace(user=self.user_vectors(encoded.user))
 
-    def _look_up(self, rows: Tensor) -> Tensor:
-        return self._kept(self.items(rows))
+    def _embed(self, rows: Tensor) -> Tensor:
+        return self._constrain(self.items(rows))
 
-    def _kept(self, vectors: Tensor) -> Tensor:
-        """Item vectors within the bounds that the encoder sets them."""
+    def _constrain(self, vectors: Tensor) -> Tensor:
+        """Scale item vectors into the unit ball, if the encoder requires it."""
         if not self.encoder.in_unit_ball:
             return vectors
         lengths: Tensor = vectors.norm(dim=-1, keepdim=True)
         return vectors / lengths.clamp(min=1)
 
-    def _lowered_bias(self) -> Tensor:
-        """Biases of which the largest is zero, which changes no order; padding's says nothing."""
+    def _nonpositive_bias(self) -> Tensor:
+        """Shift biases so that the largest is zero, which keeps the order; padding is arbitrary."""
         if self.item_bias is None:
             return self.items.weight.new_zeros(len(self.items.weight))
         return (self.item_bias - self.item_bias[1:].max()).clamp(max=0)
 
 
-def _lacks(encoder: SequenceEncoder, ability: str) -> TypeError:
+def _unsupported(encoder: SequenceEncoder, interface: str) -> TypeError:
     return TypeError(
-        f"this needs an encoder with the ability {ability}, however: "
-        f"encoder={type(encoder).__name__}; choose another encoder"
+        f"this operation needs an encoder that implements {interface}, but "
+        f"{type(encoder).__name__} does not; choose another encoder"
     )
 
 
-def with_repeats(
+def add_repeat_scores(
     scores: Float[Tensor, "batch rows"],
-    repeats: Float[Tensor, "batch pointed"],
-    rows: Int64[Tensor, "batch pointed"],
+    repeat_scores: Float[Tensor, "batch repeats"],
+    rows: Int64[Tensor, "batch repeats"],
 ) -> Float[Tensor, "batch rows"]:
-    """Add the mass of pointed-at events to the scores of their items, in log space.
+    """Add repeat scores to the scores of their items in log space: log(exp(score) + sum exp).
 
-    `repeats` is -inf where an event must not count; padding (row 0) never matters.
+    A repeat score of -inf adds nothing. Row 0, padding, has no meaning.
     """
-    peak = torch.maximum(scores.amax(-1), repeats.amax(-1)).unsqueeze(-1)
-    mass = torch.zeros_like(scores).scatter_add_(1, rows, (repeats - peak).exp())
-    return torch.logaddexp(scores, mass.log() + peak)
+    peak = torch.maximum(scores.amax(-1), repeat_scores.amax(-1)).unsqueeze(-1)
+    repeats = torch.zeros_like(scores).scatter_add_(1, rows, (repeat_scores - peak).exp())
+    return torch.logaddexp(scores, repeats.log() + peak)

@@ -130,7 +130,7 @@ ATTENDS = {
 }
 """Whether an answer of the method can carry attention."""
 
-TELLS_WHEN = {"rmtpp", "time_joint"}
+PREDICTS_NEXT_TIME = {"rmtpp", "time_joint"}
 """Methods that also say when the next event comes."""
 
 

@@ -1,4 +1,4 @@
-"""The encoders, as one union: add a file, then its config here."""
+"""The union of all encoder configurations; a new encoder is added here."""
 
 from typing import Annotated
 

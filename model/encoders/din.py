@@ -1,4 +1,4 @@
-"""DIN: a view of the history for every candidate, which may read time by self-modulation."""
+"""DIN: attention to the history that depends on the candidate item, optionally modulated."""
 
 from typing import Literal, NamedTuple, final
 
@@ -10,41 +10,41 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.config import Config
-from model.interfaces import Encoded, Judged, SequenceEncoder
+from model.interfaces import CandidateScores, EncoderOutput, SequenceEncoder
 from model.layers.item_groups import ItemGroups
 from model.layers.local_activation import LocalActivation
-from model.layers.self_modulating import (
+from model.layers.self_modulation import (
     LayerIntensities,
-    Modulated,
     ModulationConfig,
-    ModulationView,
+    ModulationInputs,
+    ModulationOutput,
     SelfModulation,
 )
 
-CHUNK = 4_000_000
-"""Numbers held at a time of the widest layer there is per pair of a candidate and an event."""
+MAX_CHUNK_ELEMENTS = 4_000_000
+"""Elements held at a time of the widest layer per pair of a candidate and an event."""
 
 
 class DINConfig(Config):
-    """Attention to the history that depends on the candidate, and a network that judges both."""
+    """Candidate-dependent attention to the history, and a network that scores the pair."""
 
     kind: Literal["din"] = "din"
     dim: PositiveInt = 64
     hidden: tuple[PositiveInt, PositiveInt] = (80, 40)
-    """Widths of the two hidden layers, of the activation unit and of the judging network each."""
+    """Widths of the two hidden layers, of the activation unit and of the scoring network each."""
     weights: Literal["softmax", "free"] = "softmax"
-    """softmax: a distribution over the events, as coded by the authors; free: as the activation
-    unit gives them, so that their sum tells how strong the interest is, as the paper has it.
+    """softmax: a distribution over the events, as in the authors' code; free: the activations
+    themselves, whose sum measures the strength of the interest, as in the paper.
     """
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """Of what the judging network reads."""
+    """Of the scoring network's input."""
     max_history: PositiveInt = 50
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
     modulation: ModulationConfig | None = None
-    """Let the intensity of an event's group scale the attention it gets."""
+    """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "DIN":  # noqa: ARG002
-        """The module this describes, for a catalogue of `items`."""
+        """Build the module for a catalogue of `items`."""
         modulation = self.modulation
         return DIN(
             dim=self.dim,
@@ -56,79 +56,79 @@ class DINConfig(Config):
         )
 
 
-class Prefixes(NamedTuple):
-    """What some questions know of their histories, whatever the candidate.
+class QueryHistories(NamedTuple):
+    """Projections of the histories that do not depend on the candidate, one row per query.
 
     Attributes:
-        events: item vectors, up to the longest history there is among the questions.
-        activation: what the activation unit remembers of them.
-        visible: which of them each question may see.
-        modulation: what the modulation remembers of them.
-        view: their groups, and the interval of each question.
+        events: item vectors, up to the longest history among the queries.
+        activation: their term of the activation unit.
+        visible: which events each query may attend to.
+        modulation: their values for the intensities.
+        inputs: their group membership, and the interval of each query.
     """
 
-    events: Float[Tensor, "questions len dim"]
-    activation: Float[Tensor, "questions len hidden"]
-    visible: Bool[Tensor, "questions 1 len"]
-    modulation: Float[Tensor, "questions 1 len dim"] | None
-    view: ModulationView | None
+    events: Float[Tensor, "queries len dim"]
+    activation: Float[Tensor, "queries len hidden"]
+    visible: Bool[Tensor, "queries 1 len"]
+    modulation: Float[Tensor, "queries 1 len dim"] | None
+    inputs: ModulationInputs | None
 
-    def at(self, positions: Int64[Tensor, " questions"]) -> "Prefixes":
-        """Of histories that are whole: what questions at these flat positions may see."""
+    def select(self, positions: Int64[Tensor, " queries"]) -> "QueryHistories":
+        """Select, from one row per history, the prefixes that end at flat positions."""
         length = self.events.shape[1]
         sample, place = positions // length, positions % length
         longest = int(place.max()) + 1
         places = torch.arange(longest, device=place.device)
-        view = self.view
-        if view is not None:
-            view = ModulationView(
-                view.marks[sample, :longest],
-                view.intervals[sample, place].unsqueeze(1),
-                view.given[sample, place].unsqueeze(1),
+        inputs = self.inputs
+        if inputs is not None:
+            inputs = ModulationInputs(
+                inputs.membership[sample, :longest],
+                inputs.intervals[sample, place].unsqueeze(1),
+                inputs.given[sample, place].unsqueeze(1),
             )
-        return Prefixes(
+        return QueryHistories(
             self.events[sample, :longest],
             self.activation[sample, :longest],
             (places <= place.unsqueeze(1)).unsqueeze(1),
             None if self.modulation is None else self.modulation[sample, :, :longest],
-            view,
+            inputs,
         )
 
 
-class Part(NamedTuple):
-    """What was worked out of some candidates of some questions.
+class ChunkOutput(NamedTuple):
+    """The output for one chunk of queries and candidates.
 
     Attributes:
         scores: of the candidates.
-        weights: of the events up to the longest history among the questions.
-        seen: what intensities know of the history, as each candidate sees it; nothing without
-            modulation.
+        weights: of the events, up to the longest history among the queries.
+        context: the context of the intensities per candidate; of width 0 without modulation.
     """
 
-    scores: Float[Tensor, "questions candidates"]
-    weights: Float[Tensor, "questions candidates len"]
-    seen: Float[Tensor, "questions 1 candidates width"]
+    scores: Float[Tensor, "queries candidates"]
+    weights: Float[Tensor, "queries candidates len"]
+    context: Float[Tensor, "queries 1 candidates width"]
 
 
 @final
 class DIN(SequenceEncoder):
-    """Weighs past events by how much they matter to the candidate, then judges the two together.
+    """Weights past events by their relevance to the candidate, then scores both by a perceptron.
 
         u(q) = W sum_i a(q, k_i) k_i + b,  score(q) = MLP([u(q), q])
 
-    Such a user vector differs from candidate to candidate, so no index can be searched by it: the
-    index proposes by the mean of the history's item vectors, which attends to nothing in
-    particular, and `judge` decides. With modulation, each event's weight is scaled by the intensity
-    of its item's group at the query time, given the history as the candidate sees it (for the
-    proposal, as the mean does).
+    The user vector differs by candidate, so no index can be searched by it. `forward` retrieves
+    candidates by the mean of the history's item vectors, without attention, and `score_candidates`
+    reranks them. With modulation, each event's weight is scaled by the intensity of its item's
+    group at the query time, given the history as the candidate weights it (for retrieval, as the
+    mean weights it).
 
-    Shape: candidates (questions, candidates, dim) -> scores (questions, candidates)
+    Shape: candidates (queries, candidates, dim) -> scores (queries, candidates)
 
     Paper: Zhou et al. 2018, "Deep Interest Network for Click-Through Rate Prediction", eq. 3, with
         sigmoids between layers. With modulation, the general form of Chen et al. 2021, who compare
-        with it but leave the layer to the reader: our reading.
-    DIFFERS(code): no batch normalisation, as neighbours in a batch must not change an answer.
-    DIFFERS(code): items are their vectors, without their categories' beside them.
+        with it but do not define the layer: our reading.
+    DIFFERS(code): dropout instead of batch normalisation before the scoring network, so that an
+        output does not depend on the rest of the batch.
+    DIFFERS(code): items are their vectors, without their categories' vectors beside them.
     DIFFERS(paper): the loss is the trainer's; no mini-batch aware regularisation, no Dice.
     """
 
@@ -148,8 +148,8 @@ class DIN(SequenceEncoder):
         self.is_normalised = self.is_distribution and modulation is None
         self.activation = LocalActivation(dim=dim, hidden=hidden, bias=weights == "free")
         self.modulation = modulation
-        self.interest = nn.Linear(dim, dim)
-        self.judgement = nn.Sequential(
+        self.interest_proj = nn.Linear(dim, dim)
+        self.scoring = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(2 * dim, hidden[0]),
             nn.Sigmoid(),
@@ -160,78 +160,84 @@ class DIN(SequenceEncoder):
         self.width = max(dim, *hidden)
         self.item_groups = item_groups
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """What to propose candidates by: the mean of the items, modulated where the weights are."""
-        share = (batch.rows > 0) / batch.lengths.unsqueeze(-1)
-        weights = share[:, None, None]
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the vector for retrieval: the mean item vector, modulated if configured."""
+        uniform = (batch.rows > 0) / batch.lengths.unsqueeze(-1)
+        weights = uniform[:, None, None]
         if self.modulation is None or self.item_groups is None:
-            return Encoded((weights.squeeze(1) @ items).squeeze(1))
-        view = ModulationView.of(batch, self.item_groups).at(batch.lengths - 1)
-        modulated: Modulated = self.modulation(weights, self.modulation.remember(items), view)
-        return Encoded(
+            return EncoderOutput((weights.squeeze(1) @ items).squeeze(1))
+        inputs = ModulationInputs.from_batch(batch, self.item_groups).select(batch.lengths - 1)
+        values = self.modulation.project_values(items)
+        modulated: ModulationOutput = self.modulation(weights, values, inputs)
+        return EncoderOutput(
             (modulated.weights.squeeze(1) @ items).squeeze(1),
             intensity=modulated.intensity[:, 0, 0],
         )
 
-    def judge(
+    def score_candidates(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "batch len dim"],
-        positions: Int64[Tensor, " questions"],
-        candidates: Float[Tensor, "questions candidates dim"],
-    ) -> Judged:
-        """Score candidates at some positions, with how much each event counted for each."""
+        positions: Int64[Tensor, " queries"],
+        candidates: Float[Tensor, "queries candidates dim"],
+    ) -> CandidateScores:
+        """Score candidates at some positions; also return the weight of each event for each."""
         histories, length = self._histories(batch, items), items.shape[1]
-        # Prefixes of like length go together, so that little is worked out in vain; and few enough
-        # of them, and of their candidates, that memory stays small.
+        # Chunks hold prefixes of similar length, which limits padding, and few enough queries and
+        # candidates to bound the memory.
         order = (positions % length).argsort()
-        count = max(CHUNK // (length * self.width), 1)
-        questions = max(count // candidates.shape[1], 1)
+        count = max(MAX_CHUNK_ELEMENTS // (length * self.width), 1)
+        queries = max(count // candidates.shape[1], 1)
         scores: list[Tensor] = []
         attention: list[Tensor] = []
-        seen: list[Tensor] = []
-        for chosen in torch.split(order, questions):
-            prefixes = histories.at(positions[chosen])
-            parts = [
-                self._judge(prefixes, part)
+        contexts: list[Tensor] = []
+        for chosen in torch.split(order, queries):
+            prefixes = histories.select(positions[chosen])
+            chunks = [
+                self._score_chunk(prefixes, part)
                 for part in torch.split(candidates[chosen], count, dim=1)
             ]
-            weights = torch.cat([part.weights for part in parts], dim=1)
-            scores.append(torch.cat([part.scores for part in parts], dim=1))
+            weights = torch.cat([chunk.weights for chunk in chunks], dim=1)
+            scores.append(torch.cat([chunk.scores for chunk in chunks], dim=1))
             attention.append(F.pad(weights, (0, length - weights.shape[-1])))
-            seen.append(torch.cat([part.seen for part in parts], dim=2))
-        as_asked = order.argsort()
+            contexts.append(torch.cat([chunk.context for chunk in chunks], dim=2))
+        original = order.argsort()
         intensities = None
         if self.modulation is not None:
-            intensities = LayerIntensities(self.modulation, torch.cat(seen)[as_asked])
-        return Judged(torch.cat(scores)[as_asked], torch.cat(attention)[as_asked], intensities)
-
-    def _histories(self, batch: SequenceBatch, items: Tensor) -> Prefixes:
-        return Prefixes(
-            items,
-            self.activation.remember(items),
-            (batch.rows > 0).unsqueeze(1),
-            None if self.modulation is None else self.modulation.remember(items),
-            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
+            intensities = LayerIntensities(self.modulation, torch.cat(contexts)[original])
+        return CandidateScores(
+            torch.cat(scores)[original], torch.cat(attention)[original], intensities
         )
 
-    def _judge(self, prefixes: Prefixes, candidates: Tensor) -> Part:
-        """Some candidates, all at once."""
-        seen = candidates.new_zeros(len(candidates), 1, candidates.shape[1], 0)
+    def _histories(self, batch: SequenceBatch, items: Tensor) -> QueryHistories:
+        return QueryHistories(
+            items,
+            self.activation.project_events(items),
+            (batch.rows > 0).unsqueeze(1),
+            None if self.modulation is None else self.modulation.project_values(items),
+            None
+            if self.item_groups is None
+            else ModulationInputs.from_batch(batch, self.item_groups),
+        )
+
+    def _score_chunk(self, prefixes: QueryHistories, candidates: Tensor) -> ChunkOutput:
+        context = candidates.new_zeros(len(candidates), 1, candidates.shape[1], 0)
         weights: Tensor = self.activation(candidates, prefixes.events, prefixes.activation)
         if self.is_distribution:
             weights = weights * self.dim**-0.5
             weights = weights.masked_fill(~prefixes.visible, float("-inf")).softmax(-1)
         else:
             weights = weights.masked_fill(~prefixes.visible, 0.0)
-        if self.modulation is not None and prefixes.view is not None:
+        if self.modulation is not None and prefixes.inputs is not None:
             shape = candidates.shape[:2]
-            view = prefixes.view._replace(
-                intervals=prefixes.view.intervals.expand(shape),
-                given=prefixes.view.given.expand(shape),
+            inputs = prefixes.inputs._replace(
+                intervals=prefixes.inputs.intervals.expand(shape),
+                given=prefixes.inputs.given.expand(shape),
             )
-            modulated: Modulated = self.modulation(weights.unsqueeze(1), prefixes.modulation, view)
-            weights, seen = modulated.weights.squeeze(1), modulated.intensities.history
-        interest = self.interest(weights @ prefixes.events)
-        scores: Tensor = self.judgement(torch.cat((interest, candidates), dim=-1))
-        return Part(scores.squeeze(-1), weights, seen)
+            modulated: ModulationOutput = self.modulation(
+                weights.unsqueeze(1), prefixes.modulation, inputs
+            )
+            weights, context = modulated.weights.squeeze(1), modulated.intensities.context
+        interest = self.interest_proj(weights @ prefixes.events)
+        scores: Tensor = self.scoring(torch.cat((interest, candidates), dim=-1))
+        return ChunkOutput(scores.squeeze(-1), weights, context)

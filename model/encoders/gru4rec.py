@@ -6,10 +6,9 @@ from jaxtyping import Float
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States
-from model.layers.time_aware_block import at_positions
+from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 
 
 class GRU4RecConfig(Config):
@@ -18,29 +17,29 @@ class GRU4RecConfig(Config):
     kind: Literal["gru4rec"] = "gru4rec"
     dim: PositiveInt = 64
     hidden: PositiveInt = 64
-    """Width of the recurrent state."""
+    """Width of the hidden state."""
     layers: PositiveInt = 1
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "GRU4Rec":  # noqa: ARG002
-        """The module this describes."""
+        """Build the module."""
         return GRU4Rec(**self.model_dump(exclude={"kind", "max_history"}))
 
 
 @final
 class GRU4Rec(SequenceEncoder):
-    """Reads items one after another into a recurrent state; the state is the user vector.
+    """Encodes items in their order by a GRU; a projection of its state is the user vector.
 
-    It reads the order of the items alone: not when they came, nor when it is asked.
+    The encoder uses the order of the items only: neither event times nor the query time.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Hidasi et al. 2016, "Session-based Recommendations with Recurrent Neural Networks".
-    DIFFERS(paper): the state starts anew with every history, and a linear map brings it to the
-        width of the item vectors, which score it, rather than an output matrix of its own; the
-        reset gate scales the state's share of the candidate after its matrix, not before.
+    DIFFERS(paper): every history starts from a zero state; a linear map projects the state to the
+        width of the item vectors, which score it, where the paper has an output matrix; the reset
+        gate is applied after the recurrent matrix of the candidate state, not before.
     DIFFERS(code): whole histories side by side instead of session-parallel mini-batches; the loss
         is the trainer's.
     """
@@ -52,19 +51,23 @@ class GRU4Rec(SequenceEncoder):
         self.recurrence = nn.GRU(
             dim, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
         )
-        self.read_out = nn.Linear(hidden, dim)
+        self.out_proj = nn.Linear(hidden, dim)
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:  # noqa: ARG002
-        """User vectors at every position; what follows a position never reaches it."""
-        return States(self.read_out(self._read(items)))
+    def encode_positions(
+        self,
+        batch: SequenceBatch,  # noqa: ARG002
+        items: Float[Tensor, "batch len dim"],
+    ) -> PositionOutputs:
+        """Compute the user vector at every position, from the events up to it."""
+        return PositionOutputs(self.out_proj(self._hidden_states(items)))
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors after the last event of each history."""
-        last = at_positions(self._read(items), batch.lengths - 1).squeeze(1)
-        return Encoded(self.read_out(last))
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the user vector after the last event of each history."""
+        last = select_positions(self._hidden_states(items), batch.lengths - 1).squeeze(1)
+        return EncoderOutput(self.out_proj(last))
 
-    def _read(self, items: Tensor) -> Tensor:
-        """The state of the last layer after every event."""
-        read, _ = self.recurrence(self.dropout(items))
-        dropped: Tensor = self.dropout(read)
+    def _hidden_states(self, items: Tensor) -> Tensor:
+        """Compute the state of the last layer after every event."""
+        hidden, _ = self.recurrence(self.dropout(items))
+        dropped: Tensor = self.dropout(hidden)
         return dropped

@@ -1,4 +1,4 @@
-"""What everybody met most often: the answer that needs no history."""
+"""The most popular items, the same for every history."""
 
 from typing import ClassVar, Literal, final
 
@@ -9,51 +9,55 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
-from model.interfaces import Counted, Encoded, SequenceEncoder
+from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.item_counts import popularity_bias
 
 WEEK = 7 * MICROSECONDS_PER_DAY
 
 
 class PopularityConfig(Config):
-    """Over which stretch of time events are counted."""
+    """The window of time in which events are counted."""
 
     kind: Literal["popularity"] = "popularity"
     window: Literal["all_time", "last_week"] = "all_time"
     """last_week: the seven days before the last training event."""
     dim: Literal[1] = 1
     max_history: PositiveInt = 200
-    """Events looked at; none of them matters."""
+    """Events of a history in use; none has an effect."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "Popularity":  # noqa: ARG002
-        """The module this describes, for a catalogue of `items`."""
+        """Build the module for a catalogue of `items`."""
         return Popularity(window=self.window, items=items)
 
 
 @final
 class Popularity(SequenceEncoder):
-    """Every history is answered alike: by the items with the most events.
+    """Ranks items by their number of events, the same for every user.
 
-    Shape: items (batch, len, 1) -> user (batch, 1), which is zero: all is in the item bias.
+    Shape: items (batch, len, 1) -> user (batch, 1), which is zero: the item bias is the score.
     """
 
-    places_items: ClassVar[bool] = False
+    has_item_space: ClassVar[bool] = False
 
     def __init__(self, *, window: Literal["all_time", "last_week"], items: int) -> None:
         super().__init__()
         self.dim, self.window, self.catalogue_size = 1, window, items
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:  # noqa: ARG002
-        """Nothing beside the item bias."""
-        return Encoded(user=items.new_zeros(len(items), self.dim))
+    def forward(
+        self,
+        batch: SequenceBatch,  # noqa: ARG002
+        items: Float[Tensor, "batch len dim"],
+    ) -> EncoderOutput:
+        """Return zero user vectors, so that only the item bias counts."""
+        return EncoderOutput(user=items.new_zeros(len(items), self.dim))
 
-    def count(
+    def fit_counts(
         self,
         rows: Int64[Tensor, " events"],
         times: Int64[Tensor, " events"],
         users: Int64[Tensor, " events"],  # noqa: ARG002
-    ) -> Counted:
-        """Count the events of the window."""
+    ) -> Float[Tensor, " rows"]:
+        """Count the events of the window; return the popularity bias."""
         if self.window == "last_week":
             rows = rows[times > times.max() - WEEK]
-        return Counted(popularity_bias(rows, items=self.catalogue_size))
+        return popularity_bias(rows, items=self.catalogue_size)

@@ -1,4 +1,4 @@
-"""RMTPP: a recurrent network that says what comes next, and when."""
+"""RMTPP: a recurrent point process that predicts the next item and the time of the next event."""
 
 import math
 from typing import Literal, final
@@ -8,16 +8,15 @@ from jaxtyping import Float
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.catalog import PADDING_ROW
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States
-from model.layers.next_time import Gompertz, at_most
-from model.layers.time_aware_block import at_positions
+from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.interval_distribution import Gompertz, soft_clamp_max
 
-MOST_PER_DAY = MICROSECONDS_PER_DAY / MICROSECONDS_PER_SECOND
-"""The most a hazard starts at: one a second."""
+MAX_RATE_PER_DAY = MICROSECONDS_PER_DAY / MICROSECONDS_PER_SECOND
+"""Upper bound of the hazard right after an event: one event per second."""
 
 
 class RMTPPConfig(Config):
@@ -26,37 +25,37 @@ class RMTPPConfig(Config):
     kind: Literal["rmtpp"] = "rmtpp"
     dim: PositiveInt = 64
     hidden: PositiveInt = 64
-    """Width of the recurrent state."""
+    """Width of the hidden state."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
     time_scale: PositiveFloat = 30.0
-    """Days that count as one unit of the hazard; about the mean interval of the data is best."""
+    """Days per unit of the hazard; about the mean interval of the data is best."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "RMTPP":  # noqa: ARG002
-        """The module this describes, for a catalogue of `items` and so many known `actions`."""
+        """Build the module for a catalogue of `items` and `actions` known actions."""
         return RMTPP(**self.model_dump(exclude={"kind", "max_history"}), actions=actions)
 
 
 @final
 class RMTPP(SequenceEncoder):
-    """A relu recurrence over events and the intervals between them.
+    """A ReLU recurrence over events and the intervals between them.
 
-    Its state gives the user vector, and the hazard of the next event: `exp(v . h + b + w d)` after
-    `d` days without one, where `w` is one number for all. It does not read the query time: what
-    comes next is said of the next event whenever that is, and when it is, is said beside it.
+    Its hidden state gives the user vector and the hazard of the next event: `exp(v . h + b + w d)`
+    after `d` days without one, with one `w` for all. The query time is not used: the item is
+    predicted for the next event at any time, and that time is predicted separately.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Du et al. 2016, "Recurrent Marked Temporal Point Processes", eq. 9-12.
-    DIFFERS(paper): the recurrence reads log(1 + days) since the event before; markers are scored by
-        the item table rather than by an output matrix of their own; the hazard starts at less than
-        one event a second, without which equal times would drive it to infinity.
-    DIFFERS(code): the density is of the interval that follows the event; tf_rmtpp puts in the one
-        before it. No lower bound on |w|: a series takes over near 0.
+    DIFFERS(paper): the input is log(1 + days) since the previous event, and action embeddings are
+        added to the items; markers are scored by the item table, not by an output matrix; the
+        initial hazard is bounded by one event per second, which equal times would make infinite.
+    DIFFERS(code): the density is of the interval after the event; tf_rmtpp uses the one before it.
+        No lower bound on |w|: a series replaces the formula near 0.
     """
 
-    says_when = True
+    predicts_next_time = True
 
     def __init__(
         self, *, dim: int, hidden: int, dropout: float, time_scale: float, actions: int
@@ -66,32 +65,36 @@ class RMTPP(SequenceEncoder):
         self.time_scale = time_scale
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.recurrence = nn.RNN(dim + 1, hidden, nonlinearity="relu", batch_first=True)
-        self.read_out = nn.Linear(hidden, dim)
+        self.out_proj = nn.Linear(hidden, dim)
         self.log_rate = nn.Linear(hidden, 1)
         self.growth = nn.Parameter(torch.tensor(0.0))
         self.dropout = nn.Dropout(dropout)
         if self.actions is not None:
             nn.init.normal_(self.actions.weight, std=dim**-0.5)
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        """User vectors at every position, and when each position's next event comes."""
-        read = self._read(batch, items)
-        return States(self.read_out(read), next_time=self._next_time(read))
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        """Compute user vectors and next-time distributions at every position."""
+        hidden = self._hidden_states(batch, items)
+        return PositionOutputs(self.out_proj(hidden), next_time=self._next_time(hidden))
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors after the last event of each history, and when the next one comes."""
-        read = at_positions(self._read(batch, items), batch.lengths - 1).squeeze(1)
-        return Encoded(self.read_out(read), next_time=self._next_time(read))
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute user vectors and next-time distributions after each history's last event."""
+        last = batch.lengths - 1
+        hidden = select_positions(self._hidden_states(batch, items), last).squeeze(1)
+        return EncoderOutput(self.out_proj(hidden), next_time=self._next_time(hidden))
 
-    def _read(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+    def _hidden_states(self, batch: SequenceBatch, items: Tensor) -> Tensor:
         content = items if self.actions is None else items + self.actions(batch.actions)
-        intervals = torch.diff(batch.times, prepend=batch.times[:, :1])
-        known = intervals.masked_fill(batch.rows == PADDING_ROW, 0).log1p().float()
-        read, _ = self.recurrence(torch.cat((self.dropout(content), known.unsqueeze(-1)), dim=-1))
-        dropped: Tensor = self.dropout(read)
+        gaps = torch.diff(batch.times, prepend=batch.times[:, :1])
+        log_gaps = gaps.masked_fill(batch.rows == PADDING_ROW, 0).log1p().float()
+        inputs = torch.cat((self.dropout(content), log_gaps.unsqueeze(-1)), dim=-1)
+        hidden, _ = self.recurrence(inputs)
+        dropped: Tensor = self.dropout(hidden)
         return dropped
 
-    def _next_time(self, read: Tensor) -> Gompertz:
-        fastest = math.log(self.time_scale * MOST_PER_DAY)
-        log_rate = at_most(self.log_rate(read).squeeze(-1).double(), fastest)
+    def _next_time(self, hidden: Tensor) -> Gompertz:
+        max_log_rate = math.log(self.time_scale * MAX_RATE_PER_DAY)
+        log_rate = soft_clamp_max(self.log_rate(hidden).squeeze(-1).double(), max_log_rate)
         return Gompertz(log_rate, self.growth.double(), self.time_scale)

@@ -1,4 +1,4 @@
-"""A gated recurrent unit with attention over its own states."""
+"""A GRU with additive attention over its own hidden states."""
 
 from typing import Literal, final
 
@@ -7,43 +7,42 @@ from jaxtyping import Float
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.catalog import PADDING_ROW
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States
+from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.additive_attention import AdditiveAttention
-from model.layers.time_aware_block import at_positions
 
 
 class RNNAttentionConfig(Config):
-    """A GRU over item vectors, and attention over its states."""
+    """A GRU over item vectors, and attention over its hidden states."""
 
     kind: Literal["rnn_attention"] = "rnn_attention"
     dim: PositiveInt = 64
     hidden: PositiveInt = 64
-    """Width of the recurrent state, and of what attention compares."""
+    """Width of the hidden state and of the attention."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "RNNAttention":  # noqa: ARG002
-        """The module this describes."""
+        """Build the module."""
         return RNNAttention(dim=self.dim, hidden=self.hidden, dropout=self.dropout)
 
 
 @final
 class RNNAttention(SequenceEncoder):
-    """Reads items one after another, then looks back from the last state at all of them.
+    """Encodes items in their order by a GRU, then attends from the last state to all states.
 
-    The last state and what it takes from the past, side by side, give the user vector `[h; c] B`.
-    It reads the order of the items alone: not when they came, nor when it is asked.
+    The last state `h` and its context vector `c` give the user vector `[h; c] B`. The encoder uses
+    the order of the items only: neither event times nor the query time.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: the RNN+attention row of Xu et al. 2019, which does not define it; the form is that of
         NARM, Li et al. 2017, "Neural Attentive Session-based Recommendation".
-    DIFFERS(paper): weights are a softmax of tanh comparisons, as is usual for additive attention;
-        one recurrence serves both the last state and the states attended over.
+    DIFFERS(paper): softmax over tanh scores, the usual additive attention; one recurrence computes
+        both the last state and the states that are attended to.
     """
 
     def __init__(self, *, dim: int, hidden: int, dropout: float) -> None:
@@ -52,26 +51,31 @@ class RNNAttention(SequenceEncoder):
         self.dropout = nn.Dropout(dropout)
         self.recurrence = nn.GRU(dim, hidden, batch_first=True)
         self.attention = AdditiveAttention(hidden=hidden)
-        self.read_out = nn.Linear(2 * hidden, dim, bias=False)
+        self.out_proj = nn.Linear(2 * hidden, dim, bias=False)
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:  # noqa: ARG002
-        """User vectors at every position, each looking back from its own state."""
-        read = self._read(items)
-        return States(self._user(read, self.attention(read)))
+    def encode_positions(
+        self,
+        batch: SequenceBatch,  # noqa: ARG002
+        items: Float[Tensor, "batch len dim"],
+    ) -> PositionOutputs:
+        """Compute the user vector at every position, attending from that position's state."""
+        hidden = self._hidden_states(items)
+        return PositionOutputs(self._users(hidden, self.attention(hidden)))
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors after the last event of each history, with the weights of its look back."""
-        read = self._read(items)
-        last = at_positions(read, batch.lengths - 1)
-        taken, weights = self.attention.read(last, read, (batch.rows != PADDING_ROW).unsqueeze(1))
-        return Encoded(self._user(last, taken).squeeze(1), attention=weights)
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the user vector and the attention weights after each history's last event."""
+        hidden = self._hidden_states(items)
+        last = select_positions(hidden, batch.lengths - 1)
+        visible = (batch.rows != PADDING_ROW).unsqueeze(1)
+        context, weights = self.attention.attend(last, hidden, visible)
+        return EncoderOutput(self._users(last, context).squeeze(1), attention=weights)
 
-    def _read(self, items: Tensor) -> Tensor:
-        """The recurrent state after every event."""
-        read, _ = self.recurrence(self.dropout(items))
-        states: Tensor = read
+    def _hidden_states(self, items: Tensor) -> Tensor:
+        """Compute the recurrent state after every event."""
+        hidden, _ = self.recurrence(self.dropout(items))
+        states: Tensor = hidden
         return states
 
-    def _user(self, asking: Tensor, taken: Tensor) -> Tensor:
-        users: Tensor = self.read_out(self.dropout(torch.cat((asking, taken), dim=-1)))
+    def _users(self, hidden: Tensor, context: Tensor) -> Tensor:
+        users: Tensor = self.out_proj(self.dropout(torch.cat((hidden, context), dim=-1)))
         return users

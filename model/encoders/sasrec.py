@@ -8,20 +8,26 @@ from jaxtyping import Float
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.config import Config
-from model.interfaces import Encoded, Intensities, SequenceEncoder, States, TimeEncoding
+from model.interfaces import (
+    EncoderOutput,
+    Intensities,
+    PositionOutputs,
+    SequenceEncoder,
+    TimeEncoding,
+)
 from model.layers.fourier_basis import basis, phasors, rotate
 from model.layers.item_groups import ItemGroups
-from model.layers.sasrec_block import SASRecBlock, SASRecView
-from model.layers.self_modulating import ModulationConfig, ModulationView
-from model.layers.time_aware_block import TimeView, at_positions
+from model.layers.sasrec_block import SASRecBlock, SASRecInputs
+from model.layers.self_modulation import ModulationConfig, ModulationInputs
+from model.layers.time_aware_block import TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.positional import PositionalConfig
 
 
 class SASRecConfig(Config):
-    """Self-attention over items and positions; over time and groups of items where asked."""
+    """Self-attention over items and positions, optionally with time and item groups."""
 
     kind: Literal["sasrec"] = "sasrec"
     dim: PositiveInt = 64
@@ -29,23 +35,23 @@ class SASRecConfig(Config):
     layers: PositiveInt = 2
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
     time_encoding: TimeEncodingConfig | None = None
     """Features of the intervals to the query time beside the content; `mercer` makes SASRec+."""
     modulation: ModulationConfig | None = None
-    """Let the intensity of an event's group scale the attention it gets."""
+    """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SASRec":  # noqa: ARG002
-        """The module this describes, for a catalogue of `items`.
+        """Build the module for a catalogue of `items`.
 
         Raises:
-            ValueError: if the time encoding has no features.
+            ValueError: if the time encoding is a kernel without features.
         """
         encoding = (self.time_encoding or PositionalConfig(frequencies=0)).build()
         if not isinstance(encoding, TimeEncoding):
             raise ValueError(
-                f"sasrec reads features of intervals, but {type(encoding).__name__} is a kernel "
-                "without any; choose another time_encoding, or the encoder self_attention"
+                f"sasrec needs a time encoding with features, but {type(encoding).__name__} is a "
+                "kernel without any; choose another time_encoding, or the encoder self_attention"
             )
         modulation = self.modulation
         return SASRec(
@@ -71,20 +77,20 @@ class SASRecConfig(Config):
 
 @final
 class SASRec(SequenceEncoder):
-    """Reads which items came in which order, by causal self-attention.
+    """Encodes items in their order by causal self-attention.
 
-    With a time encoding, attention also reads how long before each position's own query time every
-    event happened; with Mercer's this is SASRec+. With modulation, every block is an SMLayer.
+    With a time encoding, attention also depends on the interval from every event to the position's
+    own query time; with Mercer's this is SASRec+. With modulation, every block is an SMLayer.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Kang and McAuley 2018; SASRec+ and SASRec with SMLayer as compared in Chen et al. 2021.
-    DIFFERS(code): positions are counted from the oldest event read; the code counts from the most
-        recent place of a window padded on the left.
-    DIFFERS(code): time features (Xu et al. 2019) stand beside the content in every block's query,
-        keys and values, exact for each position's own query time; the code widens the states by
-        them once, and its last block narrows the states without a residual.
-    DIFFERS(paper): with modulation, too, positions are added; the SMLayer's authors concatenate.
+    DIFFERS(code): positions count from the oldest event in use; the code counts from the most
+        recent position of a window padded on the left.
+    DIFFERS(code): time features (Xu et al. 2019) enter every block's queries, keys and values
+        beside the content, exact for each position's own query time; the code concatenates them to
+        the input once, and its last block narrows the states without a residual connection.
+    DIFFERS(paper): positions are added with modulation too; the SMLayer's authors concatenate them.
     """
 
     def __init__(
@@ -110,61 +116,66 @@ class SASRec(SequenceEncoder):
         nn.init.normal_(self.positions.weight, std=dim**-0.5)
         self.item_groups = item_groups
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        """User vectors at every position; what follows a position never reaches it."""
-        view = self._view(batch)
-        states = self._content(items)
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        """Compute the user vector at every position, from the events up to it."""
+        inputs = self._block_inputs(batch)
+        states = self._embed(items)
         intensities: list[Intensities] = []
-        for block in self._stack:
-            states, _, modulated = block.read_all(states, view)
-            if modulated is not None:
-                intensities.append(modulated.intensities)
-        return States(self.norm(states), intensities=tuple(intensities))
+        for block in self._blocks:
+            states, _, modulation = block.attend_causally(states, inputs)
+            if modulation is not None:
+                intensities.append(modulation.intensities)
+        return PositionOutputs(self.norm(states), intensities=tuple(intensities))
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors at the last event of each history, with the last block's weights there."""
-        view = self._view(batch)
-        states = self._content(items)
-        *earlier, final_block = self._stack
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the user vector and the last block's weights at each history's last event."""
+        inputs = self._block_inputs(batch)
+        states = self._embed(items)
+        *earlier, final_block = self._blocks
         for block in earlier:
-            states = block.read_all(states, view).states
+            states = block.attend_causally(states, inputs).states
         last = batch.lengths - 1
-        read = final_block.read(
-            at_positions(states, last),
-            final_block.remember(states, view),
-            view.at(last),
+        output = final_block.attend(
+            select_positions(states, last),
+            final_block.project_kv(states, inputs),
+            inputs.select(last),
             visible=(batch.rows > 0).unsqueeze(1),
-            weights_wanted=True,
+            need_weights=True,
         )
-        users: Tensor = self.norm(read.states)
-        return Encoded(
+        users: Tensor = self.norm(output.states)
+        modulation = output.modulation
+        return EncoderOutput(
             user=users.squeeze(1),
-            attention=None if read.weights is None else read.weights.squeeze(2),
-            intensity=None if read.modulated is None else read.modulated.intensity.mean(1)[:, 0],
+            attention=None if output.weights is None else output.weights.squeeze(2),
+            intensity=None if modulation is None else modulation.intensity.mean(1)[:, 0],
         )
 
-    def _content(self, items: Tensor) -> Tensor:
-        placed = items * self.dim**0.5 + self.positions.weight[: items.shape[1]]
-        content: Tensor = self.dropout(placed)
-        return content
+    def _embed(self, items: Tensor) -> Tensor:
+        scaled = items * self.dim**0.5 + self.positions.weight[: items.shape[1]]
+        embedded: Tensor = self.dropout(scaled)
+        return embedded
 
-    def _view(self, batch: SequenceBatch) -> SASRecView:
-        frequencies, read_out = self.time_encoding.frequencies(), self.time_encoding.read_out()
-        if self.time_encoding.reads == "time":
+    def _block_inputs(self, batch: SequenceBatch) -> SASRecInputs:
+        encoding = self.time_encoding
+        frequencies, projection = encoding.frequencies(), encoding.basis_projection()
+        if encoding.domain == "time":
             times, query_times = batch.times, batch.query_times
         else:
-            # A clock that ticks once per event.
-            ticks = torch.arange(batch.rows.shape[1], device=batch.rows.device).double()
-            times = ticks.expand(batch.rows.shape)
+            counts = torch.arange(batch.rows.shape[1], device=batch.rows.device).double()
+            times = counts.expand(batch.rows.shape)
             query_times = times + 1
-        events, asked = phasors(times, frequencies), phasors(query_times, frequencies)
-        told = rotate(basis(events), asked) @ read_out.weight.T + read_out.offset
-        return SASRecView(
-            TimeView(events, asked, read_out),
-            torch.where(batch.query_given.unsqueeze(-1), told, self.withheld),
-            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
+        events, queries = phasors(times, frequencies), phasors(query_times, frequencies)
+        event_interval = rotate(basis(events), queries) @ projection.weight.T + projection.bias
+        return SASRecInputs(
+            TimeInputs(events, queries, projection),
+            torch.where(batch.query_given.unsqueeze(-1), event_interval, self.withheld),
+            None
+            if self.item_groups is None
+            else ModulationInputs.from_batch(batch, self.item_groups),
         )
 
     @property
-    def _stack(self) -> list[SASRecBlock]:
+    def _blocks(self) -> list[SASRecBlock]:
         return [cast("SASRecBlock", block) for block in self.blocks]

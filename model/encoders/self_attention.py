@@ -1,4 +1,4 @@
-"""The time-aware self-attention encoder: the system's own."""
+"""The time-aware self-attention encoder, Kairos' own."""
 
 from collections.abc import Sequence
 from typing import Literal, cast, final
@@ -8,28 +8,22 @@ from jaxtyping import Float, Float64
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import (
-    Encoded,
+    EncoderOutput,
     Intensities,
+    PositionOutputs,
     SequenceEncoder,
-    States,
     TimeEncoding,
     TimeKernel,
 )
-from model.layers.fourier_basis import ReadOut, basis, phasors, rotate, scaled_basis
+from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
-from model.layers.self_modulating import ModulationConfig, ModulationView, SelfModulation
+from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
 from model.layers.time_aware_attention import TimeProjection
-from model.layers.time_aware_block import (
-    BlockRead,
-    BlockView,
-    TimeAwareBlock,
-    TimeView,
-    at_positions,
-)
+from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.mercer import MercerConfig
 
@@ -42,24 +36,24 @@ class SelfAttentionConfig(Config):
     heads: PositiveInt = 2
     layers: PositiveInt = 2
     feed_forward: PositiveInt = 128
-    """Hidden width of the position-wise half of a block."""
+    """Hidden width of a block's feed-forward network."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
     position_table: bool = True
-    """Add a learned vector per position, counted from the oldest event read."""
+    """Add a learned vector per position, counted from the oldest event in use."""
     repeats: bool = False
-    """Let the history's own items be pointed at, for data where people come back to them."""
+    """Add a pointer to the history's own items, for data where users return to them."""
     query: Literal["sum", "mlp"] = "sum"
-    """What a block looks for: linear in the state, of which the interval since the last event is a
-    summand, or a perceptron of the state and that interval side by side."""
+    """Query projection: linear in the state, to which the features of the position's own interval
+    are added, or a perceptron of the state and those features side by side."""
     time_encoding: TimeEncodingConfig = MercerConfig()
-    """Features of intervals, or a kernel of two instants that is added to how events match."""
+    """Features of intervals, or a kernel of two instants that is added to the logits."""
     modulation: ModulationConfig | None = None
-    """Let the intensity of an event's group scale the attention it gets."""
+    """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
-        """The module this describes, for a catalogue of `items` and so many known `actions`."""
+        """Build the module for a catalogue of `items` and `actions` known actions."""
         modulation = self.modulation
         return SelfAttention(
             **self.model_dump(exclude={"kind", "layers", "time_encoding", "modulation"}),
@@ -75,25 +69,28 @@ class SelfAttentionConfig(Config):
 
 @final
 class SelfAttention(SequenceEncoder):
-    """Reads events and how long before the query time each happened; attends over both.
+    """Encodes events by causal self-attention over content and intervals to the query time.
 
-    Every position is asked about its own query time, so training supervises all of them in one
-    causal pass, and reading position i equals encoding the first i events. The state of a position
-    also holds the interval from its event to its query time.
+    Every position has its own query time, so training supervises all of them in one causal pass,
+    and the output at position i equals that of encoding the first i events. The state of a position
+    also contains features of the interval from its event to its query time.
 
-    A kernel of two instants, which has no features, tells time pairwise instead: every block adds
-    it to the logits, and states hold no interval. A single event is then read alike at all
-    instants. With modulation, every block is an SMLayer, whose weights do not sum to one.
+    A time kernel, which has no features, encodes time pairwise instead: every block adds it to the
+    logits, and states contain no interval; the output for a single event is then the same at every
+    query time. With modulation, every block is an SMLayer, whose weights do not sum to one.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018); with a kernel, NTKA
         2022; with modulation, Chen et al. 2021.
-    DIFFERS(paper): blocks normalise before attending; the query reads the interval since the last
-        event as a sum unless `query` is "mlp"; attention weights are not dropped out.
-    DIFFERS(paper): with `query` "mlp", the perceptron of every block reads the features through the
-        one linear map that also adds them to the state.
+    DIFFERS(paper): the query is linear in the state plus its interval's features unless `query` is
+        "mlp"; then every block's perceptron takes the features through the one linear map that
+        also adds them to the state. Attention weights have no dropout.
     DIFFERS(code): lags are to each position's own target time, where the code trains on prefixes.
+    DIFFERS(code): blocks normalise queries, keys and values and add the raw input, where the code
+        normalises the queries only and adds them; GELU instead of ReLU; features are not
+        concatenated to the input, so that the last block needs no narrowing; item vectors are not
+        scaled by sqrt(dim).
     """
 
     def __init__(
@@ -113,7 +110,7 @@ class SelfAttention(SequenceEncoder):
         item_groups: ItemGroups | None,
     ) -> None:
         super().__init__()
-        reads_kernel = isinstance(time_encoding, TimeKernel)
+        uses_kernel = isinstance(time_encoding, TimeKernel)
         time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
         self.dim = dim
         self.max_history = max_history
@@ -121,7 +118,7 @@ class SelfAttention(SequenceEncoder):
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.positions = nn.Embedding(max_history, dim) if position_table else None
-        self.since_last = TimeProjection(time_dim=time_dim, dim=dim)
+        self.interval_proj = TimeProjection(time_dim=time_dim, dim=dim)
         self.withheld = nn.Parameter(torch.zeros(dim))
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
@@ -132,86 +129,95 @@ class SelfAttention(SequenceEncoder):
                 dropout=dropout,
                 time_dim=time_dim,
                 query=query,
-                reads_kernel=reads_kernel,
+                uses_kernel=uses_kernel,
                 modulation=modulation,
             )
             for modulation in modulations
         )
         self.norm = nn.LayerNorm(dim)
         self.pointer = (
-            RepeatPointer(dim=dim, time_dim=time_dim, reads_kernel=reads_kernel)
-            if repeats
-            else None
+            RepeatPointer(dim=dim, time_dim=time_dim, uses_kernel=uses_kernel) if repeats else None
         )
         for table in (self.actions, self.positions):
             if table is not None:
                 nn.init.normal_(table.weight, std=dim**-0.5)
         self.item_groups = item_groups
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        """User vectors at every position; what follows a position never reaches it."""
-        view = self._view(batch)
-        content = self._content(batch, items)
-        states = content + view.told
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        """Compute the user vector at every position, from the events up to it."""
+        inputs = self._block_inputs(batch)
+        content = self._embed(batch, items)
+        states = content + inputs.event_interval
         intensities: list[Intensities] = []
-        for block in self._stack:
-            states, _, modulated = block.read_all(states, view)
-            if modulated is not None:
-                intensities.append(modulated.intensities)
+        for block in self._blocks:
+            states, _, modulation = block.attend_causally(states, inputs)
+            if modulation is not None:
+                intensities.append(modulation.intensities)
         users: Tensor = self.norm(states)
-        return States(users, self._point(users, content, view), tuple(intensities))
+        repeat_scores = self._repeat_scores(users, content, inputs)
+        return PositionOutputs(users, repeat_scores, tuple(intensities))
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors at the last event of each history, with the last block's weights there."""
-        view = self._view(batch)
-        content = self._content(batch, items)
-        states = content + view.told
-        *earlier, final_block = self._stack
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the user vector and the last block's weights at each history's last event."""
+        inputs = self._block_inputs(batch)
+        content = self._embed(batch, items)
+        states = content + inputs.event_interval
+        *earlier, final_block = self._blocks
         for block in earlier:
-            states = block.read_all(states, view).states
-        memory = final_block.remember(states, view.time)
-        last, real = batch.lengths - 1, (batch.rows > 0).unsqueeze(1)
-        asked = view.at(last)
-        read = final_block.read(
-            at_positions(states, last), memory, asked, visible=real, weights_wanted=True
+            states = block.attend_causally(states, inputs).states
+        cache = final_block.project_kv(states, inputs.time)
+        last, is_event = batch.lengths - 1, (batch.rows > 0).unsqueeze(1)
+        query = inputs.select(last)
+        output = final_block.attend(
+            select_positions(states, last), cache, query, visible=is_event, need_weights=True
         )
-        return self._encoded(read, content, asked)
+        return self._encoder_output(output, content, query)
 
     def sweep(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
-    ) -> Encoded:
-        """One history asked about many instants: only its last position is worked out for each."""
-        content = self._content(batch, items)
-        whole = self._view(batch)
-        before, asked = whole.before_last(), self._swept(batch, query_times, whole.time)
-        own = asked.time.of_last()
-        prefix, state = content[:, :-1] + before.told, content[:, -1:] + asked.told
-        read: BlockRead | None = None
-        for block in self._stack:
-            shared = block.remember(prefix, before.time)
-            memory = shared.followed_by(block.remember(state, own))
-            if prefix.shape[1]:
-                prefix = block.read(prefix, shared, before, is_causal=True).states
-            read = block.read(state, memory, asked, weights_wanted=True)
-            state = read.states
-        assert read is not None
-        return self._encoded(read, content.expand(len(query_times), -1, -1), asked)
+    ) -> EncoderOutput:
+        """Encode one history at many query times (days since its first event).
 
-    def _encoded(self, read: BlockRead, content: Tensor, asked: BlockView) -> Encoded:
-        users: Tensor = self.norm(read.states)
-        repeats = self._point(users, content, asked)
-        modulated = read.modulated
-        return Encoded(
+        Only the last position depends on the query time, so the keys and values of the earlier
+        positions are computed once.
+        """
+        content = self._embed(batch, items)
+        all_inputs = self._block_inputs(batch)
+        earlier = all_inputs.drop_last()
+        queries = self._sweep_inputs(batch, query_times, all_inputs.time)
+        last_event = queries.time.keep_last_event()
+        prefix = content[:, :-1] + earlier.event_interval
+        state = content[:, -1:] + queries.event_interval
+        output: BlockOutput | None = None
+        for block in self._blocks:
+            shared = block.project_kv(prefix, earlier.time)
+            cache = shared.append(block.project_kv(state, last_event))
+            if prefix.shape[1]:
+                prefix = block.attend(prefix, shared, earlier, is_causal=True).states
+            output = block.attend(state, cache, queries, need_weights=True)
+            state = output.states
+        assert output is not None
+        return self._encoder_output(output, content.expand(len(query_times), -1, -1), queries)
+
+    def _encoder_output(
+        self, output: BlockOutput, content: Tensor, inputs: BlockInputs
+    ) -> EncoderOutput:
+        users: Tensor = self.norm(output.states)
+        repeat_scores = self._repeat_scores(users, content, inputs)
+        modulation = output.modulation
+        return EncoderOutput(
             user=users.squeeze(1),
-            attention=None if read.weights is None else read.weights.squeeze(2),
-            repeats=None if repeats is None else repeats.squeeze(1),
-            intensity=None if modulated is None else modulated.intensity.mean(1).squeeze(1),
+            attention=None if output.weights is None else output.weights.squeeze(2),
+            repeat_scores=None if repeat_scores is None else repeat_scores.squeeze(1),
+            intensity=None if modulation is None else modulation.intensity.mean(1).squeeze(1),
         )
 
-    def _content(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+    def _embed(self, batch: SequenceBatch, items: Tensor) -> Tensor:
         content = items
         if self.actions is not None:
             content = content + self.actions(batch.actions)
@@ -220,39 +226,45 @@ class SelfAttention(SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _view(self, batch: SequenceBatch) -> BlockView:
-        """Every position of a batch, asked about its own query time."""
-        times, asked = batch.times, batch.query_times
-        if self._reads_position:
-            times = _ticks(batch)
-            asked = times + 1
-        time = TimeView(self._phasors(times), self._phasors(asked), self._read_out())
-        return BlockView(
+    def _block_inputs(self, batch: SequenceBatch) -> BlockInputs:
+        """Compute the inputs of the blocks with every position as a query."""
+        times, query_times = batch.times, batch.query_times
+        if self._uses_positions:
+            times = _event_counts(batch)
+            query_times = times + 1
+        time = TimeInputs(
+            self._phasors(times), self._phasors(query_times), self._basis_projection()
+        )
+        return BlockInputs(
             time,
-            self._told(time, batch.query_given),
+            self._event_interval(time, batch.query_given),
             self._kernel(batch.query_times, batch.times),
-            None if self.item_groups is None else ModulationView.of(batch, self.item_groups),
+            None
+            if self.item_groups is None
+            else ModulationInputs.from_batch(batch, self.item_groups),
         )
 
-    def _swept(self, batch: SequenceBatch, query_times: Tensor, whole: TimeView) -> BlockView:
-        """The last position of the one history of a batch, asked about each of some instants."""
+    def _sweep_inputs(
+        self, batch: SequenceBatch, query_times: Tensor, time: TimeInputs
+    ) -> BlockInputs:
+        """Compute the inputs of the blocks with the last position at each query time as a query."""
         instants = query_times.unsqueeze(-1)
-        ticks = torch.full_like(instants, batch.rows.shape[1])
-        time = TimeView(
-            whole.events.expand(len(instants), -1, -1),
-            self._phasors(ticks if self._reads_position else instants),
-            whole.read_out,
+        counts = torch.full_like(instants, batch.rows.shape[1])
+        time = TimeInputs(
+            time.events.expand(len(instants), -1, -1),
+            self._phasors(counts if self._uses_positions else instants),
+            time.projection,
         )
-        modulation: ModulationView | None = None
+        modulation: ModulationInputs | None = None
         if self.item_groups is not None:
-            modulation = ModulationView(
+            modulation = ModulationInputs(
                 self.item_groups(batch.rows).expand(len(instants), -1, -1),
                 instants - batch.times[:, -1:],
                 batch.query_given[:, -1:].expand_as(instants),
             )
-        return BlockView(
+        return BlockInputs(
             time,
-            self._told(time.of_last(), batch.query_given[:, -1:]),
+            self._event_interval(time.keep_last_event(), batch.query_given[:, -1:]),
             self._kernel(instants, batch.times),
             modulation,
         )
@@ -262,46 +274,46 @@ class SelfAttention(SequenceEncoder):
             return phasors(times, times.new_empty(0))
         return phasors(times, self.time_encoding.frequencies())
 
-    def _read_out(self) -> ReadOut:
+    def _basis_projection(self) -> BasisProjection:
         if isinstance(self.time_encoding, TimeKernel):
-            # No features of no frequencies.
+            # A kernel has no frequencies and no features.
             return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
-        return self.time_encoding.read_out()
+        return self.time_encoding.basis_projection()
 
-    def _told(self, time: TimeView, given: Tensor) -> Tensor:
-        """What a position knows of the interval from its own event to its query time."""
-        interval = rotate(basis(time.events), time.asked)
-        told = interval @ self.since_last.on_basis(time.read_out).T + self.since_last(
-            time.read_out.offset
-        )
-        return torch.where(given.unsqueeze(-1), told, self.withheld)
+    def _event_interval(self, time: TimeInputs, given: Tensor) -> Tensor:
+        """Project the features of the interval from each event to its position's query time."""
+        intervals = rotate(basis(time.events), time.queries)
+        event_interval = intervals @ self.interval_proj.compose(
+            time.projection
+        ).T + self.interval_proj(time.projection.bias)
+        return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
 
-    def _kernel(self, asked: Tensor, times: Tensor) -> Tensor | None:
-        """K(T_q, t_i): batch, queries, len."""
+    def _kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:
+        """Compute K(T_q, t_i), if a kernel encodes time: batch, queries, len."""
         if not isinstance(self.time_encoding, TimeKernel):
             return None
-        return self.time_encoding(asked.unsqueeze(2), times.unsqueeze(1))
+        return self.time_encoding(query_times.unsqueeze(2), times.unsqueeze(1))
 
-    def _point(self, users: Tensor, content: Tensor, view: BlockView) -> Tensor | None:
+    def _repeat_scores(self, users: Tensor, content: Tensor, inputs: BlockInputs) -> Tensor | None:
         if self.pointer is None:
             return None
-        events, asked, read_out = view.time
-        keys = self.pointer.remember(content, events, read_out)
-        pointed: Tensor = self.pointer(users, keys, asked, read_out, view.kernel)
-        return pointed
+        events, queries, projection = inputs.time
+        keys = self.pointer.project_keys(content, events, projection)
+        scores: Tensor = self.pointer(users, keys, queries, projection, inputs.kernel)
+        return scores
 
     @property
-    def _reads_position(self) -> bool:
+    def _uses_positions(self) -> bool:
         encoding = self.time_encoding
-        return isinstance(encoding, TimeEncoding) and encoding.reads == "position"
+        return isinstance(encoding, TimeEncoding) and encoding.domain == "position"
 
     @property
-    def _stack(self) -> list[TimeAwareBlock]:
+    def _blocks(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
 
 
-def _ticks(batch: SequenceBatch) -> Tensor:
-    """A clock that ticks once per event."""
+def _event_counts(batch: SequenceBatch) -> Tensor:
+    """The number of events before each position, in place of its time."""
     return torch.arange(
         batch.rows.shape[1], dtype=torch.float64, device=batch.rows.device
     ).unsqueeze(0)

@@ -1,4 +1,4 @@
-"""TimeJoint: an LSTM whose events carry how long they last, and which says when the next comes."""
+"""TimeJoint: an LSTM over events and their durations that predicts the next event's time."""
 
 from typing import Literal, final
 
@@ -8,15 +8,14 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.batch import SequenceBatch
-from model.catalog import PADDING_ROW
+from model.batch import SequenceBatch, select_positions
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States
-from model.layers.next_time import LogNormal
-from model.layers.time_aware_block import at_positions
+from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.interval_distribution import LogNormal
+from model.layers.interval_features import interval_to_query
 
-NARROWEST = 0.01
-"""Least spread of the next interval's logarithm; equal times alone would take all of it away."""
+MIN_SPREAD = 0.01
+"""Lower bound of the standard deviation of log(1 + d); equal times would drive it to 0."""
 
 
 class TimeJointConfig(Config):
@@ -27,20 +26,20 @@ class TimeJointConfig(Config):
     """Average an event with an embedding of its duration, or mask it by its duration."""
     dim: PositiveInt = 64
     hidden: PositiveInt = 64
-    """Width of the recurrent state."""
+    """Width of the hidden state."""
     projections: PositiveInt = 32
-    """Soft classes of durations that are embedded; in the form "mask", width of what it reads."""
+    """Soft classes of durations; in the form "mask", hidden width of the mask's network."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     max_history: PositiveInt = 200
-    """Events read of a history, the most recent ones."""
+    """Events of a history in use, the most recent ones."""
     time_scale: PositiveFloat = 1.0
-    """Days beyond which the next interval is told by its logarithm rather than by its length."""
+    """Days `s` in `log(1 + d/s)`, the normally distributed transform of the next interval `d`."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "TimeJoint":  # noqa: ARG002
-        """The module this describes, for a catalogue of `items` and so many known `actions`."""
-        joins = JoinedDuration if self.form == "joint" else DurationMask
+        """Build the module for a catalogue of `items` and `actions` known actions."""
+        duration = JoinedDuration if self.form == "joint" else DurationMask
         return TimeJoint(
-            duration=joins(dim=self.dim, projections=self.projections),
+            duration=duration(dim=self.dim, projections=self.projections),
             dim=self.dim,
             hidden=self.hidden,
             dropout=self.dropout,
@@ -52,6 +51,8 @@ class TimeJointConfig(Config):
 @final
 class JoinedDuration(nn.Module):
     """The mean of an event and its duration, embedded as a mixture of learned vectors.
+
+    Shape: contents (batch, len, dim), durations (batch, len, 1) -> (batch, len, dim)
 
     Paper: Li et al. 2017, section 3.2 (event-time joint embedding).
     """
@@ -69,14 +70,16 @@ class JoinedDuration(nn.Module):
         durations: Float[Tensor, "batch len 1"],
         given: Bool[Tensor, "batch len"],
     ) -> Float[Tensor, "batch len dim"]:
-        """Events with their durations, given as log(1 + days)."""
+        """Join events with their durations in log(1 + days), where these are given."""
         embedded = self.embeddings(self.projection(durations).softmax(-1))
         return (contents + torch.where(given.unsqueeze(-1), embedded, self.withheld)) / 2
 
 
 @final
 class DurationMask(nn.Module):
-    """An event whose features its duration lets through or holds back.
+    """An event multiplied by a sigmoid mask of its duration.
+
+    Shape: contents (batch, len, dim), durations (batch, len, 1) -> (batch, len, dim)
 
     Paper: Li et al. 2017, section 3.1 (time mask).
     """
@@ -93,29 +96,31 @@ class DurationMask(nn.Module):
         durations: Float[Tensor, "batch len 1"],
         given: Bool[Tensor, "batch len"],
     ) -> Float[Tensor, "batch len dim"]:
-        """Events with their durations, given as log(1 + days)."""
+        """Mask events by their durations in log(1 + days), where these are given."""
         mask = self.mask(self.context(durations).relu())
         return contents * torch.where(given.unsqueeze(-1), mask, self.withheld).sigmoid()
 
 
 @final
 class TimeJoint(SequenceEncoder):
-    """An LSTM over events, each read together with its duration: the time until the next one.
+    """An LSTM over events, each with its duration: the time until the next event.
 
-    The duration of a position's own event lasts until its query time, which in training is the next
-    event's. When the next event comes must be said without it: that is read off the event and the
-    state before it, so it never depends on the position's own query time.
+    The duration of a position's own event ends at its query time, which in training is the next
+    event's time. The next-time distribution must not depend on it: it is computed from the event
+    and the hidden state before it, so it never depends on the position's own query time.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Li, Du and Bengio 2017, "Time-dependent representation for neural event sequence
         prediction".
-    DIFFERS(paper): durations are read as log(1 + days), of which a softmax does not saturate; the
-        next duration is read off the event, too, beside the state before it; instead of a squared
-        error it has a density, of log(1 + d) with a learned spread, restricted to d >= 0.
+    DIFFERS(paper): durations are log(1 + days), which does not saturate a softmax; action
+        embeddings are added to the items, and items are scored by the item table.
+    DIFFERS(paper): the next duration is predicted from the event too, beside the state before it;
+        the squared error is replaced by the density of a normal distribution of log(1 + d) with a
+        learned spread, truncated to d >= 0.
     """
 
-    says_when = True
+    predicts_next_time = True
 
     def __init__(
         self,
@@ -133,79 +138,81 @@ class TimeJoint(SequenceEncoder):
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.duration = duration
         self.recurrence = nn.LSTM(dim, hidden, batch_first=True)
-        self.read_out = nn.Linear(hidden, dim)
+        self.out_proj = nn.Linear(hidden, dim)
         self.next_duration = nn.Linear(hidden + dim, 1)
         self.spread = nn.Parameter(torch.tensor(0.0))
         self.dropout = nn.Dropout(dropout)
         if self.actions is not None:
             nn.init.normal_(self.actions.weight, std=dim**-0.5)
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        """User vectors at every position, and when each position's next event comes."""
-        contents, read = self._read(batch, items)
-        return States(self.read_out(read), next_time=self._next_time(_before(read), contents))
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        """Compute user vectors and next-time distributions at every position."""
+        contents, hidden = self._hidden_states(batch, items)
+        next_time = self._next_time(_previous(hidden), contents)
+        return PositionOutputs(self.out_proj(hidden), next_time=next_time)
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors after the last event of each history, and when the next one comes."""
-        contents, read = self._read(batch, items)
-        content, state, before = (
-            at_positions(part, batch.lengths - 1).squeeze(1)
-            for part in (contents, read, _before(read))
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute user vectors and next-time distributions after each history's last event."""
+        contents, hidden = self._hidden_states(batch, items)
+        content, state, previous = (
+            select_positions(part, batch.lengths - 1).squeeze(1)
+            for part in (contents, hidden, _previous(hidden))
         )
-        return Encoded(self.read_out(state), next_time=self._next_time(before, content))
+        return EncoderOutput(self.out_proj(state), next_time=self._next_time(previous, content))
 
     def sweep(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
-    ) -> Encoded:
-        """One history asked about many instants: only its last step is taken for each."""
+    ) -> EncoderOutput:
+        """Encode one history at many query times (days since its first event).
+
+        Only the last step depends on the query time, so the earlier ones run once.
+        """
         count, length = len(query_times), items.shape[1]
-        contents = self._content(batch, items)
-        waits = (query_times - batch.times[0, -1])[:, None]
-        final_step = self.duration(
+        contents = self._embed(batch, items)
+        intervals = (query_times - batch.times[0, -1])[:, None]
+        last_input = self.duration(
             contents[:, -1:].expand(count, -1, -1),
-            _read_as(waits),
+            _log_days(intervals),
             batch.query_given[:, -1:].expand(count, -1),
         )
-        before = items.new_zeros(1, count, self.recurrence.hidden_size)
-        memory = before
+        previous = items.new_zeros(1, count, self.recurrence.hidden_size)
+        cells = previous
         if length > 1:
-            inputs = self.duration(contents, _read_as(_durations(batch)), batch.query_given)
+            inputs = self.duration(contents, _log_days(interval_to_query(batch)), batch.query_given)
             _, state = self.recurrence(inputs[:, :-1])
-            before, memory = (part.expand(-1, count, -1).contiguous() for part in state)
-        read, _ = self.recurrence(final_step, (before, memory))
-        next_time = self._next_time(before[0], contents[:, -1].expand(count, -1))
-        return Encoded(self.read_out(read.squeeze(1)), next_time=next_time)
+            previous, cells = (part.expand(-1, count, -1).contiguous() for part in state)
+        hidden, _ = self.recurrence(last_input, (previous, cells))
+        next_time = self._next_time(previous[0], contents[:, -1].expand(count, -1))
+        return EncoderOutput(self.out_proj(hidden.squeeze(1)), next_time=next_time)
 
-    def _read(self, batch: SequenceBatch, items: Tensor) -> tuple[Tensor, Tensor]:
-        """What happened at every position, and the state after reading it with its duration."""
-        contents = self._content(batch, items)
-        durations = _read_as(_durations(batch))
-        read, _ = self.recurrence(self.duration(contents, durations, batch.query_given))
-        return contents, self.dropout(read)
+    def _hidden_states(self, batch: SequenceBatch, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the embedded events, and the hidden state after each with its duration."""
+        contents = self._embed(batch, items)
+        durations = _log_days(interval_to_query(batch))
+        hidden, _ = self.recurrence(self.duration(contents, durations, batch.query_given))
+        return contents, self.dropout(hidden)
 
-    def _content(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+    def _embed(self, batch: SequenceBatch, items: Tensor) -> Tensor:
         content = items if self.actions is None else items + self.actions(batch.actions)
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _next_time(self, before: Tensor, contents: Tensor) -> LogNormal:
-        mean = self.next_duration(torch.cat((before, contents), dim=-1)).squeeze(-1).double()
-        spread = NARROWEST + functional.softplus(self.spread.double())
+    def _next_time(self, previous: Tensor, contents: Tensor) -> LogNormal:
+        mean = self.next_duration(torch.cat((previous, contents), dim=-1)).squeeze(-1).double()
+        spread = MIN_SPREAD + functional.softplus(self.spread.double())
         return LogNormal(mean, spread, self.time_scale)
 
 
-def _before(read: Tensor) -> Tensor:
-    """The state that each position found: its predecessor's, and zeros at the first."""
-    return torch.cat((torch.zeros_like(read[:, :1]), read[:, :-1]), dim=1)
+def _previous(hidden: Tensor) -> Tensor:
+    """The hidden state before each position; zeros at the first."""
+    return torch.cat((torch.zeros_like(hidden[:, :1]), hidden[:, :-1]), dim=1)
 
 
-def _durations(batch: SequenceBatch) -> Tensor:
-    return (batch.query_times - batch.times).masked_fill(batch.rows == PADDING_ROW, 0)
-
-
-def _read_as(durations: Tensor) -> Tensor:
-    """Days as the encoder reads them: batch, len -> batch, len, 1."""
+def _log_days(durations: Tensor) -> Tensor:
+    """log(1 + days) as one feature: batch, len -> batch, len, 1."""
     return durations.log1p().float().unsqueeze(-1)

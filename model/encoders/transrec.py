@@ -1,4 +1,4 @@
-"""TransRec: the next item lies one learned step away from the last."""
+"""TransRec: the next item is one learned translation away from the last."""
 
 from typing import Literal, final
 
@@ -7,10 +7,9 @@ from jaxtyping import Float
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, select_positions
 from model.config import Config
-from model.interfaces import Encoded, SequenceEncoder, States
-from model.layers.time_aware_block import at_positions
+from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 
 
 class TransRecConfig(Config):
@@ -21,25 +20,25 @@ class TransRecConfig(Config):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Of the last item's vector; the paper has none."""
     max_history: PositiveInt = 200
-    """Events looked at; only the last one matters."""
+    """Events of a history in use; only the last one has an effect."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "TransRec":  # noqa: ARG002
-        """The module this describes."""
+        """Build the module."""
         return TransRec(dim=self.dim, dropout=self.dropout)
 
 
 @final
 class TransRec(SequenceEncoder):
-    """Steps from the last item by one translation; items score by how near they are to there.
+    """Adds one translation to the last item's vector; items score by their distance to the sum.
 
-    The score of item j after item i is `beta_j - |gamma_i + t - gamma_j|^2`, items within the unit
-    ball. It reads the last item alone: neither what came before, nor any time.
+    The score of item j after item i is `beta_j - |gamma_i + t - gamma_j|^2`, with item vectors in
+    the unit ball. The encoder uses the last item only: no earlier events and no times.
 
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: He, Kang and McAuley 2017, "Translation-based Recommendation", eq. 4, squared L2.
-    DIFFERS(paper): the translation is everyone's, t, without the user's own t_u, so that users
-        unknown at training are answered alike.
+    DIFFERS(paper): one translation t for all users, without the user's own t_u, so that users
+        unknown in training are served alike.
     """
 
     similarity = "l2"
@@ -51,11 +50,15 @@ class TransRec(SequenceEncoder):
         self.dropout = nn.Dropout(dropout)
         self.translation = nn.Parameter(torch.zeros(dim))
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:  # noqa: ARG002
-        """User vectors at every position; what follows a position never reaches it."""
-        return States(self.dropout(items) + self.translation)
+    def encode_positions(
+        self,
+        batch: SequenceBatch,  # noqa: ARG002
+        items: Float[Tensor, "batch len dim"],
+    ) -> PositionOutputs:
+        """Compute the user vector at every position, from the events up to it."""
+        return PositionOutputs(self.dropout(items) + self.translation)
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        """User vectors after the last event of each history."""
-        last = at_positions(items, batch.lengths - 1).squeeze(1)
-        return Encoded(self.dropout(last) + self.translation)
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        """Compute the user vector after the last event of each history."""
+        last = select_positions(items, batch.lengths - 1).squeeze(1)
+        return EncoderOutput(self.dropout(last) + self.translation)

@@ -1,4 +1,4 @@
-"""Additive attention: the states of a history, scored by a small network against one of them."""
+"""Additive (Bahdanau) attention over the hidden states of a recurrent encoder."""
 
 from typing import Any, final
 
@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-QUERIES_AT_ONCE = 8
-"""Positions compared together: few enough for the comparisons to stay near the processor."""
+QUERY_CHUNK = 8
+"""Queries scored per step: few enough that their pairwise activations stay in the CPU cache."""
 
 
 @final
 class AdditiveAttention(nn.Module):
-    """Weighs past states by `softmax(v . tanh(W_1 asking + W_2 past))`.
+    """Weights past hidden states by `softmax(v . tanh(W_1 query + W_2 key))`.
 
     Shape: states (batch, len, hidden) -> weighted sums of states (batch, len, hidden)
 
@@ -22,66 +22,68 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, *, hidden: int) -> None:
         super().__init__()
-        self.asking = nn.Linear(hidden, hidden, bias=False)
-        self.past = nn.Linear(hidden, hidden, bias=False)
-        self.score = nn.Parameter(torch.randn(hidden) / hidden**0.5)
+        self.query_proj = nn.Linear(hidden, hidden, bias=False)
+        self.key_proj = nn.Linear(hidden, hidden, bias=False)
+        self.score_weight = nn.Parameter(torch.randn(hidden) / hidden**0.5)
 
     def forward(
         self, states: Float[Tensor, "batch len hidden"]
     ) -> Float[Tensor, "batch len hidden"]:
-        """What every position takes from the states up to its own.
+        """Attend causally: every position reads the states up to and including its own.
 
-        A few positions at a time, each time of the states up to the last of them: half of all
-        pairs. `AdditiveScores` keeps none of the `hidden` numbers that a pair costs.
+        Queries are processed in chunks, each against the keys up to its last query only, which
+        halves the number of pairs. `AdditiveScores` does not store the `hidden` activations of a
+        pair.
         """
-        asking, past = self.asking(states), self.past(states)
-        taken = []
-        for start in range(0, states.shape[1], QUERIES_AT_ONCE):
-            end = min(start + QUERIES_AT_ONCE, states.shape[1])
-            scores = self._scores(asking[:, start:end], past[:, :end])
+        queries, keys = self.query_proj(states), self.key_proj(states)
+        contexts = []
+        for start in range(0, states.shape[1], QUERY_CHUNK):
+            end = min(start + QUERY_CHUNK, states.shape[1])
+            scores = self._scores(queries[:, start:end], keys[:, :end])
             is_later = torch.ones_like(scores[0], dtype=torch.bool).triu(start + 1)
-            taken.append(_weights(scores, ~is_later) @ states[:, :end])
-        return torch.cat(taken, dim=1)
+            contexts.append(_masked_softmax(scores, ~is_later) @ states[:, :end])
+        return torch.cat(contexts, dim=1)
 
-    def read(
+    def attend(
         self,
-        asking: Float[Tensor, "batch 1 hidden"],
+        query: Float[Tensor, "batch 1 hidden"],
         states: Float[Tensor, "batch len hidden"],
         visible: Bool[Tensor, "batch 1 len"],
     ) -> tuple[Float[Tensor, "batch 1 hidden"], Float[Tensor, "batch 1 len"]]:
-        """What one state takes from those it may see, and how it weighs them."""
-        weights = _weights(self._scores(self.asking(asking), self.past(states)), visible)
+        """Attend from one query per history; return the context vector and the weights."""
+        scores = self._scores(self.query_proj(query), self.key_proj(states))
+        weights = _masked_softmax(scores, visible)
         return weights @ states, weights
 
-    def _scores(self, asking: Tensor, past: Tensor) -> Tensor:
-        scores: Tensor = AdditiveScores.apply(asking, past, self.score)  # type: ignore[no-untyped-call]
+    def _scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        scores: Tensor = AdditiveScores.apply(queries, keys, self.score_weight)  # type: ignore[no-untyped-call]
         return scores
 
 
 class AdditiveScores(torch.autograd.Function):
-    """`v . tanh(asking + past)` of every pair; the backward pass compares each pair again."""
+    """`v . tanh(query + key)` of every pair; the backward pass recomputes the activations."""
 
     @staticmethod
-    def forward(ctx: Any, asking: Tensor, past: Tensor, score: Tensor) -> Tensor:
-        """Batch x asking x past."""
-        ctx.save_for_backward(asking, past, score)
-        return _compared(asking, past) @ score
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, score_weight: Tensor) -> Tensor:
+        """Return the scores: batch, queries, keys."""
+        ctx.save_for_backward(queries, keys, score_weight)
+        return _pairwise_tanh(queries, keys) @ score_weight
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Each score's gradient, spread over the two that were compared and the weights."""
-        asking, past, score = ctx.saved_tensors
-        compared = _compared(asking, past)
-        of_score = torch.einsum("bqp,bqph->h", gradients[0], compared)
-        slope = compared.square_().neg_().add_(1)
-        of_pairs = slope.mul_(gradients[0].unsqueeze(-1)).mul_(score)
-        return of_pairs.sum(2), of_pairs.sum(1), of_score
+        """Return the gradients of queries, keys and score weight."""
+        queries, keys, score_weight = ctx.saved_tensors
+        activations = _pairwise_tanh(queries, keys)
+        weight_gradient = torch.einsum("bqp,bqph->h", gradients[0], activations)
+        slope = activations.square_().neg_().add_(1)
+        pair_gradient = slope.mul_(gradients[0].unsqueeze(-1)).mul_(score_weight)
+        return pair_gradient.sum(2), pair_gradient.sum(1), weight_gradient
 
 
-def _compared(asking: Tensor, past: Tensor) -> Tensor:
-    """Batch, asking, past, hidden."""
-    return (asking.unsqueeze(2) + past.unsqueeze(1)).tanh_()
+def _pairwise_tanh(queries: Tensor, keys: Tensor) -> Tensor:
+    """Activations of all pairs: batch, queries, keys, hidden."""
+    return (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh_()
 
 
-def _weights(scores: Tensor, visible: Tensor) -> Tensor:
+def _masked_softmax(scores: Tensor, visible: Tensor) -> Tensor:
     return scores.masked_fill(~visible, float("-inf")).softmax(-1)

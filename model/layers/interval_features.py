@@ -1,4 +1,4 @@
-"""The time from an event to its position's query time, as a recurrence reads it."""
+"""Features of the interval from an event to its position's query time, for recurrent encoders."""
 
 from typing import Literal, final
 
@@ -13,31 +13,34 @@ from model.config import Config
 
 
 class RawIntervalConfig(Config):
-    """The interval itself, as one number."""
+    """The interval itself as one feature."""
 
     kind: Literal["raw"] = "raw"
     time_scale: PositiveFloat = 30.0
-    """Days that count as one; near the usual interval of the data is best. Far shorter ones hardly
-    count at first, far longer ones saturate what reads them."""
+    """Days per unit of the feature; best near the typical interval of the data. Much shorter
+    intervals have little effect at first, much longer ones saturate the gates."""
 
     def build(self) -> "RawInterval":
-        """The module this describes."""
+        """Build the module."""
         return RawInterval(time_scale=self.time_scale)
 
 
 class LogIntervalConfig(Config):
-    """The logarithm of the interval, as one number: it tells seconds from days from decades."""
+    """The logarithm of the interval as one feature, which resolves seconds, days and decades."""
 
     kind: Literal["log"] = "log"
 
     def build(self) -> "LogInterval":
-        """The module this describes."""
+        """Build the module."""
         return LogInterval()
 
 
 @final
 class RawInterval(nn.Module):
-    """Days over a scale. Shape: intervals (*) -> features (*, 1)."""
+    """Days divided by a scale.
+
+    Shape: intervals in days (*) -> features (*, 1)
+    """
 
     dim = 1
 
@@ -46,41 +49,44 @@ class RawInterval(nn.Module):
         self.time_scale = time_scale
 
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape 1"]:
-        """The feature of intervals, in days."""
+        """Compute the feature of intervals in days."""
         return (intervals / self.time_scale).float().unsqueeze(-1)
 
 
 @final
 class LogInterval(nn.Module):
-    """log(1 + days). Shape: intervals (*) -> features (*, 1)."""
+    """log(1 + days).
+
+    Shape: intervals in days (*) -> features (*, 1)
+    """
 
     dim = 1
 
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape 1"]:
-        """The feature of intervals, in days."""
+        """Compute the feature of intervals in days."""
         return intervals.log1p().float().unsqueeze(-1)
 
 
 @final
 class IntervalFeatures(nn.Module):
-    """Features of intervals to a query time, and learned ones of where that is withheld.
+    """Features of intervals to a query time, replaced by a learned vector where it is withheld.
 
-    Shape: intervals (*), given (*) -> features (*, time_dim)
+    Shape: intervals in days (*), given (*) -> features (*, time_dim)
     """
 
     def __init__(self, features: nn.Module, *, time_dim: int) -> None:
         super().__init__()
         self.features = features
-        # No interval is negative: from the start, not told is apart from asked at once.
+        # Intervals are never negative, so -1 separates "withheld" from "zero" from the start.
         self.withheld = nn.Parameter(torch.full((time_dim,), -1.0))
 
     def forward(
         self, intervals: Float64[Tensor, "*shape"], given: Bool[Tensor, "*shape"]
     ) -> Float[Tensor, "*shape time_dim"]:
-        """The features of intervals, in days, where they are given."""
+        """Compute the features; `given` is false where the query time is withheld."""
         return torch.where(given.unsqueeze(-1), self.features(intervals), self.withheld)
 
 
-def until_asked(batch: SequenceBatch) -> Float64[Tensor, "batch len"]:
-    """Days from every event to its position's own query time: in training, to the next event."""
+def interval_to_query(batch: SequenceBatch) -> Float64[Tensor, "batch len"]:
+    """Return the days from every event to its position's own query time, 0 on padding."""
     return (batch.query_times - batch.times).masked_fill(batch.rows == PADDING_ROW, 0)

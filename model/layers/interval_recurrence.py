@@ -1,4 +1,4 @@
-"""A recurrence over events, each read together with the time until its query time."""
+"""A recurrent network over events and their intervals to the query time."""
 
 from typing import final
 
@@ -7,20 +7,20 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.interval_features import IntervalFeatures, until_asked
+from model.layers.interval_features import IntervalFeatures, interval_to_query
 
 
 @final
 class IntervalRecurrence(nn.Module):
-    """User vectors off a recurrence over events and their intervals to the query time.
+    """A recurrent network with dropout and an output projection to user vectors.
 
     Args:
-        recurrence: a `torch.nn.LSTM` that takes the batch first, or what is called like it. It
-            reads item vectors, each with the features of its interval behind it.
-        interval: those features; None where time is not read.
-        hidden: width of the recurrence's output.
+        recurrence: a `torch.nn.LSTM` with `batch_first=True`, or a module of the same call
+            signature. Its input is the item vector followed by the interval features.
+        interval: the interval features; None for a network that does not use time.
+        hidden: width of the recurrent output.
         dim: width of the user vectors.
-        dropout: of the item vectors, and of the outputs.
+        dropout: probability, for item vectors and for outputs.
 
     Shape: items (batch, len, dim) -> users (batch, len, dim)
     """
@@ -37,15 +37,17 @@ class IntervalRecurrence(nn.Module):
         super().__init__()
         self.recurrence = recurrence
         self.interval = interval
-        self.read_out = nn.Linear(hidden, dim)
+        self.out_proj = nn.Linear(hidden, dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> Float[Tensor, "batch len dim"]:
-        """User vectors at every position; what follows a position never reaches it."""
-        read, _ = self.recurrence(self._inputs(items, until_asked(batch), batch.query_given))
-        users: Tensor = self.read_out(self.dropout(read))
+        """Compute the user vector at every position, from the events up to it."""
+        hidden, _ = self.recurrence(
+            self._inputs(items, interval_to_query(batch), batch.query_given)
+        )
+        users: Tensor = self.out_proj(self.dropout(hidden))
         return users
 
     def sweep(
@@ -54,21 +56,24 @@ class IntervalRecurrence(nn.Module):
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
     ) -> Float[Tensor, "query_times dim"]:
-        """One history asked about many instants: only its last step is taken for each."""
+        """Compute the user vector of one history at many query times (days since its first event).
+
+        Only the last step depends on the query time, so the earlier ones run once.
+        """
         count = len(query_times)
         given = batch.query_given
-        final_step = self._inputs(
+        last_input = self._inputs(
             items[:, -1:].expand(count, -1, -1),
             (query_times - batch.times[0, -1]).unsqueeze(-1),
             given[:, -1:].expand(count, -1),
         )
-        memory = None
+        state = None
         if items.shape[1] > 1:
-            earlier = self._inputs(items, until_asked(batch), given)[:, :-1]
-            _, carried = self.recurrence(earlier)
-            memory = tuple(part.expand(-1, count, -1).contiguous() for part in carried)
-        read, _ = self.recurrence(final_step, memory)
-        users: Tensor = self.read_out(self.dropout(read.squeeze(1)))
+            earlier = self._inputs(items, interval_to_query(batch), given)[:, :-1]
+            _, final_state = self.recurrence(earlier)
+            state = tuple(part.expand(-1, count, -1).contiguous() for part in final_state)
+        hidden, _ = self.recurrence(last_input, state)
+        users: Tensor = self.out_proj(self.dropout(hidden.squeeze(1)))
         return users
 
     def _inputs(self, items: Tensor, intervals: Tensor, given: Tensor) -> Tensor:

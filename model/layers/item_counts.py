@@ -1,4 +1,4 @@
-"""What counting says of items, as scores that leave room for stronger evidence."""
+"""Item biases from event counts, for encoders that are fitted by counting."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -8,13 +8,18 @@ from torch import Tensor
 def popularity_bias(
     rows: Int64[Tensor, " events"], *, items: int, at_most: float = 0.5
 ) -> Float[Tensor, " rows"]:
-    """The logarithm of a mass of at most `at_most`, rising with an item's number of events.
+    """Return a log-weight per catalogue row that grows with the item's number of events.
 
-    Items are told apart by the order of their counts alone, and equal counts stay equal. Whatever
-    else speaks for an item is added as the mass of whole events, each of mass one, so that
-    popularity decides only between items with equally many.
+    Weights are spaced evenly over the ranks of the distinct counts, the largest being `at_most`.
+    Other evidence for an item is added as events of weight one each, so with `at_most` below one
+    popularity only breaks ties between items of equal evidence.
+
+    Args:
+        rows: catalogue row of every event.
+        items: catalogue size without the padding row.
+        at_most: weight of the most popular item.
     """
     counts = torch.bincount(rows, minlength=items + 1)[1:]
-    distinct, places = torch.unique(counts, return_inverse=True)
-    masses = at_most * (places + 1).double() / len(distinct)
-    return torch.cat((torch.zeros(1), masses.log().float()))
+    distinct, ranks = torch.unique(counts, return_inverse=True)
+    weights = at_most * (ranks + 1).double() / len(distinct)
+    return torch.cat((torch.zeros(1), weights.log().float()))

@@ -1,4 +1,4 @@
-"""Which groups the items of a catalogue belong to."""
+"""The group membership of catalogue items."""
 
 from typing import TYPE_CHECKING, final
 
@@ -9,29 +9,29 @@ from torch import Tensor, nn
 
 @final
 class ItemGroups(nn.Module):
-    """Marks of items, told by the trainer before it starts and kept beside the weights.
+    """Group membership of items, a buffer that the trainer sets once before training.
 
-    Until told, no item belongs to a group.
+    Without `set_membership`, no item belongs to a group.
 
     Attributes:
-        marks: 1 where the item of a catalogue row belongs to a group, else 0; an item may belong to
-            several. Row 0, padding, belongs to none.
+        membership: 1 where the item of a catalogue row belongs to a group, else 0; an item may
+            belong to several. Row 0, padding, belongs to none.
     """
 
-    marks: Tensor
+    membership: Tensor
 
     def __init__(self, *, items: int, groups: int) -> None:
         super().__init__()
         self.groups = groups
-        self.register_buffer("marks", torch.zeros(items + 1, groups))
+        self.register_buffer("membership", torch.zeros(items + 1, groups))
 
-    def tell(self, marks: Float[Tensor, "rows groups"]) -> None:
-        """Set the marks of every row."""
-        self.marks.copy_(marks)
+    def set_membership(self, membership: Float[Tensor, "rows groups"]) -> None:
+        """Set the membership of every row."""
+        self.membership.copy_(membership)
 
     def forward(self, rows: Int64[Tensor, "*shape"]) -> Float[Tensor, "*shape groups"]:
-        """The marks of some rows."""
-        return self.marks[rows]
+        """Look up the membership of some rows."""
+        return self.membership[rows]
 
     if TYPE_CHECKING:
 

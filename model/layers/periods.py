@@ -1,4 +1,4 @@
-"""Periods that cover many orders of magnitude, learned in log space."""
+"""Learned periods that span many orders of magnitude, stored as logarithms."""
 
 import math
 from typing import final
@@ -9,16 +9,16 @@ from torch import Tensor, nn
 
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 
-SECOND = MICROSECONDS_PER_SECOND / MICROSECONDS_PER_DAY
-"""A second in days: the published code counts time in seconds."""
+DAYS_PER_SECOND = MICROSECONDS_PER_SECOND / MICROSECONDS_PER_DAY
+"""The published code measures time in seconds."""
 
 
 @final
 class Periods(nn.Module):
-    """Periods that training may change, kept as logarithms.
+    """Periods that training may change, parametrised by their logarithms.
 
-    So a gradient step changes a period by a share of itself, and no period can become negative.
-    float64, because phases are.
+    A gradient step therefore changes a period by a relative amount and never makes it negative.
+    float64, because phases are computed in float64.
     """
 
     def __init__(self, log_periods: Float64[Tensor, " periods"], *, learned: bool) -> None:
@@ -26,16 +26,16 @@ class Periods(nn.Module):
         self.log_periods = nn.Parameter(log_periods, requires_grad=learned)
 
     def forward(self) -> Float64[Tensor, " periods"]:
-        """The periods, in the unit they were given in."""
+        """Compute the periods, in the unit of the logarithms given."""
         return self.log_periods.exp()
 
     def frequencies(self) -> Float64[Tensor, " periods"]:
-        """Angular frequencies: radians per unit of the periods."""
+        """Compute the angular frequencies: radians per unit of the periods."""
         return 2 * math.pi / self.log_periods.exp()
 
 
 def log_uniform(*, count: int, shortest: float, longest: float) -> Float64[Tensor, " count"]:
-    """Logarithms of `count` periods spread log-uniformly between two bounds, both included.
+    """Return the logarithms of `count` periods, log-uniform between two bounds, both included.
 
     Raises:
         ValueError: if the bounds are not positive and ordered.
@@ -44,17 +44,15 @@ def log_uniform(*, count: int, shortest: float, longest: float) -> Float64[Tenso
     return torch.linspace(math.log(shortest), math.log(longest), count, dtype=torch.float64)
 
 
-def crowded_at_the_shortest(
-    *, count: int, shortest: float, longest: float
-) -> Float64[Tensor, " count"]:
-    """Logarithms of `count` periods, nearly all of them near the shortest, the last the longest.
+def paper_spacing(*, count: int, shortest: float, longest: float) -> Float64[Tensor, " count"]:
+    """Return the logarithms of `count` periods spaced as in Xu et al., most near the shortest.
 
-    Their frequencies fall from the highest by geometrically growing steps:
+    Frequencies decrease from the highest by geometrically growing steps:
     `w_i = w_max - (w_max - w_min)^(i / count)`, i = 1..count.
 
     Paper: Xu et al. 2019, section 5.
-    DIFFERS(paper): frequencies are counted in multiples of the lowest. As printed, the sequence
-        depends on the unit of time, and leaves the range once `w_max - w_min` is below one.
+    DIFFERS(paper): frequencies are multiples of the lowest. As printed, the sequence depends on
+        the unit of time, and leaves the range once `w_max - w_min` is below one.
 
     Raises:
         ValueError: if the bounds are not positive and ordered.
@@ -67,4 +65,7 @@ def crowded_at_the_shortest(
 
 def _ensure_ordered(shortest: float, longest: float) -> None:
     if not 0 < shortest <= longest:
-        raise ValueError(f"periods must be positive and ordered, however: {shortest=}, {longest=}")
+        raise ValueError(
+            f"periods must be positive and ordered, but {shortest=}, {longest=}; "
+            "raise longest or lower shortest"
+        )

@@ -1,4 +1,4 @@
-"""Pointing back at the history, for people who return to the same items."""
+"""A pointer network over the history, for data where users return to the same items."""
 
 from typing import final
 
@@ -6,46 +6,55 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import ReadOut
-from model.layers.kernel_scale import KernelScale
-from model.layers.time_aware_attention import Asked, Events, TimeAwareMatch
+from model.layers.fourier_basis import BasisProjection
+from model.layers.time_aware_attention import (
+    EventPhasors,
+    KernelScale,
+    QueryPhasors,
+    TimeAwareQueryKey,
+)
 
 
 @final
 class RepeatPointer(nn.Module):
-    """How much each past event speaks for meeting its own item again at the query time.
+    """Scores every past event as evidence that its item recurs at the query time.
 
-    An item's unnormalised mass is `exp(user . item) + sum over its events of exp(pointer)`: the
-    softmax over the catalogue gains one candidate per past event, and events of one item add up.
-    The pointer reads the event, its age and the user's state, so it can learn how often someone
-    comes back and after how long. Where a kernel tells time, the event's age enters through that.
+    An item's unnormalised probability is `exp(user . item) + sum over its events of exp(pointer)`:
+    the softmax over the catalogue gains one candidate per past event, and events of one item add
+    up. The pointer's logit depends on the event, its age and the user state, so it can learn how
+    often and after how long users return. With a time kernel, the age enters through the kernel.
 
     Paper: the pointer network of Vinyals et al. 2015 and the repeat mode of RepeatNet (Ren et al.
-        2019), as one softmax over both vocabularies, with the time-aware match for the pointer.
+        2019).
+    DIFFERS(paper): one softmax over both vocabularies instead of a gate between two modes; the
+        logits are those of time-aware attention.
     """
 
-    def __init__(self, *, dim: int, time_dim: int, reads_kernel: bool = False) -> None:
+    def __init__(self, *, dim: int, time_dim: int, uses_kernel: bool = False) -> None:
         super().__init__()
-        self.match = TimeAwareMatch(dim=dim, heads=1, time_dim=time_dim)
-        self.kernel_scale = KernelScale(heads=1) if reads_kernel else None
+        self.query_key = TimeAwareQueryKey(dim=dim, heads=1, time_dim=time_dim)
+        self.kernel_scale = KernelScale(heads=1) if uses_kernel else None
         self.bias = nn.Parameter(torch.tensor(0.0))
 
-    def remember(
-        self, contents: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
+    def project_keys(
+        self,
+        contents: Float[Tensor, "batch len dim"],
+        events: EventPhasors,
+        projection: BasisProjection,
     ) -> Float[Tensor, "batch 1 len width"]:
-        """The keys of the events that can be pointed at."""
-        return self.match.keys(contents, events, read_out)
+        """Project the events to keys."""
+        return self.query_key.keys(contents, events, projection)
 
     def forward(
         self,
         users: Float[Tensor, "batch queries dim"],
         keys: Float[Tensor, "batch 1 len width"],
-        asked: Asked,
-        read_out: ReadOut,
+        queries: QueryPhasors,
+        projection: BasisProjection,
         kernel: Float[Tensor, "batch queries len"] | None = None,
     ) -> Float[Tensor, "batch queries len"]:
-        """The log-mass each query position gives to each event's item; nothing is masked."""
-        match = self.match.queries(users, asked, read_out) @ keys.transpose(-1, -2)
+        """Compute the repeat score of each event at each query position, without a mask."""
+        logits = self.query_key.queries(users, queries, projection) @ keys.transpose(-1, -2)
         if self.kernel_scale is not None:
-            match = match + self.kernel_scale(kernel)
-        return match.squeeze(1) + self.bias
+            logits = logits + self.kernel_scale(kernel)
+        return logits.squeeze(1) + self.bias

@@ -1,4 +1,4 @@
-"""One block of SASRec, which may read time beside content and let intensities modulate it."""
+"""One block of SASRec, optionally with time features and self-modulation."""
 
 from typing import NamedTuple, final
 
@@ -7,51 +7,52 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import rotate
-from model.layers.self_modulating import Modulated, ModulationView, SelfModulation
+from model.batch import select_positions
+from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     KeyValues,
-    TimeAwareMatch,
+    TimeAwareQueryKey,
     TimeProjection,
-    beside_basis,
-    on_basis,
+    append_basis,
+    merge_heads,
 )
-from model.layers.time_aware_block import BlockRead, Memory, TimeView, at_positions
+from model.layers.time_aware_block import BlockOutput, KVCache, TimeInputs
 
 
-class SASRecView(NamedTuple):
-    """What blocks read of a batch beside their states, worked out once.
+class SASRecInputs(NamedTuple):
+    """The inputs of a block beside its states, computed once per batch for all blocks.
 
     Attributes:
-        time: the trigonometry of events and query times; of no frequencies in plain SASRec.
-        since_last: the time features of the interval from each query's own event to its query time.
-        modulation: groups and intervals, where attention is modulated.
+        time: event and query times as phasors; of no frequencies in plain SASRec.
+        event_interval: time features of the interval from each query position's own event to its
+            query time.
+        modulation: group membership and intervals, where attention is modulated.
     """
 
-    time: TimeView
-    since_last: Float[Tensor, "batch queries time_dim"]
-    modulation: ModulationView | None
+    time: TimeInputs
+    event_interval: Float[Tensor, "batch queries time_dim"]
+    modulation: ModulationInputs | None
 
-    def at(self, positions: Int64[Tensor, " batch"]) -> "SASRecView":
-        """The same events, asked about at one position of each history."""
-        return SASRecView(
-            self.time.at(positions),
-            at_positions(self.since_last, positions),
-            None if self.modulation is None else self.modulation.at(positions),
+    def select(self, positions: Int64[Tensor, " batch"]) -> "SASRecInputs":
+        """Keep one query position of each history, and all events."""
+        return SASRecInputs(
+            self.time.select(positions),
+            select_positions(self.event_interval, positions),
+            None if self.modulation is None else self.modulation.select(positions),
         )
 
 
 @final
 class SASRecBlock(nn.Module):
-    """Attention whose queries alone are normalised, then two linear maps with a ReLU between them.
+    """Attention with normalised queries only, and a ReLU feed-forward network.
 
-    Both halves add their result to what they normalised, not to what came in:
+    Each residual connection adds the normalised input of its sublayer, not the raw one:
 
         q = norm(x),  y = q + attention(q; x),  z = norm(y),  out = z + W_2 relu(W_1 z)
 
-    With time features, keys and values are linear in `[x_i, phi(T_q - t_i)]` and the query reads
-    `phi(T_q - t_q)`, its own interval, as well. With modulation, weights are scaled before they are
-    dropped out.
+    With time features, keys and values are linear in `[x_i, phi(T_q - t_i)]`, and `phi(T_q - t_q)`,
+    the query's own interval, is added to the query. With modulation, weights are scaled before
+    dropout.
 
     Shape: states (batch, len, dim) -> (batch, queries, dim)
 
@@ -70,53 +71,57 @@ class SASRecBlock(nn.Module):
         super().__init__()
         self.heads = heads
         self.attention_norm = nn.LayerNorm(dim, eps=1e-8)
-        self.since_last = TimeProjection(time_dim=time_dim, dim=dim)
-        self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim)
-        self.value = nn.Linear(dim, dim)
-        self.time_value = TimeProjection(time_dim=time_dim, dim=dim)
+        self.interval_proj = TimeProjection(time_dim=time_dim, dim=dim)
+        self.query_key = TimeAwareQueryKey(dim=dim, heads=heads, time_dim=time_dim)
+        self.value_proj = nn.Linear(dim, dim)
+        self.time_value_proj = TimeProjection(time_dim=time_dim, dim=dim)
         self.modulation = modulation
         self.feed_forward_norm = nn.LayerNorm(dim, eps=1e-8)
-        self.inner = nn.Linear(dim, dim)
-        self.outer = nn.Linear(dim, dim)
+        self.linear1 = nn.Linear(dim, dim)
+        self.linear2 = nn.Linear(dim, dim)
         self.dropout = nn.Dropout(dropout)
 
-    def remember(self, states: Float[Tensor, "batch len dim"], view: SASRecView) -> Memory:
-        """What later queries of this block will read of these positions."""
-        events, _, read_out = view.time
-        values = self.value(states) + self.time_value(read_out.offset)
-        keys = self.match.keys(states, events, read_out)
-        return Memory(
-            KeyValues(keys, beside_basis(values, events, self.heads)),
-            None if self.modulation is None else self.modulation.remember(states),
+    def project_kv(self, states: Float[Tensor, "batch len dim"], inputs: SASRecInputs) -> KVCache:
+        """Project positions to the keys and values that queries of this block attend to."""
+        events, _, projection = inputs.time
+        values = self.value_proj(states) + self.time_value_proj(projection.bias)
+        keys = self.query_key.keys(states, events, projection)
+        return KVCache(
+            KeyValues(keys, append_basis(values, events, self.heads)),
+            None if self.modulation is None else self.modulation.project_values(states),
         )
 
-    def read(
+    def attend(
         self,
         states: Float[Tensor, "batch queries dim"],
-        memory: Memory,
-        view: SASRecView,
+        cache: KVCache,
+        inputs: SASRecInputs,
         *,
         visible: Bool[Tensor, "batch #queries len"] | None = None,
-        weights_wanted: bool = False,
-    ) -> BlockRead:
-        """The block at the queries of `view`, whose states these are.
+        need_weights: bool = False,
+    ) -> BlockOutput:
+        """Run the block at the queries of `inputs`, whose states are `states`.
 
-        `visible` says which events each query may see; without it, query i sees the first i + 1.
+        Args:
+            visible: true where a query may attend to an event; without it, query i attends to the
+                first i + 1 events.
+            need_weights: also compute the attention weights.
         """
-        queries = self.attention_norm(states) + self.since_last(view.since_last)
-        match = self.match.queries(queries, view.time.asked, view.time.read_out)
-        keys, values = memory.attention
+        residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
+        _, query_phasors, projection = inputs.time
+        queries = self.query_key.queries(residual, query_phasors, projection)
+        keys, values = cache.attention
         weights: Tensor | None = None
-        modulated: Modulated | None = None
-        if weights_wanted or self.modulation is not None:
-            weights = _distribution(match @ keys.transpose(-1, -2), visible)
+        modulation: ModulationOutput | None = None
+        if need_weights or self.modulation is not None:
+            weights = _masked_softmax(queries @ keys.transpose(-1, -2), visible)
             if self.modulation is not None:
-                modulated = self.modulation(weights, memory.modulation, view.modulation)
-                weights = modulated.weights
-            answer = self.dropout(weights) @ values
+                modulation = self.modulation(weights, cache.modulation, inputs.modulation)
+                weights = modulation.weights
+            output = self.dropout(weights) @ values
         else:
-            answer = F.scaled_dot_product_attention(
-                match,
+            output = F.scaled_dot_product_attention(
+                queries,
                 keys,
                 values,
                 attn_mask=None if visible is None else visible.unsqueeze(1),
@@ -124,23 +129,19 @@ class SASRecBlock(nn.Module):
                 is_causal=visible is None,
                 scale=1.0,
             )
-        between = self.feed_forward_norm(queries + self._joined(answer, view.time))
-        inner = self.dropout(F.relu(self.inner(between)))
-        return BlockRead(between + self.dropout(self.outer(inner)), weights, modulated)
+        merged = merge_heads(output, query_phasors, self.time_value_proj, projection, self.heads)
+        normed = self.feed_forward_norm(residual + merged)
+        inner = self.dropout(F.relu(self.linear1(normed)))
+        return BlockOutput(normed + self.dropout(self.linear2(inner)), weights, modulation)
 
-    def read_all(self, states: Float[Tensor, "batch len dim"], view: SASRecView) -> BlockRead:
-        """The block over every position, each seeing itself and what came before."""
-        return self.read(states, self.remember(states, view), view)
-
-    def _joined(self, answer: Tensor, time: TimeView) -> Tensor:
-        """Heads side by side, their sums over the basis turned to the query time and read out."""
-        of_basis = on_basis(self.time_value, time.read_out, self.heads)
-        content, of_events = torch.split(answer, list(of_basis.shape[1:]), dim=-1)
-        of_time = rotate(of_events, time.asked.unsqueeze(1)) @ of_basis.transpose(-1, -2)
-        return (content + of_time).transpose(1, 2).flatten(2)
+    def attend_causally(
+        self, states: Float[Tensor, "batch len dim"], inputs: SASRecInputs
+    ) -> BlockOutput:
+        """Run the block at every position, over the events up to and including it."""
+        return self.attend(states, self.project_kv(states, inputs), inputs)
 
 
-def _distribution(logits: Tensor, visible: Tensor | None) -> Tensor:
+def _masked_softmax(logits: Tensor, visible: Tensor | None) -> Tensor:
     if visible is None:
         mask = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).tril()
     else:

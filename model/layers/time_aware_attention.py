@@ -1,4 +1,8 @@
-"""Self-attention whose keys and values hold the interval to the query time, at no pairwise cost."""
+"""Self-attention over content and time features of the interval to the query time.
+
+Keys and values depend on both the event and the query time, yet no tensor is computed per pair:
+the Fourier basis of an interval is a rotation of the basis at the event's time (`fourier_basis`).
+"""
 
 from typing import NamedTuple, final
 
@@ -7,29 +11,29 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Complex64, Float
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import ReadOut, basis, rotate
+from model.layers.fourier_basis import BasisProjection, basis, rotate
 
-Events = Complex64[Tensor, "#batch len frequencies"]
-Asked = Complex64[Tensor, "#batch queries frequencies"]
+EventPhasors = Complex64[Tensor, "#batch len frequencies"]
+QueryPhasors = Complex64[Tensor, "#batch queries frequencies"]
 
 
 class KeyValues(NamedTuple):
-    """What a query reads of each event: content first, then the basis at the event's own time.
+    """Keys and values per event: content first, then the basis at the event's own time.
 
-    Nothing here depends on a query time, which is why one history can be asked about many.
+    They do not depend on a query time, so one history can be queried at many times.
     """
 
     keys: Float[Tensor, "batch heads len width"]
     values: Float[Tensor, "batch heads len width"]
 
 
-class Sight(NamedTuple):
-    """What each query may see of the events; with nothing said, all of them.
+class AttentionMask(NamedTuple):
+    """Which events each query attends to, all by default, and a bias on the logits.
 
     Attributes:
-        visible: which events each query may see.
-        is_causal: whether query i sees the first i + 1 events only.
-        bias: what is added to how well each event matches, such as a kernel of the two instants.
+        visible: true where the query may attend to the event.
+        is_causal: whether query i attends to the first i + 1 events only.
+        bias: added to the logits, such as a kernel of the two instants.
     """
 
     visible: Bool[Tensor, "batch #queries len"] | None = None
@@ -37,12 +41,15 @@ class Sight(NamedTuple):
     bias: Float[Tensor, "batch heads queries len"] | None = None
 
 
-EVERYTHING = Sight()
+NO_MASK = AttentionMask()
 
 
 @final
 class TimeProjection(nn.Module):
-    """A linear map of time features, of which an encoding may also have none."""
+    """A linear map of time features; `time_dim` may be 0.
+
+    Shape: features (*, time_dim) -> (*, dim)
+    """
 
     def __init__(self, *, time_dim: int, dim: int) -> None:
         super().__init__()
@@ -53,25 +60,48 @@ class TimeProjection(nn.Module):
         """Project features."""
         return F.linear(features, self.weight)
 
-    def on_basis(self, read_out: ReadOut) -> Float[Tensor, "dim basis"]:
-        """The same map, read off the Fourier basis instead of the features: `U C`."""
-        return self.weight @ read_out.weight
+    def compose(self, projection: BasisProjection) -> Float[Tensor, "dim basis"]:
+        """Return the weight of the same map applied to the Fourier basis: `U C`."""
+        return self.weight @ projection.weight
 
 
 @final
-class TimeAwareMatch(nn.Module):
-    """How well an event and its age match what a position looks for.
+class KernelScale(nn.Module):
+    """Scales a time kernel, per head, before it is added to the attention logits.
 
-    The key of event i for a query at `T_q` is `K_qi = W z_i + U phi(T_q - t_i)`. With the read-out
-    `phi = C b + o` of the encoding, the match is
+    Shape: kernel (batch, queries, len) -> (batch, heads, queries, len)
+
+    Paper: NTKA 2022.
+    DIFFERS(code): a learned scale that starts at one, where the code divides by
+        `exp(sqrt(head_dim))`: behind a divisor of hundreds a kernel takes far longer to learn.
+    DIFFERS(code): one kernel for all blocks, scaled per block and head; the code has one per block.
+    """
+
+    def __init__(self, *, heads: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(heads))
+
+    def forward(
+        self, kernel: Float[Tensor, "batch queries len"]
+    ) -> Float[Tensor, "batch heads queries len"]:
+        """Compute the bias on the logits of every head."""
+        return kernel.unsqueeze(1) * self.scale[:, None, None]
+
+
+@final
+class TimeAwareQueryKey(nn.Module):
+    """Query and key projections whose products are time-aware attention logits.
+
+    The key of event i for a query at `T_q` is `K_qi = W z_i + U phi(T_q - t_i)`. With the features
+    `phi = C b + o` of the time encoding, the logit is
 
         q . K_qi = q . (W z_i + U o)  +  (R(T_q) C' U' q) . b(t_i)
 
-    so keys are `[W z_i + U o, b(t_i)]`, which depend on the event alone, queries are
-    `[q, R(T_q) C' U' q]`, which depend on the query time alone, and one product gives the match.
+    so keys are `[W z_i + U o, b(t_i)]`, which depend on the event only, queries are
+    `[q, R(T_q) C' U' q]`, which depend on the query time only, and their product is the logit.
 
-    What a position looks for is a linear map of its state, or whatever `query` makes of it: a query
-    is asked about one instant, so nothing needs to be linear there.
+    The query projection is linear by default, or any module passed as `query`: it belongs to a
+    single query time, so the rotation does not require it to be linear.
 
     Paper: Xu et al. 2019, section 6: keys are `[Z, phi(T - t)]` times one matrix `[W, U]`.
 
@@ -84,46 +114,53 @@ class TimeAwareMatch(nn.Module):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise ValueError(f"heads must divide dim, however: {dim=}, {heads=}")
+            raise ValueError(f"heads must divide dim, but {dim=}, {heads=}; change one of them")
         self.heads = heads
         self.scale = (dim // heads) ** -0.5
-        self.query = nn.Linear(dim, dim) if query is None else query
-        self.key = nn.Linear(dim, dim)
-        self.time_key = TimeProjection(time_dim=time_dim, dim=dim)
+        self.query_proj = nn.Linear(dim, dim) if query is None else query
+        self.key_proj = nn.Linear(dim, dim)
+        self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
 
     def keys(
-        self, states: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
+        self,
+        states: Float[Tensor, "batch len dim"],
+        events: EventPhasors,
+        projection: BasisProjection,
     ) -> Float[Tensor, "batch heads len width"]:
-        """The keys of events."""
-        content = self.key(states) + self.time_key(read_out.offset)
-        return beside_basis(content, events, self.heads)
+        """Project events to keys."""
+        content = self.key_proj(states) + self.time_key_proj(projection.bias)
+        return append_basis(content, events, self.heads)
 
     def queries(
-        self, states: Float[Tensor, "batch queries known"], asked: Asked, read_out: ReadOut
+        self,
+        states: Float[Tensor, "batch queries inputs"],
+        queries: QueryPhasors,
+        projection: BasisProjection,
     ) -> Float[Tensor, "batch heads queries width"]:
-        """The queries of positions asked about the instants of `asked`, scaled.
+        """Project positions to scaled queries at the query times of `queries`.
 
-        `states` is as wide as what `query` reads.
+        `states` has the input width of the query projection.
         """
-        content = split_heads(self.query(states) * self.scale, self.heads)
-        of_basis = content @ on_basis(self.time_key, read_out, self.heads)
-        return torch.cat((content, rotate(of_basis, asked.unsqueeze(1))), dim=-1)
+        content = split_heads(self.query_proj(states) * self.scale, self.heads)
+        coefficients = content @ compose_by_head(self.time_key_proj, projection, self.heads)
+        return torch.cat((content, rotate(coefficients, queries.unsqueeze(1))), dim=-1)
 
 
 @final
 class TimeAwareAttention(nn.Module):
-    """Multi-head attention over `[z_i, phi(T_q - t_i)]`: content beside time features.
+    """Multi-head attention over `[z_i, phi(T_q - t_i)]`: content and time features.
 
-    The match is rotated as in `TimeAwareMatch`. Values `V_qi = W z_i + U phi(T_q - t_i)` are
-    rotated after the weighted sum: their time part adds up to `U C R(T_q) sum_i a_qi b(t_i)`. So
-    attention itself is one fused call on heads that are `2 * frequencies` wider.
+    Logits are those of `TimeAwareQueryKey`. Values `V_qi = W z_i + U phi(T_q - t_i)` are rotated
+    after the weighted sum: their time part sums to `U C R(T_q) sum_i a_qi b(t_i)`. Attention
+    itself is therefore one fused call on heads that are `2 * frequencies` wider.
 
     Shape: states (batch, len, dim) -> (batch, len, dim)
 
     Paper: Xu et al. 2019, section 6.
-    DIFFERS(paper): keys and values are linear in `[Z, phi]`; the rotation needs them so. Queries
-        may be a perceptron of it, as the paper suggests.
-    DIFFERS(code): every position is asked about its own target time, exactly, in one pass.
+    DIFFERS(paper): keys and values are linear in `[Z, phi]`, which the rotation requires; queries
+        may be a perceptron of it, as in the paper.
+    DIFFERS(code): every position has its own query time, exactly, in one pass.
+    DIFFERS(code): an output projection follows the heads, which the code lacks.
     """
 
     def __init__(
@@ -131,85 +168,88 @@ class TimeAwareAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.match = TimeAwareMatch(dim=dim, heads=heads, time_dim=time_dim, query=query)
-        self.value = nn.Linear(dim, dim)
-        self.time_value = TimeProjection(time_dim=time_dim, dim=dim)
-        self.output = nn.Linear(dim, dim)
+        self.query_key = TimeAwareQueryKey(dim=dim, heads=heads, time_dim=time_dim, query=query)
+        self.value_proj = nn.Linear(dim, dim)
+        self.time_value_proj = TimeProjection(time_dim=time_dim, dim=dim)
+        self.out_proj = nn.Linear(dim, dim)
 
-    def remember(
-        self, states: Float[Tensor, "batch len dim"], events: Events, read_out: ReadOut
+    def project_kv(
+        self,
+        states: Float[Tensor, "batch len dim"],
+        events: EventPhasors,
+        projection: BasisProjection,
     ) -> KeyValues:
-        """Keys and values of events."""
-        values = self.value(states) + self.time_value(read_out.offset)
+        """Project events to keys and values."""
+        values = self.value_proj(states) + self.time_value_proj(projection.bias)
         return KeyValues(
-            self.match.keys(states, events, read_out), beside_basis(values, events, self.heads)
+            self.query_key.keys(states, events, projection),
+            append_basis(values, events, self.heads),
         )
 
-    def read(
+    def attend(
         self,
-        states: Float[Tensor, "batch queries known"],
-        memory: KeyValues,
-        asked: Asked,
-        read_out: ReadOut,
-        sight: Sight = EVERYTHING,
+        states: Float[Tensor, "batch queries inputs"],
+        key_values: KeyValues,
+        queries: QueryPhasors,
+        projection: BasisProjection,
+        mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch queries dim"]:
-        """Attend from `states`, asked about the instants of `asked`, to what was remembered."""
-        visible, is_causal, bias = sight
-        mask = None if visible is None else visible.unsqueeze(1)
+        """Attend from `states`, at the query times of `queries`, to the events."""
+        visible, is_causal, bias = mask
+        attn_mask = None if visible is None else visible.unsqueeze(1)
         if bias is not None:
-            hidden = _hidden(sight, bias)
-            mask = bias if hidden is None else bias.masked_fill(hidden, float("-inf"))
-        answer = F.scaled_dot_product_attention(
-            self.match.queries(states, asked, read_out),
-            memory.keys,
-            memory.values,
-            attn_mask=mask,
-            is_causal=is_causal and mask is None,
+            masked = _masked_events(mask, bias)
+            attn_mask = bias if masked is None else bias.masked_fill(masked, float("-inf"))
+        output = F.scaled_dot_product_attention(
+            self.query_key.queries(states, queries, projection),
+            key_values.keys,
+            key_values.values,
+            attn_mask=attn_mask,
+            is_causal=is_causal and attn_mask is None,
             scale=1.0,
         )
-        return self._joined(answer, asked, read_out)
+        return self._merge_heads(output, queries, projection)
 
-    def weigh(
+    def attention_weights(
         self,
-        states: Float[Tensor, "batch queries known"],
-        memory: KeyValues,
-        asked: Asked,
-        read_out: ReadOut,
-        sight: Sight = EVERYTHING,
+        states: Float[Tensor, "batch queries inputs"],
+        key_values: KeyValues,
+        queries: QueryPhasors,
+        projection: BasisProjection,
+        mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
-        """How much every query attends to each event: a distribution over what it sees."""
-        logits = self.match.queries(states, asked, read_out) @ memory.keys.transpose(-1, -2)
-        if sight.bias is not None:
-            logits = logits + sight.bias
-        hidden = _hidden(sight, logits)
-        if hidden is not None:
-            logits = logits.masked_fill(hidden, float("-inf"))
+        """Compute the attention weights: per query, a distribution over its visible events."""
+        query_heads = self.query_key.queries(states, queries, projection)
+        logits = query_heads @ key_values.keys.transpose(-1, -2)
+        if mask.bias is not None:
+            logits = logits + mask.bias
+        masked = _masked_events(mask, logits)
+        if masked is not None:
+            logits = logits.masked_fill(masked, float("-inf"))
         return logits.softmax(-1)
 
-    def read_weighed(
+    def apply_weights(
         self,
         weights: Float[Tensor, "batch heads queries len"],
-        memory: KeyValues,
-        asked: Asked,
-        read_out: ReadOut,
+        key_values: KeyValues,
+        queries: QueryPhasors,
+        projection: BasisProjection,
     ) -> Float[Tensor, "batch queries dim"]:
-        """What `read` answers, with weights at hand; they need not sum to one."""
-        return self._joined(weights @ memory.values, asked, read_out)
+        """Compute the output of `attend` from given weights, which need not sum to one."""
+        return self._merge_heads(weights @ key_values.values, queries, projection)
 
-    def _joined(self, answer: Tensor, asked: Tensor, read_out: ReadOut) -> Tensor:
-        """Heads side by side, their sums over the basis turned to the query time and read out."""
-        of_basis = on_basis(self.time_value, read_out, self.heads)
-        content, of_events = torch.split(answer, list(of_basis.shape[1:]), dim=-1)
-        of_time = rotate(of_events, asked.unsqueeze(1)) @ of_basis.transpose(-1, -2)
-        joined: Tensor = self.output((content + of_time).transpose(1, 2).flatten(2))
-        return joined
+    def _merge_heads(self, output: Tensor, queries: Tensor, projection: BasisProjection) -> Tensor:
+        merged: Tensor = self.out_proj(
+            merge_heads(output, queries, self.time_value_proj, projection, self.heads)
+        )
+        return merged
 
 
-def _hidden(sight: Sight, logits: Tensor) -> Tensor | None:
-    """Which events each query must not see, broadcasting against its logits."""
-    if sight.is_causal:
+def _masked_events(mask: AttentionMask, logits: Tensor) -> Tensor | None:
+    """True where a query must not attend; broadcasts against its logits."""
+    if mask.is_causal:
         return torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
-    return None if sight.visible is None else ~sight.visible.unsqueeze(1)
+    return None if mask.visible is None else ~mask.visible.unsqueeze(1)
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
@@ -218,13 +258,32 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
     return states.view(batch, length, heads, dim // heads).transpose(1, 2)
 
 
-def beside_basis(content: Tensor, events: Tensor, heads: int) -> Tensor:
-    """Every head's content, followed by the basis that all heads share."""
+def append_basis(content: Tensor, events: Tensor, heads: int) -> Tensor:
+    """Split content into heads and append the event-time basis, which all heads share."""
     shared = basis(events).unsqueeze(1).expand(content.shape[0], heads, -1, -1)
     return torch.cat((split_heads(content, heads), shared), dim=-1)
 
 
-def on_basis(projection: TimeProjection, read_out: ReadOut, heads: int) -> Tensor:
+def merge_heads(
+    output: Tensor,
+    queries: Tensor,
+    time_value_proj: TimeProjection,
+    projection: BasisProjection,
+    heads: int,
+) -> Tensor:
+    """Rotate the time part of the weighted sums, project it, add the content, join the heads.
+
+    batch, heads, queries, width -> batch, queries, dim
+    """
+    by_head = compose_by_head(time_value_proj, projection, heads)
+    content, basis_sums = torch.split(output, list(by_head.shape[1:]), dim=-1)
+    time_part = rotate(basis_sums, queries.unsqueeze(1)) @ by_head.transpose(-1, -2)
+    return (content + time_part).transpose(1, 2).flatten(2)
+
+
+def compose_by_head(
+    time_projection: TimeProjection, projection: BasisProjection, heads: int
+) -> Tensor:
     """`U C` per head: heads, head_dim, 2 * frequencies."""
-    folded = projection.on_basis(read_out)
-    return folded.view(heads, len(folded) // heads, folded.shape[-1])
+    composed = time_projection.compose(projection)
+    return composed.view(heads, len(composed) // heads, composed.shape[-1])

@@ -1,4 +1,4 @@
-"""One block of a time-aware transformer, and what it knows of time."""
+"""A pre-norm transformer block with time-aware attention."""
 
 from typing import Literal, NamedTuple, final
 
@@ -6,108 +6,153 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from model.layers.feed_forward import FeedForward
-from model.layers.fourier_basis import ReadOut
-from model.layers.kernel_scale import KernelScale
-from model.layers.query_mlp import QueryMLP
-from model.layers.self_modulating import Modulated, ModulationView, SelfModulation
+from model.batch import select_positions
+from model.layers.fourier_basis import BasisProjection
+from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
-    Asked,
-    Events,
+    AttentionMask,
+    EventPhasors,
+    KernelScale,
     KeyValues,
-    Sight,
+    QueryPhasors,
     TimeAwareAttention,
 )
 
 
-class TimeView(NamedTuple):
-    """The trigonometry of a batch, worked out once and shared by all blocks."""
+class TimeInputs(NamedTuple):
+    """Phasors of event times and query times, computed once per batch for all blocks."""
 
-    events: Events
-    asked: Asked
-    read_out: ReadOut
+    events: EventPhasors
+    queries: QueryPhasors
+    projection: BasisProjection
 
-    def at(self, positions: Int64[Tensor, " batch"]) -> "TimeView":
-        """The same events, asked about at one position of each history."""
-        return self._replace(asked=at_positions(self.asked, positions))
+    def select(self, positions: Int64[Tensor, " batch"]) -> "TimeInputs":
+        """Keep one query position of each history, and all events."""
+        return self._replace(queries=select_positions(self.queries, positions))
 
-    def of_last(self) -> "TimeView":
-        """The last event alone, asked about the same instants."""
+    def keep_last_event(self) -> "TimeInputs":
+        """Keep the last event only, and all queries."""
         return self._replace(events=self.events[:, -1:])
 
 
-class BlockView(NamedTuple):
-    """What blocks read of a batch beside their states, worked out once and shared by all blocks.
+class BlockInputs(NamedTuple):
+    """The inputs of a block beside its states, computed once per batch for all blocks.
 
     Attributes:
-        time: events and query times as trigonometry; of no frequencies where a kernel tells time.
-        told: what each query knows of the interval from its own event to its query time.
-        kernel: K(T_q, t_i) of every query and event, where a kernel tells time.
-        modulation: groups and intervals, where attention is modulated.
+        time: event and query times as phasors; of no frequencies where a kernel encodes time.
+        event_interval: features of the interval from each query position's own event to its query
+            time, projected to `dim`.
+        kernel: K(T_q, t_i) of every query and event, where a kernel encodes time.
+        modulation: group membership and intervals, where attention is modulated.
     """
 
-    time: TimeView
-    told: Float[Tensor, "batch queries dim"]
+    time: TimeInputs
+    event_interval: Float[Tensor, "batch queries dim"]
     kernel: Float[Tensor, "batch queries len"] | None = None
-    modulation: ModulationView | None = None
+    modulation: ModulationInputs | None = None
 
-    def at(self, positions: Int64[Tensor, " batch"]) -> "BlockView":
-        """The same events, asked about at one position of each history."""
-        return BlockView(
-            self.time.at(positions),
-            at_positions(self.told, positions),
-            None if self.kernel is None else at_positions(self.kernel, positions),
-            None if self.modulation is None else self.modulation.at(positions),
+    def select(self, positions: Int64[Tensor, " batch"]) -> "BlockInputs":
+        """Keep one query position of each history, and all events."""
+        return BlockInputs(
+            self.time.select(positions),
+            select_positions(self.event_interval, positions),
+            None if self.kernel is None else select_positions(self.kernel, positions),
+            None if self.modulation is None else self.modulation.select(positions),
         )
 
-    def before_last(self) -> "BlockView":
-        """All positions of each history but the last."""
-        events, asked, read_out = self.time
-        return BlockView(
-            TimeView(events[:, :-1], asked[:, :-1], read_out),
-            self.told[:, :-1],
+    def drop_last(self) -> "BlockInputs":
+        """Drop the last position of each history, as an event and as a query."""
+        events, queries, projection = self.time
+        return BlockInputs(
+            TimeInputs(events[:, :-1], queries[:, :-1], projection),
+            self.event_interval[:, :-1],
             None if self.kernel is None else self.kernel[:, :-1, :-1],
             None
             if self.modulation is None
-            else ModulationView(*(part[:, :-1] for part in self.modulation)),
+            else ModulationInputs(*(part[:, :-1] for part in self.modulation)),
         )
 
 
-class Memory(NamedTuple):
-    """What queries of a block read of each event; `modulation` is for its intensities."""
+class KVCache(NamedTuple):
+    """Keys and values of events for one block; `modulation` holds the values of its intensities."""
 
     attention: KeyValues
     modulation: Float[Tensor, "batch heads len head_dim"] | None
 
-    def followed_by(self, own: "Memory") -> "Memory":
-        """One history's memory, once per row of `own`, followed by that row's."""
-        keys, values = (_then(*parts) for parts in zip(self.attention, own.attention, strict=True))
-        if self.modulation is None or own.modulation is None:
-            return Memory(KeyValues(keys, values), None)
-        return Memory(KeyValues(keys, values), _then(self.modulation, own.modulation))
+    def append(self, event: "KVCache") -> "KVCache":
+        """Append one event to the cache of a single history, once per row of `event`."""
+        keys, values = (
+            _append_event(*parts) for parts in zip(self.attention, event.attention, strict=True)
+        )
+        if self.modulation is None or event.modulation is None:
+            return KVCache(KeyValues(keys, values), None)
+        return KVCache(KeyValues(keys, values), _append_event(self.modulation, event.modulation))
 
 
-class BlockRead(NamedTuple):
-    """A block's states, and what its attention was where that was worked out.
+class BlockOutput(NamedTuple):
+    """The output of a block.
 
     Attributes:
-        states: of the queries.
-        weights: modulated where the block modulates.
-        modulated: how, where the block modulates.
+        states: hidden states of the queries.
+        weights: attention weights, modulated where the block modulates; None unless computed.
+        modulation: intensities, where the block modulates.
     """
 
     states: Float[Tensor, "batch queries dim"]
     weights: Float[Tensor, "batch heads queries len"] | None
-    modulated: Modulated | None
+    modulation: ModulationOutput | None
+
+
+@final
+class FeedForward(nn.Module):
+    """The position-wise network of a transformer block: two linear maps with a GELU between them.
+
+    Shape: states (*, dim) -> (*, dim)
+    """
+
+    def __init__(self, *, dim: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.up_proj = nn.Linear(dim, hidden)
+        self.down_proj = nn.Linear(hidden, dim)
+        self.activation = nn.GELU()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:
+        """Transform every position separately."""
+        transformed: Tensor = self.down_proj(self.dropout(self.activation(self.up_proj(states))))
+        return transformed
+
+
+@final
+class QueryMLP(nn.Module):
+    """`ReLU([Z, Z_T] W_0 + b_0) W_1 + b_1`: a query projection that is not linear in time.
+
+    Shape: states beside interval features (*, 2 * dim) -> (*, dim)
+
+    Paper: Xu et al. 2019, section 6.
+    """
+
+    def __init__(self, *, dim: int) -> None:
+        super().__init__()
+        self.linear1 = nn.Linear(2 * dim, dim)
+        self.linear2 = nn.Linear(dim, dim)
+        self.activation = nn.ReLU()
+
+    def forward(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape dim"]:
+        """Project each position to its query."""
+        query: Tensor = self.linear2(self.activation(self.linear1(inputs)))
+        return query
 
 
 @final
 class TimeAwareBlock(nn.Module):
-    """Attention, then a position-wise transform, each normalised before and added after.
+    """Time-aware attention and a feed-forward network, each pre-normalised and residual.
 
-    Attention may be told time by a kernel, and scaled by intensities, beside what it reads of
-    features. With `query="mlp"`, a query reads the interval to its query time beside its state
-    rather than only within it.
+    A time kernel may be added to the logits, and intensities may modulate the weights. With
+    `query="mlp"`, a query is a perceptron of the normalised state and of the features of its own
+    interval side by side; with "sum", the interval enters only as a summand of the state.
+
+    Shape: states (batch, queries, dim) -> (batch, queries, dim)
     """
 
     def __init__(
@@ -119,7 +164,7 @@ class TimeAwareBlock(nn.Module):
         dropout: float,
         time_dim: int,
         query: Literal["sum", "mlp"] = "sum",
-        reads_kernel: bool = False,
+        uses_kernel: bool = False,
         modulation: SelfModulation | None = None,
     ) -> None:
         super().__init__()
@@ -131,65 +176,66 @@ class TimeAwareBlock(nn.Module):
             time_dim=time_dim,
             query=QueryMLP(dim=dim) if query == "mlp" else None,
         )
-        self.kernel_scale = KernelScale(heads=heads) if reads_kernel else None
+        self.kernel_scale = KernelScale(heads=heads) if uses_kernel else None
         self.modulation = modulation
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
 
-    def remember(self, states: Float[Tensor, "batch len dim"], time: TimeView) -> Memory:
-        """What later queries of this block will read of these positions."""
+    def project_kv(self, states: Float[Tensor, "batch len dim"], time: TimeInputs) -> KVCache:
+        """Project positions to the keys and values that queries of this block attend to."""
         normed = self.attention_norm(states)
-        return Memory(
-            self.attention.remember(normed, time.events, time.read_out),
-            None if self.modulation is None else self.modulation.remember(normed),
+        return KVCache(
+            self.attention.project_kv(normed, time.events, time.projection),
+            None if self.modulation is None else self.modulation.project_values(normed),
         )
 
-    def read(
+    def attend(
         self,
         states: Float[Tensor, "batch queries dim"],
-        memory: Memory,
-        view: BlockView,
+        cache: KVCache,
+        inputs: BlockInputs,
         *,
         is_causal: bool = False,
         visible: Bool[Tensor, "batch #queries len"] | None = None,
-        weights_wanted: bool = False,
-    ) -> BlockRead:
-        """The block at the queries of `view`, whose states these are.
+        need_weights: bool = False,
+    ) -> BlockOutput:
+        """Run the block at the queries of `inputs`, whose states are `states`.
 
-        `visible` says which events each query may see, `is_causal` that query i sees the first
-        i + 1; neither: all of them.
+        Args:
+            is_causal: query i attends to the first i + 1 events.
+            visible: true where a query may attend to an event; without either, to all.
+            need_weights: also compute the attention weights.
         """
-        known = self.attention_norm(states)
+        query_inputs = self.attention_norm(states)
         if self.query == "mlp":
-            known = torch.cat((known, view.told), dim=-1)
-        bias = None if self.kernel_scale is None else self.kernel_scale(view.kernel)
-        sight = Sight(visible, is_causal, bias)
-        events, (_, asked, read_out) = memory.attention, view.time
+            query_inputs = torch.cat((query_inputs, inputs.event_interval), dim=-1)
+        bias = None if self.kernel_scale is None else self.kernel_scale(inputs.kernel)
+        mask = AttentionMask(visible, is_causal, bias)
+        key_values, (_, queries, projection) = cache.attention, inputs.time
         weights: Tensor | None = None
-        modulated: Modulated | None = None
-        if weights_wanted or self.modulation is not None:
-            weights = self.attention.weigh(known, events, asked, read_out, sight)
+        modulation: ModulationOutput | None = None
+        if need_weights or self.modulation is not None:
+            weights = self.attention.attention_weights(
+                query_inputs, key_values, queries, projection, mask
+            )
             if self.modulation is not None:
-                modulated = self.modulation(weights, memory.modulation, view.modulation)
-                weights = modulated.weights
-            attended = self.attention.read_weighed(weights, events, asked, read_out)
+                modulation = self.modulation(weights, cache.modulation, inputs.modulation)
+                weights = modulation.weights
+            attended = self.attention.apply_weights(weights, key_values, queries, projection)
         else:
-            attended = self.attention.read(known, events, asked, read_out, sight)
+            attended = self.attention.attend(query_inputs, key_values, queries, projection, mask)
         states = states + self.dropout(attended)
         transformed = self.feed_forward(self.feed_forward_norm(states))
-        return BlockRead(states + self.dropout(transformed), weights, modulated)
+        return BlockOutput(states + self.dropout(transformed), weights, modulation)
 
-    def read_all(self, states: Float[Tensor, "batch len dim"], view: BlockView) -> BlockRead:
-        """The block over every position, each seeing itself and what came before."""
-        return self.read(states, self.remember(states, view.time), view, is_causal=True)
-
-
-def at_positions(states: Tensor, positions: Tensor) -> Tensor:
-    """batch, len, dim -> batch, 1, dim: one position of each history."""
-    return states[torch.arange(len(states), device=states.device), positions].unsqueeze(1)
+    def attend_causally(
+        self, states: Float[Tensor, "batch len dim"], inputs: BlockInputs
+    ) -> BlockOutput:
+        """Run the block at every position, over the events up to and including it."""
+        return self.attend(states, self.project_kv(states, inputs.time), inputs, is_causal=True)
 
 
-def _then(before: Tensor, own: Tensor) -> Tensor:
-    """1, heads, len, width and instants, heads, 1, width -> instants, heads, len + 1, width."""
-    return torch.cat((before.expand(len(own), -1, -1, -1), own), dim=2)
+def _append_event(history: Tensor, event: Tensor) -> Tensor:
+    """1, heads, len, width and queries, heads, 1, width -> queries, heads, len + 1, width."""
+    return torch.cat((history.expand(len(event), -1, -1, -1), event), dim=2)

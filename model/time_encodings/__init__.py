@@ -1,4 +1,4 @@
-"""The time encodings, as one union: add a file, then its config here."""
+"""The union of all time encoding configurations; a new encoding is added here."""
 
 from typing import Annotated
 

@@ -10,22 +10,22 @@ from torch import Tensor
 
 from model.config import Config
 from model.interfaces import TimeEncoding
-from model.layers.fourier_basis import ReadOut, scaled_basis
-from model.layers.periods import SECOND, log_uniform
+from model.layers.fourier_basis import BasisProjection, scaled_basis
+from model.layers.periods import DAYS_PER_SECOND, log_uniform
 from model.layers.quantile_maps import AutoregressiveFlow, CouplingFlow, MonotoneMLP, ResidualMLP
 
 QuantileMap = MonotoneMLP | ResidualMLP | AutoregressiveFlow | CouplingFlow
 
-SANE = (math.log(SECOND), math.log(1e6))
-"""A second to 2,700 years, as log-periods: what a map says beyond is cut off."""
+LOG_PERIOD_RANGE = (math.log(DAYS_PER_SECOND), math.log(1e6))
+"""From a second to 2,700 years; samples of a map are clamped to it."""
 
 
 class BochnerInverseCDFConfig(Config):
-    """How many frequencies, drawn by which map, started over which periods (days)."""
+    """The number of frequencies, the map that draws them, and the initial periods (days)."""
 
     kind: Literal["bochner_inverse_cdf"] = "bochner_inverse_cdf"
     map: Literal["mlp", "mlp_residual", "maf", "real_nvp"] = "mlp"
-    """mlp and maf take draws one by one, and in order; the others all of them at once."""
+    """mlp and maf map each draw separately and keep the order; the others map all jointly."""
     frequencies: PositiveInt = 64
     hidden: int = Field(default=32, ge=2)
     """Hidden width of `mlp` and `real_nvp`."""
@@ -37,14 +37,15 @@ class BochnerInverseCDFConfig(Config):
     def paper_code(
         cls, dim: int, map: Literal["mlp_residual", "maf", "real_nvp"]
     ) -> "BochnerInverseCDFConfig":
-        """As wide as the authors' other encodings start, with `dim` features: 10^0 to 10^-8 radians
-        per second.
+        """Use the initial range of the authors' other encodings, 10^0 to 10^-8 radians per second.
+
+        `dim` is the number of features.
         """
-        turn = 2 * math.pi * SECOND
+        turn = 2 * math.pi * DAYS_PER_SECOND
         return cls(map=map, frequencies=dim // 2, shortest_period=turn, longest_period=turn * 1e8)
 
     def build(self) -> "BochnerInverseCDF":
-        """The module this describes."""
+        """Build the module."""
         return BochnerInverseCDF(
             self._map(),
             frequencies=self.frequencies,
@@ -67,11 +68,11 @@ class BochnerInverseCDFConfig(Config):
 
 @final
 class BochnerInverseCDF(TimeEncoding):
-    """Cosines and sines of frequencies drawn from a distribution, which is learned.
+    """Cosines and sines of frequencies drawn from a learned distribution.
 
-    The log-period of frequency i is `g(u_i)`, where `u_i` is uniform and `g`, an inverse CDF where
-    it takes draws one by one, is learned. Drawn before every step of training, kept otherwise. The
-    kernel is the mean of `cos(w x)` over the draws.
+    The log-period of frequency i is `g(u_i)`, where `u_i` is uniform and `g` is learned; a map that
+    takes draws separately is an inverse CDF. Frequencies are redrawn before every training step and
+    fixed otherwise. The kernel is the mean of `cos(w x)` over the draws.
 
     Shape: intervals (*) -> features (*, 2 * frequencies)
 
@@ -81,10 +82,12 @@ class BochnerInverseCDF(TimeEncoding):
         torch.Size([3, 16])
 
     Paper: Xu et al. 2019, section 4, `w = F^-1(eps)` with eps uniform.
-    DIFFERS(paper): draw i of d comes from the i-th of d equal shares of (0, 1): still uniform taken
-        together, but a feature keeps its place from step to step.
-    DIFFERS(code): flows start from the uniform as well, rather than the normal distribution, so
-        that all maps start log-uniform in period; drawn for training only, not to evaluate.
+    DIFFERS(paper): stratified draws: draw i of d comes from the i-th of d equal parts of (0, 1), so
+        that a feature keeps its range of frequencies from step to step.
+    DIFFERS(code): flows start from the uniform distribution too, not the normal, so that all maps
+        start log-uniform in period; draws change in training only, not in evaluation.
+    DIFFERS(code): features are scaled by sqrt(1 / frequencies), as in the paper; samples are
+        clamped to `LOG_PERIOD_RANGE`.
     """
 
     is_stationary = True
@@ -101,25 +104,25 @@ class BochnerInverseCDF(TimeEncoding):
         super().__init__()
         self.dim = 2 * frequencies
         low, high = log_uniform(count=2, shortest=shortest_period, longest=longest_period).tolist()
-        self.centre, self.reach = (low + high) / 2, (high - low) / 2
+        self.centre, self.half_range = (low + high) / 2, (high - low) / 2
         self.log_periods = log_periods.requires_grad_(learn_frequencies)
         self.uniform: Tensor
         self.register_buffer("uniform", torch.empty(frequencies, dtype=torch.float64))
-        self.draw()
+        self.resample()
 
-    def draw(self) -> None:
-        """Draw other frequencies."""
+    def resample(self) -> None:
+        """Draw new frequencies."""
         count = len(self.uniform)
-        shares = torch.arange(count, dtype=torch.float64, device=self.uniform.device)
-        self.uniform.copy_((shares + torch.rand_like(shares)) / count)
+        strata = torch.arange(count, dtype=torch.float64, device=self.uniform.device)
+        self.uniform.copy_((strata + torch.rand_like(strata)) / count)
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies as drawn, in radians per day."""
+        """Compute the angular frequencies of the current draws, in radians per day."""
         samples: Tensor = self.log_periods(2 * self.uniform - 1)
-        log_periods = (self.centre + self.reach * samples).clamp(*SANE)
+        log_periods = (self.centre + self.half_range * samples).clamp(*LOG_PERIOD_RANGE)
         frequencies: Tensor = 2 * math.pi / log_periods.exp()
         return frequencies
 
-    def read_out(self) -> ReadOut:
-        """The basis itself, scaled."""
+    def basis_projection(self) -> BasisProjection:
+        """Return the scaled basis."""
         return scaled_basis(self.uniform)

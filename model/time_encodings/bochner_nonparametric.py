@@ -10,16 +10,17 @@ from torch import Tensor, nn
 
 from model.config import Config
 from model.interfaces import TimeEncoding
-from model.layers.fourier_basis import ReadOut, scaled_basis
-from model.layers.periods import SECOND, Periods, log_uniform
+from model.layers.fourier_basis import BasisProjection, scaled_basis
+from model.layers.periods import DAYS_PER_SECOND, Periods, log_uniform
 
 
 class BochnerNonparametricConfig(Config):
-    """How many frequencies, started over which periods (days)."""
+    """The number of frequencies and the range of their initial periods (days)."""
 
     kind: Literal["bochner_nonparametric"] = "bochner_nonparametric"
     form: Literal["paper", "code"] = "paper"
-    """paper: a positive definite stationary kernel; code: the authors', with free amplitudes."""
+    """paper: a positive definite stationary kernel; code: that of the authors' code, with free
+    amplitudes."""
     frequencies: PositiveInt = 64
     shortest_period: PositiveFloat = 1 / 24
     longest_period: PositiveFloat = 1460.0
@@ -27,14 +28,14 @@ class BochnerNonparametricConfig(Config):
 
     @classmethod
     def paper_code(cls, dim: int) -> "BochnerNonparametricConfig":
-        """As the authors start it, with `dim` features: 10^0 to 10^-8 radians per second."""
-        turn = 2 * math.pi * SECOND
+        """Use the authors' initial values: `dim` features, 10^0 to 10^-8 radians per second."""
+        turn = 2 * math.pi * DAYS_PER_SECOND
         return cls(
             form="code", frequencies=dim // 2, shortest_period=turn, longest_period=turn * 1e8
         )
 
     def build(self) -> "BochnerNonparametric | BochnerFreeAmplitudes":
-        """The module this describes."""
+        """Build the module."""
         arguments = self.model_dump(exclude={"kind", "form"})
         paper = self.form == "paper"
         return BochnerNonparametric(**arguments) if paper else BochnerFreeAmplitudes(**arguments)
@@ -55,8 +56,9 @@ class BochnerNonparametric(TimeEncoding):
 
     Paper: Xu et al. 2019, section 4, eq. 4 with the frequencies as parameters.
     DIFFERS(code): cosine and sine share a frequency and carry no free amplitude, as in the paper.
-    DIFFERS(paper): features are scaled by sqrt(1 / frequencies), so that kernel(t, t) = 1 whatever
-        their number; they start log-uniform in period, kept in log space.
+    DIFFERS(code): features are scaled by sqrt(1 / frequencies), as in the paper, so that
+        kernel(t, t) = 1.
+    DIFFERS(paper): frequencies start log-uniform in period and are parametrised in log space.
     """
 
     is_stationary = True
@@ -77,20 +79,20 @@ class BochnerNonparametric(TimeEncoding):
         )
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day."""
+        """Compute the angular frequencies, in radians per day."""
         return self.periods.frequencies()
 
-    def read_out(self) -> ReadOut:
-        """The basis itself, scaled."""
+    def basis_projection(self) -> BasisProjection:
+        """Return the scaled basis."""
         return scaled_basis(self.periods.log_periods)
 
 
 @final
 class BochnerFreeAmplitudes(TimeEncoding):
-    """Sines and cosines that share neither frequency nor amplitude: the form of the authors' code.
+    """Sines and cosines of separate frequencies and amplitudes: the form of the authors' code.
 
-    A sine without its cosine depends on the instants themselves, so the kernel is stationary only
-    at the start, where every frequency stands in both halves.
+    A sine without the cosine of the same frequency makes the kernel depend on the instants, so it
+    is stationary only at initialisation, where both halves have the same frequencies.
 
     Shape: intervals (*) -> features (*, 2 * frequencies)
 
@@ -100,7 +102,8 @@ class BochnerFreeAmplitudes(TimeEncoding):
         torch.Size([3, 16])
 
     Paper: Xu et al. 2019, as coded by its authors (`time_encode`, non-parametric).
-    DIFFERS(code): days for seconds, and a starting range to match; `paper_code` keeps theirs.
+    DIFFERS(code): days instead of seconds, with an initial range to match; `paper_code` has the
+        authors' range.
     """
 
     is_stationary = False
@@ -115,23 +118,25 @@ class BochnerFreeAmplitudes(TimeEncoding):
     ) -> None:
         super().__init__()
         self.dim = 2 * frequencies
-        start = log_uniform(count=frequencies, shortest=shortest_period, longest=longest_period)
-        self.sine_periods = Periods(start, learned=learn_frequencies)
-        self.cosine_periods = Periods(start.clone(), learned=learn_frequencies)
+        log_periods = log_uniform(
+            count=frequencies, shortest=shortest_period, longest=longest_period
+        )
+        self.sine_periods = Periods(log_periods, learned=learn_frequencies)
+        self.cosine_periods = Periods(log_periods.clone(), learned=learn_frequencies)
         self.amplitudes = nn.Parameter(torch.ones(self.dim))
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day: the sines', then the cosines'."""
+        """Compute the angular frequencies, in radians per day: the sines', then the cosines'."""
         return torch.cat((self.sine_periods.frequencies(), self.cosine_periods.frequencies()))
 
-    def read_out(self) -> ReadOut:
-        """Of the first frequencies their sines, of the others their cosines."""
-        of_sines, of_cosines = torch.diag(self.amplitudes).chunk(2, dim=1)
+    def basis_projection(self) -> BasisProjection:
+        """Select the sines of the first half of the frequencies, the cosines of the second."""
+        sines, cosines = torch.diag(self.amplitudes).chunk(2, dim=1)
         pairs = torch.cat(
             (
-                torch.stack((torch.zeros_like(of_sines), of_sines), dim=-1),
-                torch.stack((of_cosines, torch.zeros_like(of_cosines)), dim=-1),
+                torch.stack((torch.zeros_like(sines), sines), dim=-1),
+                torch.stack((cosines, torch.zeros_like(cosines)), dim=-1),
             ),
             dim=1,
         )
-        return ReadOut(pairs.flatten(1), pairs.new_zeros(self.dim))
+        return BasisProjection(pairs.flatten(1), pairs.new_zeros(self.dim))

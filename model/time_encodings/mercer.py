@@ -11,30 +11,30 @@ from torch import Tensor, nn
 
 from model.config import Config
 from model.interfaces import TimeEncoding
-from model.layers.fourier_basis import ReadOut
-from model.layers.periods import SECOND, Periods, crowded_at_the_shortest, log_uniform
+from model.layers.fourier_basis import BasisProjection
+from model.layers.periods import DAYS_PER_SECOND, Periods, log_uniform, paper_spacing
 
 
 class MercerConfig(Config):
-    """Which of the three Mercer encodings, over which periods (days)."""
+    """The form of the Mercer encoding, and the range of its initial periods (days)."""
 
     kind: Literal["mercer"] = "mercer"
     form: Literal["concat", "sum", "flex"] = "concat"
-    """concat: the paper's, a positive definite kernel; sum: the authors' code's; flex: theirs too,
-    with a period for every harmonic."""
+    """concat: the paper's, a positive definite kernel; sum: that of the authors' code; flex: also
+    from their code, with a separate period for every harmonic."""
     periods: PositiveInt = 16
     degree: PositiveInt = 4
-    """Harmonics kept of each period."""
+    """Harmonics per period."""
     shortest_period: PositiveFloat = 1 / 24
     longest_period: PositiveFloat = 730.0
     spacing: Literal["log_uniform", "paper"] = "log_uniform"
-    """How the periods start between the two; paper: nearly all of them near the shortest."""
+    """How the initial periods are spaced; paper: nearly all of them near the shortest."""
     learn_periods: bool = True
 
     @classmethod
     def paper_code(cls, dim: int, degree: int) -> "MercerConfig":
-        """As the authors start it: `dim` features, `j 10^0` to `j 10^-8` radians per second."""
-        half_turn = math.pi * SECOND
+        """Use the authors' initial values: `dim` features, `j 10^0` to `j 10^-8` rad per second."""
+        half_turn = math.pi * DAYS_PER_SECOND
         return cls(
             form="sum",
             periods=dim,
@@ -44,21 +44,21 @@ class MercerConfig(Config):
         )
 
     def build(self) -> "MercerConcat | MercerSum | MercerFlex":
-        """The module this describes."""
-        spread = log_uniform if self.spacing == "log_uniform" else crowded_at_the_shortest
-        start = spread(
+        """Build the module."""
+        spacing = log_uniform if self.spacing == "log_uniform" else paper_spacing
+        log_periods = spacing(
             count=self.periods, shortest=self.shortest_period, longest=self.longest_period
         )
         if self.form == "flex":
-            return MercerFlex(start, degree=self.degree, learned=self.learn_periods)
-        base_periods = Periods(start, learned=self.learn_periods)
+            return MercerFlex(log_periods, degree=self.degree, learned=self.learn_periods)
+        base_periods = Periods(log_periods, learned=self.learn_periods)
         if self.form == "concat":
             return MercerConcat(base_periods, degree=self.degree)
         return MercerSum(base_periods, degree=self.degree)
 
 
 def _harmonics(periods: Tensor, degree: int) -> Tensor:
-    """`j pi / period` for j = 1..degree, the harmonics of one period side by side."""
+    """Compute `j pi / period` for j = 1..degree, the harmonics of one period side by side."""
     orders = torch.arange(1, degree + 1, dtype=periods.dtype, device=periods.device)
     return (torch.pi * orders / periods[:, None]).flatten()
 
@@ -78,8 +78,10 @@ class MercerConcat(TimeEncoding):
         torch.Size([2, 10, 28])
 
     Paper: Xu et al. 2019, "Self-attention with Functional Time Representation Learning", eq. 6-7.
-    DIFFERS(paper): cosine and sine of one harmonic share a coefficient, which the kernel needs to
-        be stationary; unless `spacing` says so, periods do not start on the sequence of section 5.
+    DIFFERS(paper): cosine and sine of one harmonic share a coefficient, which makes the kernel
+        stationary; periods start log-uniform unless `spacing` is "paper", the sequence of section
+        5; coefficients are positive by a softplus.
+    DIFFERS(code): harmonics are concatenated, as in the paper, where the code sums them.
     """
 
     is_stationary = True
@@ -97,23 +99,23 @@ class MercerConcat(TimeEncoding):
         )
 
     def coefficients(self) -> Tensor:
-        """c_0..c_degree of every period, positive."""
+        """Compute c_0..c_degree of every period; positive."""
         return F.softplus(self.raw_coefficients)
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day."""
+        """Compute the angular frequencies, in radians per day."""
         return _harmonics(self.base_periods(), self.degree)
 
-    def read_out(self) -> ReadOut:
-        """Square roots of the coefficients on the diagonal; the constant feature is the offset."""
+    def basis_projection(self) -> BasisProjection:
+        """Put square roots of the coefficients on the diagonal; constants are the bias."""
         root = self.coefficients().sqrt()
         scale = root[:, 1:].flatten().repeat_interleave(2)
         weight = torch.cat((scale.new_zeros(self.periods, len(scale)), torch.diag(scale)))
-        return ReadOut(weight, torch.cat((root[:, 0], torch.zeros_like(scale))))
+        return BasisProjection(weight, torch.cat((root[:, 0], torch.zeros_like(scale))))
 
 
 def _block_diagonal(rows: Tensor) -> Tensor:
-    """rows, width -> rows, rows * width: each row in columns of its own."""
+    """rows, width -> rows, rows * width: each row in its own block of columns."""
     return (torch.eye(len(rows), device=rows.device)[:, :, None] * rows).flatten(1)
 
 
@@ -147,17 +149,17 @@ class MercerSum(TimeEncoding):
         nn.init.xavier_uniform_(self.coefficients)
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day."""
+        """Compute the angular frequencies, in radians per day."""
         return _harmonics(self.base_periods(), self.degree)
 
-    def read_out(self) -> ReadOut:
-        """Every feature reads the harmonics of its own period only."""
-        return ReadOut(_block_diagonal(self.coefficients), self.bias)
+    def basis_projection(self) -> BasisProjection:
+        """Sum, per feature, the harmonics of its own period."""
+        return BasisProjection(_block_diagonal(self.coefficients), self.bias)
 
 
 @final
 class MercerFlex(TimeEncoding):
-    """Learned Fourier series whose harmonics may leave their period: every one has its own.
+    """Learned Fourier series in which every harmonic has its own learned period.
 
     Feature i is `b_i + sum_j C_ij cos(pi x / q_ij) + S_ij sin(pi x / q_ij)`; the `q_ij` start at
     the harmonics `period_i / j`.
@@ -176,19 +178,23 @@ class MercerFlex(TimeEncoding):
 
     is_stationary = False
 
-    def __init__(self, start: Float64[Tensor, " periods"], *, degree: int, learned: bool) -> None:
+    def __init__(
+        self, log_periods: Float64[Tensor, " periods"], *, degree: int, learned: bool
+    ) -> None:
         super().__init__()
-        self.dim, self.degree = len(start), degree
+        self.dim, self.degree = len(log_periods), degree
         orders = torch.arange(1, degree + 1, dtype=torch.float64)
-        self.harmonic_periods = Periods((start[:, None] - orders.log()).flatten(), learned=learned)
+        self.harmonic_periods = Periods(
+            (log_periods[:, None] - orders.log()).flatten(), learned=learned
+        )
         self.coefficients = nn.Parameter(torch.empty(self.dim, 2 * degree))
         self.bias = nn.Parameter(torch.zeros(self.dim))
         nn.init.xavier_uniform_(self.coefficients)
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day: half a turn per period, as in `MercerSum`."""
+        """Compute the angular frequencies, in radians per day: pi per period, as in `MercerSum`."""
         return self.harmonic_periods.frequencies() / 2
 
-    def read_out(self) -> ReadOut:
-        """Every feature reads the harmonics of its own."""
-        return ReadOut(_block_diagonal(self.coefficients), self.bias)
+    def basis_projection(self) -> BasisProjection:
+        """Sum, per feature, its own harmonics."""
+        return BasisProjection(_block_diagonal(self.coefficients), self.bias)

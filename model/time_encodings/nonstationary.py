@@ -1,4 +1,4 @@
-"""The generalised spectral mixture kernel, whose rhythms change over time (NTKA)."""
+"""The generalised spectral mixture kernel, whose frequencies change over time (NTKA)."""
 
 import math
 from typing import Literal, NamedTuple, final
@@ -15,34 +15,34 @@ from model.layers.periods import Periods, log_uniform
 
 
 class NonstationaryConfig(Config):
-    """How many components, started over which periods (days)."""
+    """The number of components and the range of their initial periods (days)."""
 
     kind: Literal["nonstationary"] = "nonstationary"
     components: PositiveInt = 4
     hidden: PositiveInt = 16
-    """Width of the networks that move a component's weight, frequency and length over time."""
+    """Width of the networks that vary a component's weight, frequency and length over time."""
     shortest_period: PositiveFloat = 1 / 24
     longest_period: PositiveFloat = 1460.0
-    """Also the unit in which those networks read time."""
+    """Also the unit of time of those networks' input."""
     learn_periods: bool = True
 
     @classmethod
     def paper_code(cls) -> "NonstationaryConfig":
-        """As many components, and networks as wide, as the authors have; they set no periods."""
+        """Use the authors' number of components and network width; they set no periods."""
         return cls(components=4, hidden=4)
 
     def build(self) -> "Nonstationary":
-        """The module this describes."""
+        """Build the module."""
         return Nonstationary(**self.model_dump(exclude={"kind"}))
 
 
 class Components(NamedTuple):
-    """What each component of the kernel is at some instants.
+    """The parameters of each component of the kernel at some instants.
 
     Attributes:
         weights: w; the kernel of an instant with itself is the sum of their squares.
         frequencies: mu, in turns per day.
-        lengths: l, in days: how long a component stays like itself.
+        lengths: l, in days: the correlation length of the component.
     """
 
     weights: Float64[Tensor, "*shape components"]
@@ -57,8 +57,8 @@ class Nonstationary(TimeKernel):
         K(t, t') = sum_i w_i w_i' sqrt(2 l_i l_i' / (l_i^2 + l_i'^2))
                    exp(-(t - t')^2 / (l_i^2 + l_i'^2)) cos(2 pi (mu_i t - mu_i' t'))
 
-    with w_i = w_i(t), w_i' = w_i(t') and likewise l and mu. Positive definite, and with constant
-    w, l and mu the stationary spectral mixture kernel.
+    with w_i = w_i(t), w_i' = w_i(t') and likewise l and mu. Positive definite; with constant w, l
+    and mu, the stationary spectral mixture kernel.
 
     Shape: times (*), other (*) -> kernel (*)
 
@@ -70,10 +70,12 @@ class Nonstationary(TimeKernel):
 
     Paper: Non-stationary Time-aware Kernelized Attention (KDD 2022), whose kernel is that of Remes
         et al. 2017, parametrised as in Remes et al. 2018.
-    DIFFERS(code): networks end in softplus rather than ReLU, which can die and take a component
-        with it, and have one hidden layer of tanh, which stays put beyond the training times.
-    DIFFERS(code): time enters the networks in units of the longest period; frequencies and lengths
-        are multiples of periods that start log-uniform, and K(t, t) starts at about one.
+    DIFFERS(code): networks end in softplus instead of ReLU, whose dead units would remove a
+        component, and have one hidden layer of tanh, which is bounded beyond the training times.
+    DIFFERS(code): instants count from the first event of the history in use, where the code takes
+        absolute times; they enter the networks in units of the longest period.
+    DIFFERS(code): frequencies and lengths are multiples of periods that start log-uniform, and
+        K(t, t) starts at about one.
     """
 
     def __init__(
@@ -96,56 +98,59 @@ class Nonstationary(TimeKernel):
         self.length = _PositiveOverTime(components, hidden)
 
     def components(self, times: Float64[Tensor, "*shape"]) -> Components:
-        """What each component is at some instants, for drawing them and for the kernel."""
-        read = times.unsqueeze(-1) / self.longest_period
+        """Compute the components at some instants (days)."""
+        scaled = times.unsqueeze(-1) / self.longest_period
         periods: Tensor = self.base_periods()
         return Components(
-            self.weight(read) / len(periods) ** 0.5,
-            self.frequency(read) / periods,
-            self.length(read) * periods + 1e-6,
+            self.weight(scaled) / len(periods) ** 0.5,
+            self.frequency(scaled) / periods,
+            self.length(scaled) * periods + 1e-6,
         )
 
     def forward(
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
-        """K(t, t'), broadcasting one against the other."""
-        here, there = _folded(times, self.components(times)), _folded(other, self.components(other))
-        spread = here.squared_length + there.squared_length
-        apart = (times - other).unsqueeze(-1).float().square()
-        likeness = torch.exp(-apart / spread) * spread.rsqrt()
-        return (likeness * (here.cosine * there.cosine + here.sine * there.sine)).sum(-1)
+        """Compute K(t, t'); the arguments broadcast against each other."""
+        left = _terms(times, self.components(times))
+        right = _terms(other, self.components(other))
+        spread = left.squared_length + right.squared_length
+        distance = (times - other).unsqueeze(-1).float().square()
+        decay = torch.exp(-distance / spread) * spread.rsqrt()
+        return (decay * (left.cosine * right.cosine + left.sine * right.sine)).sum(-1)
 
 
 @final
 class _PositiveOverTime(nn.Module):
     """Positive functions of time that start near one.
 
-    float64: a frequency is multiplied by years, and single precision would lose its phase.
+    float64: frequencies are multiplied by years, and float32 would lose the phase.
     """
 
     def __init__(self, count: int, hidden: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(1, hidden, dtype=torch.float64)
-        self.outer = nn.Linear(hidden, count, dtype=torch.float64)
-        nn.init.normal_(self.outer.weight, std=0.01)
-        nn.init.constant_(self.outer.bias, math.log(math.expm1(1.0)))
+        self.linear1 = nn.Linear(1, hidden, dtype=torch.float64)
+        self.linear2 = nn.Linear(hidden, count, dtype=torch.float64)
+        nn.init.normal_(self.linear2.weight, std=0.01)
+        nn.init.constant_(self.linear2.bias, math.log(math.expm1(1.0)))
 
     def forward(self, times: Float64[Tensor, "*shape 1"]) -> Float64[Tensor, "*shape count"]:
-        values: Tensor = self.outer(self.inner(times).tanh())
+        values: Tensor = self.linear2(self.linear1(times).tanh())
         return F.softplus(values)
 
 
-class _Folded(NamedTuple):
-    """An instant's share of every pair it is in; `amplitude^2 = sqrt(2) w^2 l`."""
+class _KernelTerms(NamedTuple):
+    """The factors of the kernel that depend on one instant; `amplitude^2 = sqrt(2) w^2 l`."""
 
     cosine: Float[Tensor, "*shape components"]
     sine: Float[Tensor, "*shape components"]
     squared_length: Float[Tensor, "*shape components"]
 
 
-def _folded(times: Float64[Tensor, "*shape"], at: Components) -> _Folded:
-    """Turns are reduced in double precision, and only then rounded."""
+def _terms(times: Float64[Tensor, "*shape"], at: Components) -> _KernelTerms:
+    """Compute the factors; turns are reduced in float64 before they are rounded to float32."""
     turns = times.unsqueeze(-1) * at.frequencies
     angle = (2 * math.pi * (turns - turns.detach().round())).float()
     amplitude = (at.weights * (2**0.5 * at.lengths).sqrt()).float()
-    return _Folded(amplitude * angle.cos(), amplitude * angle.sin(), at.lengths.float().square())
+    return _KernelTerms(
+        amplitude * angle.cos(), amplitude * angle.sin(), at.lengths.float().square()
+    )

@@ -1,4 +1,4 @@
-"""The control: the same attention with a clock that ticks once per event."""
+"""The control: the same attention with event counts instead of times."""
 
 from typing import Literal, final
 
@@ -8,36 +8,36 @@ from torch import Tensor
 
 from model.config import Config
 from model.interfaces import TimeEncoding
-from model.layers.fourier_basis import ReadOut, scaled_basis
+from model.layers.fourier_basis import BasisProjection, scaled_basis
 from model.layers.periods import Periods, log_uniform
 
 
 class PositionalConfig(Config):
-    """How many frequencies, started over which periods (events)."""
+    """The number of frequencies and the range of their initial periods (events)."""
 
     kind: Literal["positional"] = "positional"
     frequencies: NonNegativeInt = 64
-    """0 leaves order to the encoder's `position_table`, as SASRec does."""
+    """0 leaves the order to the encoder's `position_table`, as in SASRec."""
     shortest_period: PositiveFloat = 2.0
     longest_period: PositiveFloat = 1000.0
     learn_frequencies: bool = True
 
     @classmethod
     def paper_code(cls) -> "PositionalConfig":
-        """As the authors have it: order by the encoder's table of absolute positions alone."""
+        """Use no features, as the authors: only the encoder's table of absolute positions."""
         return cls(frequencies=0)
 
     def build(self) -> "Positional":
-        """The module this describes."""
+        """Build the module."""
         return Positional(**self.model_dump(exclude={"kind"}))
 
 
 @final
 class Positional(TimeEncoding):
-    """How many events ago, instead of how long ago.
+    """Features of how many events ago, instead of how long ago.
 
-    The same features, width and rotation as the Bochner encoding, read off the order of the events
-    alone: whatever a time-aware row gains over this one, it gains from time.
+    Features, width and rotation are those of `BochnerNonparametric`, but the input is the number of
+    events. The difference between a time-aware model and this control is what time contributes.
 
     Shape: positions (*) -> features (*, 2 * frequencies)
 
@@ -47,12 +47,12 @@ class Positional(TimeEncoding):
         torch.Size([3, 16])
 
     Paper: the PosEnc row of Xu et al. 2019, Table 3.
-    DIFFERS(code): the authors concatenate a learned table of absolute positions; the encoder's own
-        `position_table` adds one, and these features are relative to the position asked about.
+    DIFFERS(code): the authors concatenate a learned table of absolute positions; here the encoder's
+        `position_table` is added, and these features are relative to the query position.
     """
 
     is_stationary = True
-    reads = "position"
+    domain = "position"
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Positional(TimeEncoding):
         )
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per event."""
+        """Compute the angular frequencies, in radians per event."""
         return self.periods.frequencies()
 
-    def read_out(self) -> ReadOut:
-        """The basis itself, scaled."""
+    def basis_projection(self) -> BasisProjection:
+        """Return the scaled basis."""
         return scaled_basis(self.periods.log_periods)

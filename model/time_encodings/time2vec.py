@@ -1,4 +1,4 @@
-"""Time2Vec: sines of learned frequency and phase, and a straight line (Kazemi et al. 2019)."""
+"""Time2Vec: sines of learned frequency and phase, and a linear term (Kazemi et al. 2019)."""
 
 import math
 from typing import Literal, final
@@ -10,37 +10,38 @@ from torch import Tensor, nn
 
 from model.config import Config
 from model.interfaces import TimeEncoding
-from model.layers.fourier_basis import ReadOut
+from model.layers.fourier_basis import BasisProjection
 from model.layers.periods import Periods, log_uniform
 
-SLOW = 1e-8
-"""Radians per day of the sine that is read as a straight line.
+LINEAR_FREQUENCY = 1e-8
+"""Radians per day of the sine that stands for the linear term.
 
-`sin(w x) / w` differs from x by the share `(w x)^2 / 6`: 1e-8 in 80 years, less than single
-precision tells apart. A small sine loses nothing by being small, so nothing is lost in dividing.
+`sin(w x) / w` differs from x by a relative error of `(w x)^2 / 6`: 1e-8 in 80 years, below the
+resolution of float32. Floating point keeps the relative precision of a small sine, so the division
+loses none.
 """
 
 
 class Time2VecConfig(Config):
-    """How many sines, started over which periods (days)."""
+    """The number of sines and the range of their initial periods (days)."""
 
     kind: Literal["time2vec"] = "time2vec"
     frequencies: PositiveInt = 64
     start: Literal["log_uniform", "normal"] = "log_uniform"
-    """log_uniform: periods between the two below, phases anywhere; normal: frequencies in radians
-    per day and phases from a standard normal distribution, as in the public versions."""
+    """log_uniform: periods between the two below, phases uniform; normal: frequencies in radians
+    per day and phases from a standard normal distribution, as in public implementations."""
     shortest_period: PositiveFloat = 1 / 24
     longest_period: PositiveFloat = 1460.0
-    """Also the interval at which the straight line starts at one."""
+    """Also the interval at which the linear term is initially one."""
     learn_frequencies: bool = True
 
     @classmethod
     def paper_code(cls, frequencies: int) -> "Time2VecConfig":
-        """As the public versions start it."""
+        """Use the initial values of public implementations."""
         return cls(frequencies=frequencies, start="normal")
 
     def build(self) -> "Time2Vec":
-        """The module this describes."""
+        """Build the module."""
         count = self.frequencies
         if self.start == "normal":
             log_periods = math.log(2 * math.pi) - torch.randn(count).double().abs().log()
@@ -59,11 +60,10 @@ class Time2VecConfig(Config):
 
 @final
 class Time2Vec(TimeEncoding):
-    """Sines of learned frequency and phase, `sin(w_i x + phi_i)`, after a learned straight line.
+    """A learned linear term, then sines of learned frequency and phase, `sin(w_i x + phi_i)`.
 
-    A phase is a rotation of a frequency's cosine and sine. The line `a x + b` is the sine of a
-    fixed frequency so low that it has not begun to bend, so it is read, rotated and attended to
-    like any other.
+    A phase is a rotation of a frequency's cosine and sine. The linear term `a x + b` is computed as
+    the sine of a fixed, very low frequency, so that it can be rotated like the others.
 
     Shape: intervals (*) -> features (*, 1 + frequencies)
 
@@ -73,9 +73,11 @@ class Time2Vec(TimeEncoding):
         torch.Size([3, 9])
 
     Paper: Kazemi et al. 2019, eq. 1.
-    DIFFERS(paper): frequencies start log-uniform in period and the line near one at the longest of
-        them, where the paper has random numbers; frequencies are kept positive, in log space, which
-        the phases make up for.
+    DIFFERS(paper): the argument is the interval to the query time; the paper's is the time of the
+        event, from 0 at the first one, or the time since the last event.
+    DIFFERS(paper): frequencies start log-uniform in period and the linear term at one at the
+        longest of them, where the paper has random numbers.
+    DIFFERS(paper): frequencies are positive, parametrised in log space; the phases compensate.
     """
 
     is_stationary = False
@@ -85,19 +87,19 @@ class Time2Vec(TimeEncoding):
         self.dim = 1 + len(phases)
         self.periods = periods
         self.phases = nn.Parameter(phases)
-        # In units of its start, so that its gradient does not grow with the unit of time.
+        # Relative to its initial value, so that its gradient does not depend on the unit of time.
         self.unit_slope = slope
         self.slope = nn.Parameter(torch.ones(1))
         self.intercept = nn.Parameter(torch.zeros(1))
 
     def frequencies(self) -> Float64[Tensor, " frequencies"]:
-        """Angular frequencies, in radians per day: the straight line's, then the sines'."""
-        of_sines = self.periods.frequencies()
-        return torch.cat((of_sines.new_tensor([SLOW]), of_sines))
+        """Compute the angular frequencies (radians per day): the linear term's, then the sines'."""
+        sine_frequencies = self.periods.frequencies()
+        return torch.cat((sine_frequencies.new_tensor([LINEAR_FREQUENCY]), sine_frequencies))
 
-    def read_out(self) -> ReadOut:
-        """`sin(w x + phi) = sin(phi) cos(w x) + cos(phi) sin(w x)`; of the line, its sine alone."""
-        of_cosines = torch.cat((torch.zeros_like(self.slope), self.phases.sin()))
-        of_sines = torch.cat((self.slope * self.unit_slope / SLOW, self.phases.cos()))
-        weight = torch.stack((torch.diag(of_cosines), torch.diag(of_sines)), dim=-1).flatten(1)
-        return ReadOut(weight, torch.cat((self.intercept, torch.zeros_like(self.phases))))
+    def basis_projection(self) -> BasisProjection:
+        """Apply `sin(w x + phi) = sin(phi) cos(w x) + cos(phi) sin(w x)`; the first is a sine."""
+        cosines = torch.cat((torch.zeros_like(self.slope), self.phases.sin()))
+        sines = torch.cat((self.slope * self.unit_slope / LINEAR_FREQUENCY, self.phases.cos()))
+        weight = torch.stack((torch.diag(cosines), torch.diag(sines)), dim=-1).flatten(1)
+        return BasisProjection(weight, torch.cat((self.intercept, torch.zeros_like(self.phases))))

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from model.history import Event, Query
-from model.interfaces import Counted, CountingEncoder, SequenceEncoder
-from model.recommender import with_repeats
+from model.interfaces import CountingEncoder, SequenceEncoder
+from model.recommender import add_repeat_scores
 from tests.contracts.histories import DAY, ITEMS, START
 from tests.contracts.sequence_encoder import SequenceEncoderContract, encode
 
@@ -15,22 +15,22 @@ TIMES = START + DAY * torch.tensor([0, 1, 2, 3, 0, 1, 2, 40, 41])
 """In all: item 1 three times, 2 three times, 3 once, 4 twice and alone in the last week."""
 
 
-def counted(encoder: SequenceEncoder) -> Counted:
+def fit_counts(encoder: SequenceEncoder) -> Tensor:
     assert isinstance(encoder, CountingEncoder)
-    return encoder.count(ROWS, TIMES, USERS)
+    return encoder.fit_counts(ROWS, TIMES, USERS)
 
 
 def scores(encoder: SequenceEncoder, *item_rows: int) -> Tensor:
     """The score of every row after meeting these items, a day apart."""
-    bias = counted(encoder).item_bias
+    bias = fit_counts(encoder)
     events = tuple(Event(f"i{row - 1}", START + n * DAY) for n, row in enumerate(item_rows))
     encoded = encode(encoder, Query(events, START + 50 * DAY))
-    if encoded.repeats is None:
+    if encoded.repeat_scores is None:
         return bias
-    rows = encoded.pointed_rows
+    rows = encoded.repeat_rows
     if rows is None:
         rows = torch.tensor([item_rows])
-    return with_repeats(bias[None], encoded.repeats, rows)[0]
+    return add_repeat_scores(bias[None], encoded.repeat_scores, rows)[0]
 
 
 def ranking(encoder: SequenceEncoder, *item_rows: int) -> list[int]:
@@ -39,17 +39,17 @@ def ranking(encoder: SequenceEncoder, *item_rows: int) -> list[int]:
 
 
 class CountingEncoderContract(SequenceEncoderContract):
-    reads_time = False
+    uses_time = False
 
     @classmethod
     def build(cls) -> SequenceEncoder:
         encoder = super().build()
-        counted(encoder)
+        fit_counts(encoder)
         return encoder
 
     def test_what_was_counted_is_all_there_is_to_learn(self, encoder: SequenceEncoder) -> None:
         assert list(encoder.parameters()) == []
 
     def test_every_item_of_the_catalogue_is_scored(self, encoder: SequenceEncoder) -> None:
-        assert counted(encoder).item_bias.shape == (ITEMS + 1,)
+        assert fit_counts(encoder).shape == (ITEMS + 1,)
         assert scores(encoder, 1, 2).isfinite().all()

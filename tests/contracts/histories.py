@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from model.batch import KnownHistory, SequenceBatch, collate, look_up
+from model.batch import KnownHistory, SequenceBatch, collate, look_up_history
 from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.history import Event, Query
 
 ITEMS = 20
-CATALOG = Catalog.of([f"i{number}" for number in range(ITEMS)])
+CATALOG = Catalog.from_ids([f"i{number}" for number in range(ITEMS)])
 ACTIONS = {"view": 1, "buy": 2}
 START = 1_500_000_000 * MICROSECONDS_PER_SECOND
 DAY = MICROSECONDS_PER_DAY
@@ -36,10 +36,10 @@ def draw_queries(*lengths: int, seed: int = 0) -> list[Query]:
 
 def known(query: Query) -> KnownHistory:
     """The whole of a query's history."""
-    return look_up(query, CATALOG, ACTIONS, max_history=1000)
+    return look_up_history(query, CATALOG, ACTIONS, max_history=1000)
 
 
-def laid_out(*queries: Query) -> SequenceBatch:
+def collate_queries(*queries: Query) -> SequenceBatch:
     """Queries side by side, as the service lays out one."""
     return collate(
         [known(query) for query in queries],
@@ -48,13 +48,13 @@ def laid_out(*queries: Query) -> SequenceBatch:
     )
 
 
-def later(query: Query, by: int) -> Query:
+def shift_times(query: Query, by: int) -> Query:
     """The same history and question, everything later by some microseconds."""
     moved = tuple(Event(event.item_id, event.at + by, event.action) for event in query.history)
     return Query(moved, query.query_time + by, query_time_withheld=query.query_time_withheld)
 
 
-def asked_at(query: Query, query_time: int, *, withheld: bool = False) -> Query:
+def at_query_time(query: Query, query_time: int, *, withheld: bool = False) -> Query:
     """The same history, asked about at another instant."""
     return Query(query.history, query_time, query_time_withheld=withheld)
 

@@ -14,8 +14,8 @@ from model.encoders import EncoderConfig
 from model.history import Event, Query
 from model.interfaces import (
     CandidateScorer,
-    Encoded,
-    EveryPosition,
+    CausalEncoder,
+    EncoderOutput,
     QuerySweep,
     SequenceEncoder,
 )
@@ -23,11 +23,11 @@ from tests.contracts.histories import (
     ITEMS,
     START,
     YEAR,
-    asked_at,
+    at_query_time,
+    collate_queries,
     draw_queries,
-    laid_out,
-    later,
     prefix,
+    shift_times,
 )
 
 CLOSE = 2e-5
@@ -36,7 +36,7 @@ CLOSE = 2e-5
 
 class SequenceEncoderContract:
     config: ClassVar[EncoderConfig]
-    reads_time: ClassVar[bool]
+    uses_time: ClassVar[bool]
     """Whether the query time changes the answer."""
     actions: ClassVar[int] = 0
     """Actions the encoder is built to know."""
@@ -68,14 +68,16 @@ class SequenceEncoderContract:
             length = len(query.history)
             if together.attention is not None and alone.attention is not None:
                 assert_same(together.attention[number, ..., :length], alone.attention[0])
-            if together.repeats is not None and alone.repeats is not None:
-                width = alone.repeats.shape[1]  # one per event, unless other rows are pointed at
-                assert_same(together.repeats[number, :width], alone.repeats[0])
+            if together.repeat_scores is not None and alone.repeat_scores is not None:
+                width = alone.repeat_scores.shape[
+                    1
+                ]  # one per event, unless other rows are pointed at
+                assert_same(together.repeat_scores[number, :width], alone.repeat_scores[0])
 
     def test_whatever_stands_on_padding_does_not_change_the_answer(
         self, encoder: SequenceEncoder
     ) -> None:
-        batch = laid_out(*draw_queries(5, 2))
+        batch = collate_queries(*draw_queries(5, 2))
         items = vectors(encoder, batch)
         clean = encoder(batch, items)
         is_padding = torch.arange(5) >= batch.lengths[:, None]
@@ -93,32 +95,32 @@ class SequenceEncoderContract:
     def test_encoding_the_prefix_equals_reading_its_position(
         self, encoder: SequenceEncoder
     ) -> None:
-        able = every_position(encoder)
+        able = require_causal(encoder)
         query = draw_queries(12)[0]
-        batch = laid_out(query)
-        states = able.states(batch, vectors(encoder, batch))
+        batch = collate_queries(query)
+        states = able.encode_positions(batch, vectors(encoder, batch))
         for count in range(1, 13):
             alone = encode(encoder, prefix(query, count))
             assert_same(states.users[0, count - 1], alone.user[0])
-            if states.repeats is not None and alone.repeats is not None:
-                assert_same(states.repeats[0, count - 1, :count], alone.repeats[0])
+            if states.repeat_scores is not None and alone.repeat_scores is not None:
+                assert_same(states.repeat_scores[0, count - 1, :count], alone.repeat_scores[0])
 
     def test_the_last_position_is_the_answer(self, encoder: SequenceEncoder) -> None:
-        able = every_position(encoder)
-        batch = laid_out(*draw_queries(7, 3, 1))
-        states = able.states(batch, vectors(encoder, batch))
+        able = require_causal(encoder)
+        batch = collate_queries(*draw_queries(7, 3, 1))
+        states = able.encode_positions(batch, vectors(encoder, batch))
         last = states.users[torch.arange(3), batch.lengths - 1]
         assert_same(last, encoder(batch, vectors(encoder, batch)).user)
 
     def test_what_follows_a_position_never_reaches_it(self, encoder: SequenceEncoder) -> None:
-        able = every_position(encoder)
-        batch = laid_out(draw_queries(8)[0])
+        able = require_causal(encoder)
+        batch = collate_queries(draw_queries(8)[0])
         items = vectors(encoder, batch).requires_grad_()
         batch = batch._replace(
             times=batch.times.clone().requires_grad_(),
             query_times=batch.query_times.clone().requires_grad_(),
         )
-        users = able.states(batch, items).users
+        users = able.encode_positions(batch, items).users
         inputs = (items, batch.times, batch.query_times)
         for place in range(8):
             for gradient in torch.autograd.grad(
@@ -134,18 +136,18 @@ class SequenceEncoderContract:
             pytest.skip("this encoder offers no sweep")
         for query in draw_queries(6, 1):
             times = [query.history[-1].at + wait for wait in (0, 10**6, 10**11, YEAR, 9 * YEAR)]
-            batch = laid_out(query)
+            batch = collate_queries(query)
             origin = query.history[0].at
             days = torch.from_numpy(days_between(origin, np.array(times)))
             swept = encoder.sweep(batch, vectors(encoder, batch), days)
-            single = encode(encoder, *(asked_at(query, time) for time in times))
+            single = encode(encoder, *(at_query_time(query, time) for time in times))
             for found, expected in zip(swept, single, strict=True):
                 assert (found is None) == (expected is None)
                 if isinstance(found, Tensor) and isinstance(expected, Tensor):
                     assert_same(found, expected)
 
     def test_attention_is_a_distribution_over_the_events(self, encoder: SequenceEncoder) -> None:
-        batch = laid_out(*draw_queries(1, 9, 4))
+        batch = collate_queries(*draw_queries(1, 9, 4))
         attention = encoder(batch, vectors(encoder, batch)).attention
         if attention is None:
             pytest.skip("this encoder does not attend")
@@ -158,18 +160,20 @@ class SequenceEncoderContract:
     def test_only_the_time_between_instants_matters(self, encoder: SequenceEncoder) -> None:
         query = draw_queries(9)[0]
         for by in (1, 3_600_000_000, 20 * YEAR + 7, -40 * YEAR - 1):
-            here, there = laid_out(query), laid_out(later(query, by))
+            here, there = collate_queries(query), collate_queries(shift_times(query, by))
             assert all(torch.equal(*pair) for pair in zip(here, there, strict=True))
-            assert torch.equal(encode(encoder, query).user, encode(encoder, later(query, by)).user)
+            assert torch.equal(
+                encode(encoder, query).user, encode(encoder, shift_times(query, by)).user
+            )
 
     def test_another_query_time_changes_the_answer_if_and_only_if_time_is_read(
         self, encoder: SequenceEncoder
     ) -> None:
         query = draw_queries(6)[0]
         now = encode(encoder, query)
-        soon = encode(encoder, asked_at(query, query.query_time + YEAR // 3))
-        assert bool((now.user - soon.user).abs().max() > 1e-3) == self.reads_time
-        assert torch.equal(now.user, soon.user) == (not self.reads_time)
+        soon = encode(encoder, at_query_time(query, query.query_time + YEAR // 3))
+        assert bool((now.user - soon.user).abs().max() > 1e-3) == self.uses_time
+        assert torch.equal(now.user, soon.user) == (not self.uses_time)
 
     def test_a_withheld_query_time_cannot_be_told_from_the_answer(
         self, encoder: SequenceEncoder
@@ -177,7 +181,7 @@ class SequenceEncoderContract:
         query = draw_queries(6)[0]
         last = query.history[-1].at
         answers = [
-            encode(encoder, asked_at(query, last + wait, withheld=True)).user
+            encode(encoder, at_query_time(query, last + wait, withheld=True)).user
             for wait in (0, 10**9, YEAR)
         ]
         assert torch.equal(answers[0], answers[1])
@@ -194,14 +198,14 @@ class SequenceEncoderContract:
             said = encode(encoder, query)
             for part in (said.user, said.attention, said.intensity):
                 assert part is None or part.isfinite().all()
-            assert said.repeats is None or (said.repeats < float("inf")).all()
+            assert said.repeat_scores is None or (said.repeat_scores < float("inf")).all()
 
     def test_a_gradient_reaches_every_parameter(self, encoder: SequenceEncoder) -> None:
-        batch = laid_out(*draw_queries(9, 6))
-        batch = batch.withhold(torch.arange(9).expand(2, -1) % 3 == 0)
+        batch = collate_queries(*draw_queries(9, 6))
+        batch = batch.withhold_query_times(torch.arange(9).expand(2, -1) % 3 == 0)
         if not list(encoder.parameters()):
             pytest.skip("this encoder learns nothing by gradients")
-        said = [part for part in everything_said(encoder, batch) if part.requires_grad]
+        said = [part for part in trainable_outputs(encoder, batch) if part.requires_grad]
         loss = sum((part * torch.randn_like(part)).sum() for part in said)
         assert isinstance(loss, Tensor)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -229,32 +233,36 @@ def vectors(encoder: SequenceEncoder, batch: SequenceBatch) -> Tensor:
     return nn.functional.embedding(batch.rows, table)
 
 
-def encode(encoder: SequenceEncoder, *queries: Query) -> Encoded:
-    batch = laid_out(*queries)
+def encode(encoder: SequenceEncoder, *queries: Query) -> EncoderOutput:
+    batch = collate_queries(*queries)
     return encoder(batch, vectors(encoder, batch))
 
 
-def everything_said(encoder: SequenceEncoder, batch: SequenceBatch) -> list[Tensor]:
+def trainable_outputs(encoder: SequenceEncoder, batch: SequenceBatch) -> list[Tensor]:
     """All that training can learn from, one tensor per thing said."""
     items = vectors(encoder, batch)
     shape = batch.rows.shape
     if isinstance(encoder, CandidateScorer):
         asked = torch.arange(batch.rows.numel())[(batch.rows > 0).flatten()]
-        return [encoder.judge(batch, items, asked, torch.randn(len(asked), 3, encoder.dim)).scores]
-    if not isinstance(encoder, EveryPosition):
+        return [
+            encoder.score_candidates(
+                batch, items, asked, torch.randn(len(asked), 3, encoder.dim)
+            ).scores
+        ]
+    if not isinstance(encoder, CausalEncoder):
         return [part for part in encoder(batch, items) if isinstance(part, Tensor)]
-    states = encoder.states(batch, items)
+    states = encoder.encode_positions(batch, items)
     after = torch.full(shape, 1.5, dtype=torch.float64)
-    said = [states.users, *(layer.at(after) for layer in states.intensities)]
-    if states.repeats is not None:
-        said.append(states.repeats)
+    said = [states.users, *(layer.evaluate(after) for layer in states.intensities)]
+    if states.repeat_scores is not None:
+        said.append(states.repeat_scores)
     if states.next_time is not None:
         said.append(states.next_time.log_density(after))
     return said
 
 
-def every_position(encoder: SequenceEncoder) -> EveryPosition:
-    if not isinstance(encoder, EveryPosition):
+def require_causal(encoder: SequenceEncoder) -> CausalEncoder:
+    if not isinstance(encoder, CausalEncoder):
         pytest.skip("this encoder answers at the last position only")
     return encoder
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from model.interfaces import Drawn, TimeEncoding
+from model.interfaces import RandomFeatures, TimeEncoding
 from model.time_encodings import TimeEncodingConfig
 from tests.model.time_encodings.by_definition import features_by_definition
 
@@ -17,7 +17,7 @@ THIRTY_YEARS = 30 * 365.25
 INTERVALS = [0.0, SECOND, 0.3, 1.0, 6.5, 100.25, 3652.5, THIRTY_YEARS]
 
 
-def stirred(encoding: TimeEncoding) -> TimeEncoding:
+def perturb(encoding: TimeEncoding) -> TimeEncoding:
     """The same encoding with every parameter moved off its initial value."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -34,7 +34,7 @@ class TimeEncodingContract:
 
     @pytest.fixture
     def encoding(self) -> TimeEncoding:
-        return stirred(self.config.build())
+        return perturb(self.config.build())
 
     @pytest.fixture
     def intervals(self) -> Tensor:
@@ -99,7 +99,7 @@ class TimeEncodingContract:
         if not encoding.is_stationary:
             pytest.skip("its kernel depends on more than the interval")
         spectrum = encoding.spectrum()
-        constant = encoding.read_out().offset.square().sum()
+        constant = encoding.basis_projection().bias.square().sum()
         waves = (intervals[:, None] * spectrum.frequencies).cos()
         expected = constant + (spectrum.power * waves).sum(-1)
         psi = encoding.kernel(intervals, torch.zeros_like(intervals))
@@ -137,15 +137,15 @@ class TimeEncodingContract:
     def test_only_a_draw_draws_anew(self, encoding: TimeEncoding, intervals: Tensor) -> None:
         before = encoding(intervals)
         assert torch.equal(encoding(intervals), before)
-        if not isinstance(encoding, Drawn):
+        if not isinstance(encoding, RandomFeatures):
             pytest.skip("nothing of it is drawn")
-        encoding.draw()
+        encoding.resample()
         assert not torch.equal(encoding(intervals), before)
         torch.manual_seed(5)
-        encoding.draw()
+        encoding.resample()
         drawn = encoding(intervals)
         torch.manual_seed(5)
-        encoding.draw()
+        encoding.resample()
         assert torch.equal(encoding(intervals), drawn)
 
     def test_the_config_survives_a_round_trip_through_json(self) -> None:

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.batch import collate, look_up
+from model.batch import collate, look_up_history
 from model.catalog import Catalog
 from model.errors import EmptyHistoryError
 from model.history import Event, Query
-from tests.contracts.histories import DAY, START, draw_queries, known, laid_out
+from tests.contracts.histories import DAY, START, collate_queries, draw_queries, known
 
-CATALOG = Catalog.of(["a", "b", "c"])
+CATALOG = Catalog.from_ids(["a", "b", "c"])
 
 
 def history(*item_ids: str, action: str | None = None) -> Query:
@@ -20,7 +20,7 @@ def history(*item_ids: str, action: str | None = None) -> Query:
 
 
 def test_unknown_items_are_left_out_and_reported_once_in_order() -> None:
-    found = look_up(history("z", "a", "y", "z", "b"), CATALOG, {}, max_history=9)
+    found = look_up_history(history("z", "a", "y", "z", "b"), CATALOG, {}, max_history=9)
     assert found.unknown_item_ids == ("z", "y")
     assert found.rows.tolist() == [1, 2]
     assert [event.item_id for event in found.events] == ["a", "b"]
@@ -28,26 +28,26 @@ def test_unknown_items_are_left_out_and_reported_once_in_order() -> None:
 
 
 def test_only_the_latest_known_events_are_kept_and_it_says_so() -> None:
-    found = look_up(history("a", "b", "z", "c", "z"), CATALOG, {}, max_history=2)
+    found = look_up_history(history("a", "b", "z", "c", "z"), CATALOG, {}, max_history=2)
     assert found.rows.tolist() == [2, 3]
     assert [event.item_id for event in found.events] == ["b", "c"]
     assert found.truncated
 
 
 def test_a_history_that_just_fits_is_not_truncated() -> None:
-    assert not look_up(history("a", "z", "b"), CATALOG, {}, max_history=2).truncated
+    assert not look_up_history(history("a", "z", "b"), CATALOG, {}, max_history=2).truncated
 
 
 def test_actions_become_rows_and_unknown_ones_none() -> None:
     events = tuple(Event("a", START, action) for action in ("buy", None, "sneeze", "view"))
-    found = look_up(Query(events, START), CATALOG, {"view": 1, "buy": 2}, max_history=9)
+    found = look_up_history(Query(events, START), CATALOG, {"view": 1, "buy": 2}, max_history=9)
     assert found.actions.tolist() == [2, 0, 0, 1]
 
 
 def test_events_of_ignored_actions_are_neither_kept_nor_reported() -> None:
     events = (Event("a", START, "cancel"), Event("z", START, "cancel"), Event("b", START, "buy"))
     query = Query(events, START)
-    found = look_up(query, CATALOG, {}, ignored_actions=("cancel",), max_history=9)
+    found = look_up_history(query, CATALOG, {}, ignored_actions=("cancel",), max_history=9)
     assert found.rows.tolist() == [2]
     assert found.unknown_item_ids == ()
 
@@ -56,14 +56,14 @@ def test_events_of_ignored_actions_are_neither_kept_nor_reported() -> None:
 
 
 def test_every_position_is_asked_about_its_next_event_and_the_last_about_the_query_time() -> None:
-    batch = laid_out(Query((Event("i1", START), Event("i2", START + DAY)), START + 3 * DAY))
+    batch = collate_queries(Query((Event("i1", START), Event("i2", START + DAY)), START + 3 * DAY))
     assert batch.times.tolist() == [[0.0, 1.0]]
     assert batch.query_times.tolist() == [[1.0, 3.0]]
     assert batch.query_given.all()
 
 
 def test_padding_is_zero_and_on_the_right() -> None:
-    batch = laid_out(*draw_queries(2, 5))
+    batch = collate_queries(*draw_queries(2, 5))
     assert batch.lengths.tolist() == [2, 5]
     for column in (batch.rows, batch.actions, batch.times, batch.query_times):
         assert (column[0, 2:] == 0).all()
@@ -81,26 +81,28 @@ def test_withholding_later_equals_withholding_while_laying_out() -> None:
     at_once = collate(
         [known(query) for query in queries], [query.query_time for query in queries], [True, True]
     )
-    batch = laid_out(*queries)
-    afterwards = batch.withhold(torch.arange(5) == batch.lengths[:, None] - 1)
+    batch = collate_queries(*queries)
+    afterwards = batch.withhold_query_times(torch.arange(5) == batch.lengths[:, None] - 1)
     assert all(torch.equal(*pair) for pair in zip(at_once, afterwards, strict=True))
 
 
 def test_microseconds_of_this_century_are_kept() -> None:
     query = Query((Event("i1", START), Event("i2", START + 1)), START + 3)
-    batch = laid_out(query)
+    batch = collate_queries(query)
     assert (batch.times * DAY).round().tolist() == [[0, 1]]
     assert (batch.query_times * DAY).round().tolist() == [[1, 3]]
 
 
 def test_a_history_without_a_known_event_is_refused_by_number() -> None:
-    empty = look_up(history("z"), CATALOG, {}, max_history=9)
+    empty = look_up_history(history("z"), CATALOG, {}, max_history=9)
     with pytest.raises(EmptyHistoryError, match="number 1 of 2 has none"):
-        collate([look_up(history("a"), CATALOG, {}, max_history=9), empty], [START + DAY, START])
+        collate(
+            [look_up_history(history("a"), CATALOG, {}, max_history=9), empty], [START + DAY, START]
+        )
 
 
 def test_instants_before_1970_are_as_good_as_any() -> None:
     query = Query((Event("i1", -5 * DAY), Event("i2", -2 * DAY)), -DAY)
-    assert laid_out(query).query_times.tolist() == [[3.0, 4.0]]
-    assert laid_out(query).times.dtype == torch.float64
+    assert collate_queries(query).query_times.tolist() == [[3.0, 4.0]]
+    assert collate_queries(query).times.dtype == torch.float64
     assert known(query).rows.dtype == np.int64

@@ -11,7 +11,7 @@ ids = st.lists(st.text(max_size=4), min_size=1, max_size=8, unique=True)
 
 @given(item_ids=ids)
 def test_ids_and_rows_are_two_names_for_one_thing(item_ids: list[str]) -> None:
-    catalog = Catalog.of(item_ids)
+    catalog = Catalog.from_ids(item_ids)
     rows = [catalog.row(item_id) for item_id in item_ids]
     assert rows == list(range(1, len(item_ids) + 1))
     assert [catalog.item_id(row) for row in rows] == item_ids
@@ -20,11 +20,11 @@ def test_ids_and_rows_are_two_names_for_one_thing(item_ids: list[str]) -> None:
 
 def test_an_unknown_item_is_refused_by_name() -> None:
     with pytest.raises(UnknownItemError, match=r"'zebra' is not among its 2"):
-        Catalog.of(["a", "b"]).row("zebra")
+        Catalog.from_ids(["a", "b"]).row("zebra")
 
 
 def test_an_unknown_item_can_be_looked_for_without_an_error() -> None:
-    catalog = Catalog.of(["a", "b"])
+    catalog = Catalog.from_ids(["a", "b"])
     assert catalog.find("zebra") is None
     assert catalog.find("b") == 2
     assert "b" in catalog
@@ -32,12 +32,12 @@ def test_an_unknown_item_can_be_looked_for_without_an_error() -> None:
 
 
 def test_rows_of_many_ids_skip_the_unknown_and_keep_their_order() -> None:
-    assert Catalog.of(["a", "b", "c"]).rows(["c", "zebra", "a", "c"]).tolist() == [3, 1, 3]
+    assert Catalog.from_ids(["a", "b", "c"]).rows(["c", "zebra", "a", "c"]).tolist() == [3, 1, 3]
 
 
 def test_repeated_ids_are_refused() -> None:
     with pytest.raises(ValueError, match="must be distinct"):
-        Catalog.of(["a", "a"])
+        Catalog.from_ids(["a", "a"])
 
 
 def test_columns_of_other_lengths_are_refused_by_length() -> None:

@@ -35,7 +35,7 @@ def test_an_offset_from_utc_is_taken_off() -> None:
 
 
 def test_a_datetime_without_an_offset_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs an offset from UTC, but got 2026-07-01T12:00:00"):
+    with pytest.raises(ValueError, match="needs a UTC offset, but 2026-07-01T12:00:00"):
         from_datetime(datetime(2026, 7, 1, 12))
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from model.encoders.self_attention import SelfAttentionConfig
-from model.recommender import Recommender, RecommenderConfig, with_repeats
+from model.recommender import Recommender, RecommenderConfig, add_repeat_scores
 from model.time_encodings.mercer import MercerConfig
-from tests.contracts.histories import ITEMS, draw_queries, laid_out
+from tests.contracts.histories import ITEMS, collate_queries, draw_queries
 
 ENCODER = SelfAttentionConfig(
     dim=8, heads=2, layers=1, feed_forward=8, max_history=20, time_encoding=MercerConfig(periods=2)
@@ -37,8 +37,8 @@ def test_without_a_bias_vectors_keep_their_width() -> None:
 
 def test_the_padding_row_starts_at_zero_and_learns_nothing() -> None:
     recommender = build()
-    batch = laid_out(*draw_queries(2, 6))
-    recommender.states(batch).users.sum().backward()  # type: ignore[no-untyped-call]
+    batch = collate_queries(*draw_queries(2, 6))
+    recommender.encode_positions(batch).users.sum().backward()  # type: ignore[no-untyped-call]
     assert (recommender.items.weight[0] == 0).all()
     assert recommender.items.weight.grad is not None
     assert (recommender.items.weight.grad[0] == 0).all()
@@ -46,8 +46,8 @@ def test_the_padding_row_starts_at_zero_and_learns_nothing() -> None:
 
 def test_the_answer_is_the_last_position_with_the_bias_coordinate() -> None:
     recommender = build()
-    batch = laid_out(draw_queries(6)[0])
-    last = recommender.user_vectors(recommender.states(batch).users[:, -1])
+    batch = collate_queries(draw_queries(6)[0])
+    last = recommender.user_vectors(recommender.encode_positions(batch).users[:, -1])
     torch.testing.assert_close(recommender(batch).user, last, rtol=0, atol=1e-5)
     swept = recommender.sweep(batch, batch.query_times[0, -1:])
     torch.testing.assert_close(swept.user, last, rtol=0, atol=1e-5)
@@ -65,7 +65,7 @@ def test_repeats_add_the_mass_of_every_event_to_its_item() -> None:
     rows = torch.randint(0, ITEMS + 1, (4, 7))
     repeats[0, 2:] = -math.inf
     repeats[1] = -math.inf
-    found = with_repeats(scores, repeats, rows)
+    found = add_repeat_scores(scores, repeats, rows)
     for line in range(4):
         for row in range(ITEMS + 1):
             mass = math.exp(scores[line, row]) + sum(
@@ -77,11 +77,11 @@ def test_repeats_add_the_mass_of_every_event_to_its_item() -> None:
 @pytest.mark.parametrize("size", [-500.0, 500.0])
 def test_repeats_survive_scores_that_overflow_an_exponential(size: float) -> None:
     scores = torch.full((1, 4), size)
-    found = with_repeats(scores, torch.tensor([[size, size]]), torch.tensor([[2, 2]]))
+    found = add_repeat_scores(scores, torch.tensor([[size, size]]), torch.tensor([[2, 2]]))
     assert found[0].tolist() == pytest.approx([size, size, size + math.log(3), size])
 
 
 def test_a_negligible_mass_changes_nothing() -> None:
     scores = torch.tensor([[0.0, 1.0, 2.0]])
-    found = with_repeats(scores, torch.tensor([[-1000.0]]), torch.tensor([[1]]))
+    found = add_repeat_scores(scores, torch.tensor([[-1000.0]]), torch.tensor([[1]]))
     assert torch.equal(found, scores)

@@ -1,3 +1,5 @@
+"""DIN against its formulas, with and without self-modulation."""
+
 import math
 from typing import NamedTuple
 
@@ -11,12 +13,19 @@ from model.encoders.din import DINConfig
 from model.history import Query
 from model.interfaces import (
     CandidateScorer,
-    EveryPosition,
-    Judged,
+    CandidateScores,
+    CausalEncoder,
     SequenceEncoder,
 )
-from model.layers.self_modulating import ModulationConfig
-from tests.contracts.histories import ITEMS, YEAR, asked_at, draw_queries, laid_out, prefix
+from model.layers.self_modulation import ModulationConfig
+from tests.contracts.histories import (
+    ITEMS,
+    YEAR,
+    at_query_time,
+    collate_queries,
+    draw_queries,
+    prefix,
+)
 from tests.contracts.sequence_encoder import (
     SequenceEncoderContract,
     assert_same,
@@ -35,33 +44,35 @@ def small(**changed: object) -> DINConfig:
 def some_groups() -> Tensor:
     """Items of no group, of one, and of several."""
     generator = torch.Generator().manual_seed(4)
-    marks = (torch.rand(ITEMS + 1, GROUPS, generator=generator) < 0.4).float()
-    marks[0] = 0
-    return marks
+    membership = (torch.rand(ITEMS + 1, GROUPS, generator=generator) < 0.4).float()
+    membership[0] = 0
+    return membership
 
 
-def drawn_candidates(questions: int, count: int = 4) -> Tensor:
-    return torch.randn(questions, count, 16, generator=torch.Generator().manual_seed(6))
+def random_candidates(queries: int, count: int = 4) -> Tensor:
+    return torch.randn(queries, count, 16, generator=torch.Generator().manual_seed(6))
 
 
-def places(batch: SequenceBatch) -> Tensor:
-    """Every position that is no padding."""
+def event_positions(batch: SequenceBatch) -> Tensor:
+    """Every position that is not padding."""
     return torch.arange(batch.rows.numel())[(batch.rows > 0).flatten()]
 
 
-def judge(encoder: SequenceEncoder, batch: SequenceBatch, at: Tensor, candidates: Tensor) -> Judged:
+def score_candidates(
+    encoder: SequenceEncoder, batch: SequenceBatch, at: Tensor, candidates: Tensor
+) -> CandidateScores:
     assert isinstance(encoder, CandidateScorer)
-    return encoder.judge(batch, vectors(encoder, batch), at, candidates)
+    return encoder.score_candidates(batch, vectors(encoder, batch), at, candidates)
 
 
-def judge_last(encoder: SequenceEncoder, query: Query, candidates: Tensor) -> Judged:
-    batch = laid_out(query)
-    return judge(encoder, batch, batch.lengths - 1, candidates)
+def score_at_last(encoder: SequenceEncoder, query: Query, candidates: Tensor) -> CandidateScores:
+    batch = collate_queries(query)
+    return score_candidates(encoder, batch, batch.lengths - 1, candidates)
 
 
-def weights_of(judged: Judged) -> Tensor:
-    assert judged.attention is not None
-    return judged.attention
+def weights_of(scored: CandidateScores) -> Tensor:
+    assert scored.attention is not None
+    return scored.attention
 
 
 class DINContract(SequenceEncoderContract):
@@ -72,66 +83,62 @@ class DINContract(SequenceEncoderContract):
         encoder = cls.config.build(items=ITEMS)
         if cls.config.modulation is not None:
             assert encoder.item_groups is not None
-            encoder.item_groups.tell(some_groups())
+            encoder.item_groups.set_membership(some_groups())
         return encoder
 
-    def test_it_judges_and_so_answers_no_position_without_a_candidate(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_outputs_at_a_position_need_a_candidate(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, CandidateScorer)
-        assert not isinstance(encoder, EveryPosition)
+        assert not isinstance(encoder, CausalEncoder)
         assert encode(encoder, *draw_queries(4)).attention is None
 
-    def test_the_formulas_one_event_at_a_time_in_double_precision(
-        self, encoder: SequenceEncoder
-    ) -> None:
-        batch = laid_out(*draw_queries(8, 1, 5))
-        batch = batch.withhold(torch.arange(8).expand(3, -1) % 5 == 2)
-        asked = places(batch)[torch.randperm(14)]
-        candidates = drawn_candidates(len(asked))
-        judged = judge(encoder, batch, asked, candidates)
+    def test_outputs_follow_the_formulas(self, encoder: SequenceEncoder) -> None:
+        batch = collate_queries(*draw_queries(8, 1, 5))
+        batch = batch.withhold_query_times(torch.arange(8).expand(3, -1) % 5 == 2)
+        positions = event_positions(batch)[torch.randperm(14)]
+        candidates = random_candidates(len(positions))
+        scored = score_candidates(encoder, batch, positions, candidates)
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
         items = vectors(encoder, batch).double()
-        for question, position in enumerate(asked.tolist()):
+        for query, position in enumerate(positions.tolist()):
             sample, place = divmod(position, 8)
-            for number, candidate in enumerate(candidates[question].double()):
-                slow = self.judge_slowly(
+            for number, candidate in enumerate(candidates[query].double()):
+                expected = self.reference_score(
                     weights, batch, list(items[sample, : place + 1]), position, candidate
                 )
-                assert_same(judged.scores[question, number].double(), slow.score)
-                found = weights_of(judged)[question, number]
-                assert_same(found[: place + 1].double(), slow.weights)
+                assert_same(scored.scores[query, number].double(), expected.score)
+                found = weights_of(scored)[query, number]
+                assert_same(found[: place + 1].double(), expected.weights)
                 assert (found[place + 1 :] == 0).all()
 
-    def judge_slowly(
+    def reference_score(
         self,
         weights: Weights,
         batch: SequenceBatch,
         events: list[Tensor],
         position: int,
         q: Tensor,
-    ) -> "Slow":
+    ) -> "Reference":
         activations = []
         for k in events:
             unit = torch.cat((q, k, q - k, q * k))
-            for layer in ("first", "second"):
+            for layer in ("linear1", "linear2"):
                 unit = torch.sigmoid(linear(weights, f"activation.{layer}", unit))
-            activations.append(float(linear(weights, "activation.last", unit)))
+            activations.append(float(linear(weights, "activation.out_proj", unit)))
         if self.config.weights == "softmax":
-            masses = [math.exp(activation / math.sqrt(len(q))) for activation in activations]
-            activations = [mass / sum(masses) for mass in masses]
+            exponentials = [math.exp(activation / math.sqrt(len(q))) for activation in activations]
+            activations = [value / sum(exponentials) for value in exponentials]
         if self.config.modulation is not None:
-            activations = self.modulate_slowly(weights, batch, events, position, activations)
+            activations = self.reference_modulation(weights, batch, events, position, activations)
         interest = sum(share * k for share, k in zip(activations, events, strict=True))
         assert isinstance(interest, Tensor)
-        inner = torch.cat((linear(weights, "interest", interest), q))
+        inner = torch.cat((linear(weights, "interest_proj", interest), q))
         for layer in (1, 3):
-            inner = torch.sigmoid(linear(weights, f"judgement.{layer}", inner))
-        return Slow(
-            linear(weights, "judgement.5", inner).squeeze(), torch.tensor(activations).double()
+            inner = torch.sigmoid(linear(weights, f"scoring.{layer}", inner))
+        return Reference(
+            linear(weights, "scoring.5", inner).squeeze(), torch.tensor(activations).double()
         )
 
-    def modulate_slowly(
+    def reference_modulation(
         self,
         weights: Weights,
         batch: SequenceBatch,
@@ -139,61 +146,57 @@ class DINContract(SequenceEncoderContract):
         position: int,
         shares: list[float],
     ) -> list[float]:
-        """Each event's share times the intensities of its groups, as the candidate sees them."""
+        """Scale each event's weight by its groups' intensities, given the candidate's context."""
         sample, place = divmod(position, batch.rows.shape[1])
-        history = sum(
-            share * linear(weights, "modulation.value", k)
+        context = sum(
+            share * linear(weights, "modulation.value_proj", k)
             for share, k in zip(shares, events, strict=True)
         )
-        assert isinstance(history, Tensor)
-        inside = linear(weights, "modulation.endogenous", history).view(GROUPS, -1)
+        assert isinstance(context, Tensor)
+        inside = linear(weights, "modulation.endogenous", context).view(GROUPS, -1)
         if batch.query_given[sample, place]:
-            wait = float(batch.query_times[sample, place] - batch.times[sample, place])
-            inside = inside + weights["modulation.exogenous"] * math.log1p(wait)
+            interval = float(batch.query_times[sample, place] - batch.times[sample, place])
+            inside = inside + weights["modulation.exogenous"] * math.log1p(interval)
         else:
             inside = inside + weights["modulation.withheld"]
         drive = (weights["modulation.direction"] / (1 + torch.exp(-inside))).sum(-1)
         drive = drive + weights.get("modulation.base_rate", 0.0)
         scale = weights["modulation.log_scale"].exp()
         intensity = scale * torch.log1p(torch.exp(drive / scale))
-        marks = weights["item_groups.marks"][batch.rows[sample]]
+        membership = weights["item_groups.membership"][batch.rows[sample]]
         return [
-            share * (float(mark @ intensity) if mark.any() else 1.0)
-            for share, mark in zip(shares, marks[: place + 1], strict=True)
+            share * (float(row @ intensity) if row.any() else 1.0)
+            for share, row in zip(shares, membership[: place + 1], strict=True)
         ]
 
-    def test_judging_at_a_position_equals_judging_after_its_prefix(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_scores_at_a_position_equal_those_of_its_prefix(self, encoder: SequenceEncoder) -> None:
         query = draw_queries(9)[0]
-        candidates = drawn_candidates(9)
-        judged = judge(encoder, laid_out(query), torch.arange(9), candidates)
+        candidates = random_candidates(9)
+        scored = score_candidates(encoder, collate_queries(query), torch.arange(9), candidates)
         for count in range(1, 10):
-            alone = judge_last(encoder, prefix(query, count), candidates[count - 1 : count])
-            assert_same(judged.scores[count - 1], alone.scores[0])
-            assert_same(weights_of(judged)[count - 1, :, :count], weights_of(alone)[0])
+            alone = score_at_last(encoder, prefix(query, count), candidates[count - 1 : count])
+            assert_same(scored.scores[count - 1], alone.scores[0])
+            assert_same(weights_of(scored)[count - 1, :, :count], weights_of(alone)[0])
 
-    def test_a_candidate_alone_is_judged_as_in_company(self, encoder: SequenceEncoder) -> None:
-        query, candidates = draw_queries(6)[0], drawn_candidates(1, 7)
-        together = judge_last(encoder, query, candidates)
+    def test_scores_do_not_depend_on_the_other_candidates(self, encoder: SequenceEncoder) -> None:
+        query, candidates = draw_queries(6)[0], random_candidates(1, 7)
+        together = score_at_last(encoder, query, candidates)
         for number in range(7):
-            alone = judge_last(encoder, query, candidates[:, [number]])
+            alone = score_at_last(encoder, query, candidates[:, [number]])
             assert_same(alone.scores[0, 0], together.scores[0, number])
             assert_same(weights_of(alone)[0, 0], weights_of(together)[0, number])
 
-    def test_neither_neighbours_nor_padding_change_a_judgement(
-        self, encoder: SequenceEncoder
-    ) -> None:
-        queries, candidates = draw_queries(7, 2), drawn_candidates(2)
-        batch = laid_out(*queries)
+    def test_scores_do_not_depend_on_the_batch_or_padding(self, encoder: SequenceEncoder) -> None:
+        queries, candidates = draw_queries(7, 2), random_candidates(2)
+        batch = collate_queries(*queries)
         last = torch.tensor([6, 7 + 1])
-        together = judge(encoder, batch, last, candidates)
+        together = score_candidates(encoder, batch, last, candidates)
         for number, query in enumerate(queries):
-            alone = judge_last(encoder, query, candidates[[number]])
+            alone = score_at_last(encoder, query, candidates[[number]])
             assert_same(together.scores[number], alone.scores[0])
         assert isinstance(encoder, CandidateScorer)
         is_padding = torch.arange(7) >= batch.lengths[:, None]
-        dirty = encoder.judge(
+        dirty = encoder.score_candidates(
             batch._replace(
                 times=batch.times.masked_fill(is_padding, 77.7),
                 query_times=batch.query_times.masked_fill(is_padding, -1e5),
@@ -207,28 +210,26 @@ class DINContract(SequenceEncoderContract):
         assert torch.equal(weights_of(dirty), weights_of(together))
 
     @pytest.mark.parametrize("chunk", [1, 300, 1_000])
-    def test_it_judges_as_well_a_few_at_a_time(
+    def test_the_size_of_chunks_does_not_change_the_scores(
         self, encoder: SequenceEncoder, chunk: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        batch = laid_out(*draw_queries(5, 7))
-        asked = places(batch).flip(0)
-        candidates = drawn_candidates(len(asked))
-        whole = judge(encoder, batch, asked, candidates)
-        monkeypatch.setattr(din, "CHUNK", chunk)
-        parts = judge(encoder, batch, asked, candidates)
+        batch = collate_queries(*draw_queries(5, 7))
+        positions = event_positions(batch).flip(0)
+        candidates = random_candidates(len(positions))
+        whole = score_candidates(encoder, batch, positions, candidates)
+        monkeypatch.setattr(din, "MAX_CHUNK_ELEMENTS", chunk)
+        parts = score_candidates(encoder, batch, positions, candidates)
         assert_same(parts.scores, whole.scores)
         assert_same(weights_of(parts), weights_of(whole))
 
-    def test_the_query_time_changes_a_judgement_if_and_only_if_time_is_read(
-        self, encoder: SequenceEncoder
-    ) -> None:
-        query, candidates = draw_queries(6)[0], drawn_candidates(1)
-        now = judge_last(encoder, query, candidates)
-        later = judge_last(encoder, asked_at(query, query.query_time + YEAR), candidates)
-        assert torch.equal(now.scores, later.scores) == (not self.reads_time)
+    def test_the_query_time_matters_only_with_modulation(self, encoder: SequenceEncoder) -> None:
+        query, candidates = draw_queries(6)[0], random_candidates(1)
+        now = score_at_last(encoder, query, candidates)
+        later = score_at_last(encoder, at_query_time(query, query.query_time + YEAR), candidates)
+        assert torch.equal(now.scores, later.scores) == (not self.uses_time)
 
 
-class Slow(NamedTuple):
+class Reference(NamedTuple):
     score: Tensor
     weights: Tensor
 
@@ -240,19 +241,19 @@ def linear(weights: Weights, name: str, vector: Tensor) -> Tensor:
 
 class TestDIN(DINContract):
     config = small()
-    reads_time = False
+    uses_time = False
 
     def test_weights_are_a_distribution_for_every_candidate(self, encoder: SequenceEncoder) -> None:
-        judged = judge_last(encoder, draw_queries(6)[0], drawn_candidates(1))
+        scored = score_at_last(encoder, draw_queries(6)[0], random_candidates(1))
         assert encoder.is_normalised
-        assert (weights_of(judged) > 0).all()
-        assert_same(weights_of(judged).sum(-1), torch.ones(1, 4))
-        assert (weights_of(judged)[0, 0] - weights_of(judged)[0, 1]).abs().max() > 1e-4
+        assert (weights_of(scored) > 0).all()
+        assert_same(weights_of(scored).sum(-1), torch.ones(1, 4))
+        assert (weights_of(scored)[0, 0] - weights_of(scored)[0, 1]).abs().max() > 1e-4
 
-    def test_candidates_are_proposed_by_the_mean_of_the_history(
+    def test_candidates_are_retrieved_by_the_mean_item_vector(
         self, encoder: SequenceEncoder
     ) -> None:
-        batch = laid_out(*draw_queries(5, 2))
+        batch = collate_queries(*draw_queries(5, 2))
         items = vectors(encoder, batch)
         user = encoder(batch, items).user
         assert_same(user[0], items[0].mean(0))
@@ -261,46 +262,48 @@ class TestDIN(DINContract):
 
 class TestFreeWeights(DINContract):
     config = small(weights="free")
-    reads_time = False
+    uses_time = False
 
     def test_weights_need_not_sum_to_one(self, encoder: SequenceEncoder) -> None:
-        judged = judge_last(encoder, draw_queries(6)[0], drawn_candidates(1))
+        scored = score_at_last(encoder, draw_queries(6)[0], random_candidates(1))
         assert not encoder.is_normalised
-        assert (weights_of(judged).sum(-1) - 1).abs().min() > 1e-2
+        assert (weights_of(scored).sum(-1) - 1).abs().min() > 1e-2
 
 
 class TestModulated(DINContract):
     config = small(modulation=ModulationConfig(groups=GROUPS))
-    reads_time = True
+    uses_time = True
 
-    def test_the_intensities_at_the_query_time_are_told(self, encoder: SequenceEncoder) -> None:
+    def test_outputs_include_the_intensities_at_the_query_time(
+        self, encoder: SequenceEncoder
+    ) -> None:
         assert not encoder.is_normalised
         query = draw_queries(6)[0]
         now = encode(encoder, query).intensity
-        later = encode(encoder, asked_at(query, query.query_time + YEAR)).intensity
+        later = encode(encoder, at_query_time(query, query.query_time + YEAR)).intensity
         assert now is not None
         assert later is not None
         assert now.shape == (1, GROUPS)
         assert (now > 0).all()
         assert (now - later).abs().max() > 1e-3
 
-    def test_asked_at_once_and_not_told_when_are_not_the_same(
+    def test_a_withheld_query_time_differs_from_an_interval_of_zero(
         self, encoder: SequenceEncoder
     ) -> None:
-        query, candidates = draw_queries(6)[0], drawn_candidates(1)
+        query, candidates = draw_queries(6)[0], random_candidates(1)
         last = query.history[-1].at
-        told = judge_last(encoder, asked_at(query, last), candidates)
-        untold = judge_last(encoder, asked_at(query, last, withheld=True), candidates)
-        assert (told.scores - untold.scores).abs().max() > 1e-5
+        given = score_at_last(encoder, at_query_time(query, last), candidates)
+        withheld = score_at_last(encoder, at_query_time(query, last, withheld=True), candidates)
+        assert (given.scores - withheld.scores).abs().max() > 1e-5
 
 
 class TestModulatedFreeWeights(DINContract):
     config = small(weights="free", modulation=ModulationConfig(groups=GROUPS, base_rate=True))
-    reads_time = True
+    uses_time = True
 
 
-def test_only_a_modulated_encoder_wants_groups() -> None:
+def test_only_modulated_encoders_have_item_groups() -> None:
     assert small().build(items=ITEMS).item_groups is None
     modulated = small(modulation=ModulationConfig(groups=GROUPS)).build(items=ITEMS)
     assert modulated.item_groups is not None
-    assert modulated.item_groups.marks.shape == (ITEMS + 1, GROUPS)
+    assert modulated.item_groups.membership.shape == (ITEMS + 1, GROUPS)

@@ -1,4 +1,4 @@
-"""Whatever the encoding, attention by rotation is attention over features of every interval."""
+"""For every encoding, rotation equals attention over the features of every interval."""
 
 from typing import get_args
 
@@ -14,7 +14,7 @@ from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
 from model.time_encodings.time2vec import Time2VecConfig
-from tests.model.encoders.slow_self_attention import furthest_from_slow
+from tests.model.encoders.reference_self_attention import largest_difference
 
 ENCODINGS: dict[str, TimeEncodingConfig] = {
     "bochner_normal": BochnerNormalConfig(frequencies=6),
@@ -35,14 +35,14 @@ ENCODINGS: dict[str, TimeEncodingConfig] = {
     "positional": PositionalConfig(frequencies=6),
 }
 
-# One that nobody listed is tried as it comes.
+# Encodings that are not listed are tested with their default settings.
 for member in get_args(get_args(TimeEncodingConfig)[0]):
     if member not in {type(config) for config in ENCODINGS.values()}:
         ENCODINGS[member.__name__] = member()
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_rotation_equals_features_of_every_pairwise_interval(name: str) -> None:
+def test_rotation_equals_features_of_every_interval(name: str) -> None:
     config = SelfAttentionConfig(
         dim=16, heads=2, layers=2, feed_forward=24, max_history=40, time_encoding=ENCODINGS[name]
     )
@@ -52,4 +52,4 @@ def test_rotation_equals_features_of_every_pairwise_interval(name: str) -> None:
     with torch.no_grad():
         for parameter in encoder.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    assert furthest_from_slow(encoder) <= 1e-5
+    assert largest_difference(encoder) <= 1e-5

@@ -1,4 +1,4 @@
-"""LSTM, LSTM+T and LSTM+Time2Vec against their gates in a loop."""
+"""LSTM, LSTM+T and LSTM+Time2Vec against their equations, one event at a time."""
 
 import math
 
@@ -8,7 +8,7 @@ from model.encoders.lstm import LSTM, LSTMConfig
 from model.interfaces import SequenceEncoder
 from model.layers.interval_features import LogIntervalConfig, RawIntervalConfig
 from model.time_encodings.time2vec import Time2VecConfig
-from tests.contracts.histories import draw_queries, laid_out
+from tests.contracts.histories import collate_queries, draw_queries
 from tests.contracts.sequence_encoder import SequenceEncoderContract, assert_same, vectors
 
 
@@ -19,24 +19,22 @@ def small(**changed: object) -> LSTMConfig:
 class LSTMContract(SequenceEncoderContract):
     config: LSTMConfig  # type: ignore[misc]
 
-    def test_the_gates_one_event_at_a_time_in_double_precision(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_users_follow_the_equations(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, LSTM)
-        batch = laid_out(draw_queries(9)[0])
-        batch = batch.withhold(torch.arange(9).expand(1, -1) % 4 == 2)
+        batch = collate_queries(draw_queries(9)[0])
+        batch = batch.withhold_query_times(torch.arange(9).expand(1, -1) % 4 == 2)
         items = vectors(encoder, batch)
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
-        recurrence, read_out = "reader.recurrence.", "reader.read_out."
+        recurrence, out_proj = "network.recurrence.", "network.out_proj."
         state = cells = torch.zeros(12, dtype=torch.float64)
         users = []
         for place, event in enumerate(items[0].double()):
             x = event
             if self.config.interval is not None:
                 days = float(batch.query_times[0, place] - batch.times[0, place])
-                told = bool(batch.query_given[0, place])
-                withheld = weights["reader.interval.withheld"]
-                x = torch.cat((event, self.features(days, weights) if told else withheld))
+                given = bool(batch.query_given[0, place])
+                withheld = weights["network.interval.withheld"]
+                x = torch.cat((event, self.features(days, weights) if given else withheld))
             gates = (
                 weights[recurrence + "weight_ih_l0"] @ x
                 + weights[recurrence + "bias_ih_l0"]
@@ -46,22 +44,22 @@ class LSTMContract(SequenceEncoderContract):
             into, forget, candidate, out = gates.chunk(4)
             cells = forget.sigmoid() * cells + into.sigmoid() * candidate.tanh()
             state = out.sigmoid() * cells.tanh()
-            users.append(weights[read_out + "weight"] @ state + weights[read_out + "bias"])
-        assert_same(encoder.states(batch, items).users[0], torch.stack(users).float())
+            users.append(weights[out_proj + "weight"] @ state + weights[out_proj + "bias"])
+        assert_same(encoder.encode_positions(batch, items).users[0], torch.stack(users).float())
 
     def features(self, days: float, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-        """The interval as the method reads it."""
+        """Compute the interval features."""
         raise NotImplementedError
 
 
 class TestLSTM(LSTMContract):
     config = small()
-    reads_time = False
+    uses_time = False
 
 
 class TestLSTMWithRawTime(LSTMContract):
     config = small(interval=RawIntervalConfig(time_scale=7.0))
-    reads_time = True
+    uses_time = True
 
     def features(self, days: float, weights: dict[str, torch.Tensor]) -> torch.Tensor:
         return torch.tensor([days / 7], dtype=torch.float64)
@@ -69,7 +67,7 @@ class TestLSTMWithRawTime(LSTMContract):
 
 class TestLSTMWithLogTime(LSTMContract):
     config = small(interval=LogIntervalConfig())
-    reads_time = True
+    uses_time = True
 
     def features(self, days: float, weights: dict[str, torch.Tensor]) -> torch.Tensor:
         return torch.tensor([math.log1p(days)], dtype=torch.float64)
@@ -77,17 +75,17 @@ class TestLSTMWithLogTime(LSTMContract):
 
 class TestLSTMWithTime2Vec(LSTMContract):
     config = small(interval=Time2VecConfig(frequencies=6))
-    reads_time = True
+    uses_time = True
 
     def features(self, days: float, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-        part = "reader.interval.features."
-        slope = weights[part + "slope"] / Time2VecConfig().longest_period
-        line = slope * days + weights[part + "intercept"]
-        angular = 2 * math.pi / weights[part + "periods.log_periods"].exp()
-        return torch.cat((line, torch.sin(angular * days + weights[part + "phases"])))
+        prefix = "network.interval.features."
+        slope = weights[prefix + "slope"] / Time2VecConfig().longest_period
+        linear = slope * days + weights[prefix + "intercept"]
+        angular = 2 * math.pi / weights[prefix + "periods.log_periods"].exp()
+        return torch.cat((linear, torch.sin(angular * days + weights[prefix + "phases"])))
 
 
-def test_only_the_named_readings_of_an_interval_exist() -> None:
+def test_interval_features_are_optional() -> None:
     assert small(interval={"kind": "raw"}).interval == RawIntervalConfig()
     assert small(interval={"kind": "time2vec"}).interval == Time2VecConfig()
     assert small().interval is None

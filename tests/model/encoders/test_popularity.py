@@ -1,3 +1,5 @@
+"""Ranking by popularity."""
+
 from model.encoders.popularity import PopularityConfig
 from model.interfaces import SequenceEncoder
 from tests.contracts.counting_encoder import CountingEncoderContract, ranking
@@ -6,7 +8,7 @@ from tests.contracts.counting_encoder import CountingEncoderContract, ranking
 class TestPopularityOfAllTime(CountingEncoderContract):
     config = PopularityConfig()
 
-    def test_items_are_ranked_by_their_events_whatever_the_history(
+    def test_items_are_ranked_by_their_events_for_any_history(
         self, encoder: SequenceEncoder
     ) -> None:
         assert ranking(encoder, 3)[:4] == [1, 2, 4, 3]

@@ -1,3 +1,5 @@
+"""The self-attention encoder against a reference, in all its configurations."""
+
 import pytest
 import torch
 
@@ -9,9 +11,9 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.contracts.histories import DAY, ITEMS, START, asked_at, draw_queries
+from tests.contracts.histories import DAY, ITEMS, START, at_query_time, draw_queries
 from tests.contracts.sequence_encoder import SequenceEncoderContract, encode
-from tests.model.encoders.slow_self_attention import furthest_from_slow
+from tests.model.encoders.reference_self_attention import largest_difference
 
 
 def small(time_encoding: TimeEncodingConfig, **changed: object) -> SelfAttentionConfig:
@@ -32,77 +34,75 @@ class SelfAttentionContract(SequenceEncoderContract):
         encoder = super().build()
         if encoder.item_groups is not None:
             # Items of one group, of two, and of none.
-            marks = encoder.item_groups.marks
-            groups, rows = torch.arange(marks.shape[1]), torch.arange(len(marks))[:, None]
-            marks.copy_((rows % (len(groups) + 1) == groups) | (rows % 5 == groups))
-            marks[0] = 0
+            membership = encoder.item_groups.membership
+            groups, rows = torch.arange(membership.shape[1]), torch.arange(len(membership))[:, None]
+            membership.copy_((rows % (len(groups) + 1) == groups) | (rows % 5 == groups))
+            membership[0] = 0
         return encoder
 
-    def test_every_position_equals_working_out_every_pair_of_instants(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_outputs_equal_the_reference(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, SelfAttention)
-        assert furthest_from_slow(encoder) <= 1e-5
+        assert largest_difference(encoder) <= 1e-5
 
 
 class TestMercerConcat(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3))
-    reads_time = True
+    uses_time = True
 
 
 class TestMercerSum(SelfAttentionContract):
     config = small(MercerConfig(form="sum", periods=6, degree=3))
-    reads_time = True
+    uses_time = True
 
 
 class TestBochner(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=12))
-    reads_time = True
+    uses_time = True
 
 
 class TestPositional(SelfAttentionContract):
     config = small(PositionalConfig(frequencies=12))
-    reads_time = False
+    uses_time = False
 
-    def test_times_are_not_read_at_all(self, encoder: SequenceEncoder) -> None:
+    def test_times_have_no_effect(self, encoder: SequenceEncoder) -> None:
         slow = Query((Event("i1", START), Event("i2", START + 90 * DAY)), START + 100 * DAY)
         fast = Query((Event("i1", START), Event("i2", START + 1)), START + 2)
         assert torch.equal(encode(encoder, slow).user, encode(encoder, fast).user)
 
-    def test_order_is_read(self, encoder: SequenceEncoder) -> None:
+    def test_the_order_of_events_changes_the_output(self, encoder: SequenceEncoder) -> None:
         order = Query((Event("i1", START), Event("i2", START), Event("i3", START)), START)
         other = Query((Event("i2", START), Event("i1", START), Event("i3", START)), START)
         assert (encode(encoder, order).user - encode(encoder, other).user).abs().max() > 1e-3
 
 
 class TestPositionTableAlone(SelfAttentionContract):
-    """No features of time or order at all: the stack of SASRec."""
+    """No features of time or relative order, as in SASRec."""
 
     config = small(PositionalConfig(frequencies=0), repeats=True)
-    reads_time = False
+    uses_time = False
 
 
 class TestWithoutPositionTable(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), position_table=False)
-    reads_time = True
+    uses_time = True
 
 
 class TestWithRepeats(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), repeats=True)
-    reads_time = True
+    uses_time = True
 
 
 class TestPositionalWithRepeats(SelfAttentionContract):
     config = small(PositionalConfig(frequencies=8), repeats=True, position_table=False)
-    reads_time = False
+    uses_time = False
 
 
 class TestWithActions(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=8), repeats=True)
     actions = 2
-    reads_time = True
+    uses_time = True
 
-    def test_what_was_done_with_an_item_changes_the_answer(self, encoder: SequenceEncoder) -> None:
+    def test_actions_change_the_output(self, encoder: SequenceEncoder) -> None:
         viewed = Query((Event("i1", START, "view"),), START + DAY)
         bought = Query((Event("i1", START, "buy"),), START + DAY)
         assert (encode(encoder, viewed).user - encode(encoder, bought).user).abs().max() > 1e-3
@@ -110,52 +110,52 @@ class TestWithActions(SelfAttentionContract):
 
 class TestSingleBlock(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=8), layers=1, heads=4)
-    reads_time = True
+    uses_time = True
 
 
 class TestQueryMLP(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), query="mlp")
-    reads_time = True
+    uses_time = True
 
 
 class TestKernel(SelfAttentionContract):
     config = small(NonstationaryConfig(components=3))
-    reads_time = True
+    uses_time = True
 
 
 class TestModulation(SelfAttentionContract):
     config = small(MercerConfig(periods=4, degree=3), modulation={"groups": 3})
-    reads_time = True
+    uses_time = True
 
 
-class TestEverythingAtOnce(SelfAttentionContract):
+class TestAllOptions(SelfAttentionContract):
     config = small(
         MercerConfig(periods=4, degree=3), query="mlp", repeats=True, modulation={"groups": 3}
     )
     actions = 2
-    reads_time = True
+    uses_time = True
 
 
-class TestEverythingAtOnceWithKernel(SelfAttentionContract):
+class TestAllOptionsWithKernel(SelfAttentionContract):
     config = small(
         NonstationaryConfig(components=3), query="mlp", repeats=True, modulation={"groups": 3}
     )
     actions = 2
-    reads_time = True
+    uses_time = True
 
 
-def test_only_modulation_wants_groups_and_leaves_weights_unnormalised() -> None:
+def test_only_modulated_encoders_have_groups_and_free_weights() -> None:
     plain, modulated = small(MercerConfig()), small(MercerConfig(), modulation={"groups": 3})
     assert plain.build(items=5).item_groups is None
     assert plain.build(items=5).is_normalised
     encoder = modulated.build(items=5)
     assert encoder.item_groups is not None
-    assert encoder.item_groups.marks.shape == (6, 3)
+    assert encoder.item_groups.membership.shape == (6, 3)
     assert not encoder.is_normalised
-    assert "item_groups.marks" in encoder.state_dict()
+    assert "item_groups.membership" in encoder.state_dict()
 
 
-def test_items_of_no_group_are_read_as_without_modulation() -> None:
+def test_items_of_no_group_are_encoded_as_without_modulation() -> None:
     encoder = small(MercerConfig(), modulation={"groups": 3}).build(items=ITEMS).eval()
     plain = small(MercerConfig()).build().eval()
     plain.load_state_dict(encoder.state_dict(), strict=False)
@@ -163,24 +163,27 @@ def test_items_of_no_group_are_read_as_without_modulation() -> None:
     torch.testing.assert_close(encode(encoder, query).user, encode(plain, query).user)
 
 
-def test_a_kernel_cannot_tell_when_it_is_asked_about_one_event() -> None:
+def test_with_a_kernel_a_single_event_has_no_query_time() -> None:
     encoder = small(NonstationaryConfig()).build().eval()
     one, several = draw_queries(1, 6)
-    answers = [
-        (encode(encoder, query).user, encode(encoder, asked_at(query, query.query_time + DAY)).user)
+    outputs = [
+        (
+            encode(encoder, query).user,
+            encode(encoder, at_query_time(query, query.query_time + DAY)).user,
+        )
         for query in (one, several)
     ]
-    assert torch.equal(*answers[0])
-    assert not torch.equal(*answers[1])
+    assert torch.equal(*outputs[0])
+    assert not torch.equal(*outputs[1])
 
 
-def test_without_actions_what_was_done_is_not_read() -> None:
+def test_without_action_embeddings_actions_have_no_effect() -> None:
     encoder = small(MercerConfig(periods=2)).build().eval()
     viewed = Query((Event("i1", START, "view"),), START + DAY)
     bought = Query((Event("i1", START, "buy"),), START + DAY)
     assert torch.equal(encode(encoder, viewed).user, encode(encoder, bought).user)
 
 
-def test_heads_that_do_not_divide_the_width_are_refused_by_value() -> None:
+def test_heads_must_divide_the_width() -> None:
     with pytest.raises(ValueError, match="dim=16, heads=3"):
         small(MercerConfig(), heads=3).build()

@@ -1,4 +1,4 @@
-"""TLSTM1 and TLSTM3 against their formulas, step by step, and TLSTM1 against torch's LSTM."""
+"""TLSTM1 and TLSTM3 against their equations, and TLSTM1 against torch's LSTM."""
 
 import math
 
@@ -10,7 +10,7 @@ from model.encoders.time_lstm import TimeLSTM, TimeLSTM1, TimeLSTM3, TimeLSTMCon
 from model.interfaces import SequenceEncoder
 from model.layers.interval_features import LogIntervalConfig
 from model.time_encodings.time2vec import Time2VecConfig
-from tests.contracts.histories import draw_queries, laid_out
+from tests.contracts.histories import collate_queries, draw_queries
 from tests.contracts.sequence_encoder import SequenceEncoderContract, assert_same, vectors
 
 DIM, HIDDEN = 6, 5
@@ -21,7 +21,7 @@ def small(**changed: object) -> TimeLSTMConfig:
 
 
 def tlstm1(recurrence: TimeLSTM1, contents: Tensor, intervals: Tensor) -> Tensor:
-    """As the paper has it, for one history in double precision."""
+    """The paper's equations for one history, in float64."""
     weights = {name: tensor.double() for name, tensor in recurrence.state_dict().items()}
     state = cells = torch.zeros(weights["peepholes"].shape[1], dtype=torch.float64)
     w_i, w_f, w_o = weights["peepholes"]
@@ -40,7 +40,7 @@ def tlstm1(recurrence: TimeLSTM1, contents: Tensor, intervals: Tensor) -> Tensor
 
 
 def tlstm3(recurrence: TimeLSTM3, contents: Tensor, intervals: Tensor) -> Tensor:
-    """As the paper has it, for one history in double precision."""
+    """The paper's equations for one history, in float64."""
     weights = {name: tensor.double() for name, tensor in recurrence.state_dict().items()}
     state = cells = torch.zeros(weights["peepholes"].shape[1], dtype=torch.float64)
     w_i, w_o = weights["peepholes"]
@@ -62,26 +62,24 @@ def tlstm3(recurrence: TimeLSTM3, contents: Tensor, intervals: Tensor) -> Tensor
 
 
 class TimeLSTMContract(SequenceEncoderContract):
-    reads_time = True
+    uses_time = True
 
-    def test_the_formulas_one_event_at_a_time_in_double_precision(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_outputs_follow_the_formulas(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, TimeLSTM)
-        batch = laid_out(draw_queries(12)[0])
-        batch = batch.withhold(torch.arange(12).expand(1, -1) % 5 == 2)
+        batch = collate_queries(draw_queries(12)[0])
+        batch = batch.withhold_query_times(torch.arange(12).expand(1, -1) % 5 == 2)
         items = vectors(encoder, batch)
-        reader, recurrence = encoder.reader, encoder.reader.recurrence
-        assert reader.interval is not None
-        intervals = reader.interval(batch.query_times - batch.times, batch.query_given)[0]
+        network, recurrence = encoder.network, encoder.network.recurrence
+        assert network.interval is not None
+        intervals = network.interval(batch.query_times - batch.times, batch.query_given)[0]
         if isinstance(recurrence, TimeLSTM1):
-            slow = tlstm1(recurrence, items[0], intervals)
+            expected = tlstm1(recurrence, items[0], intervals)
         else:
             assert isinstance(recurrence, TimeLSTM3)
-            slow = tlstm3(recurrence, items[0], intervals)
-        users = encoder.states(batch, items).users[0]
-        read_out = reader.read_out
-        assert_same(users, (slow @ read_out.weight.double().T + read_out.bias.double()).float())
+            expected = tlstm3(recurrence, items[0], intervals)
+        users = encoder.encode_positions(batch, items).users[0]
+        weight, bias = network.out_proj.weight.double(), network.out_proj.bias.double()
+        assert_same(users, (expected @ weight.T + bias).float())
 
 
 class TestTimeLSTM1(TimeLSTMContract):
@@ -109,33 +107,33 @@ def inputs(length: int = 7) -> Tensor:
 
 
 @torch.no_grad()
-def opened(recurrence: TimeLSTM1) -> TimeLSTM1:
-    """The same with a time gate that is always open."""
+def open_time_gate(recurrence: TimeLSTM1) -> TimeLSTM1:
+    """Set the time gate to one."""
     recurrence.content.weight[-HIDDEN:] = 0
     recurrence.content.bias[-HIDDEN:] = 50
     return recurrence
 
 
-def test_with_its_time_gate_open_tlstm1_is_an_lstm_with_peepholes() -> None:
-    recurrence, read = opened(TimeLSTM1(dim=DIM, time_dim=1, hidden=HIDDEN)), inputs()
+def test_with_an_open_time_gate_tlstm1_is_a_peephole_lstm() -> None:
+    recurrence, sequence = open_time_gate(TimeLSTM1(dim=DIM, time_dim=1, hidden=HIDDEN)), inputs()
     weights = {name: tensor.double() for name, tensor in recurrence.state_dict().items()}
     w_i, w_f, w_o = weights["peepholes"]
     v_o = weights["output_interval.weight"]
     state = cells = torch.zeros(2, HIDDEN, dtype=torch.float64)
     states = []
-    for step in read.double().unbind(1):
+    for step in sequence.double().unbind(1):
         x = step[:, :DIM] @ weights["content.weight"].T + weights["content.bias"]
         i, f, g, o = (x[:, : 4 * HIDDEN] + state @ weights["recurrent"]).chunk(4, dim=1)
         i, f = torch.sigmoid(i + w_i * cells), torch.sigmoid(f + w_f * cells)
         cells = f * cells + i * torch.tanh(g)
         state = torch.sigmoid(o + step[:, DIM:] @ v_o.T + w_o * cells) * torch.tanh(cells)
         states.append(state)
-    assert_same(recurrence(read)[0], torch.stack(states, dim=1).float())
+    assert_same(recurrence(sequence)[0], torch.stack(states, dim=1).float())
 
 
 @torch.no_grad()
 def test_without_peepholes_and_time_tlstm1_is_torchs_lstm() -> None:
-    recurrence, read = opened(TimeLSTM1(dim=DIM, time_dim=1, hidden=HIDDEN)), inputs()
+    recurrence, sequence = open_time_gate(TimeLSTM1(dim=DIM, time_dim=1, hidden=HIDDEN)), inputs()
     recurrence.peepholes.zero_()
     recurrence.output_interval.weight.zero_()
     reference = nn.LSTM(DIM, HIDDEN, batch_first=True)
@@ -143,33 +141,33 @@ def test_without_peepholes_and_time_tlstm1_is_torchs_lstm() -> None:
     reference.bias_ih_l0.copy_(recurrence.content.bias[: 4 * HIDDEN])
     reference.weight_hh_l0.copy_(recurrence.recurrent.T)
     reference.bias_hh_l0.zero_()
-    outputs, memory = recurrence(read)
-    expected, expected_memory = reference(read[..., :DIM])
+    outputs, state = recurrence(sequence)
+    expected, expected_state = reference(sequence[..., :DIM])
     assert_same(outputs, expected)
-    for found, carried in zip(memory, expected_memory, strict=True):
+    for found, carried in zip(state, expected_state, strict=True):
         assert_same(found, carried)
 
 
 @pytest.mark.parametrize("kind", [TimeLSTM1, TimeLSTM3])
-def test_reading_on_from_a_memory_is_reading_in_one_go(
+def test_continuing_from_a_state_equals_one_pass(
     kind: type[TimeLSTM1] | type[TimeLSTM3],
 ) -> None:
-    recurrence, read = kind(dim=DIM, time_dim=1, hidden=HIDDEN), inputs()
-    whole, _ = recurrence(read)
-    first, memory = recurrence(read[:, :4])
-    second, _ = recurrence(read[:, 4:], memory)
+    recurrence, sequence = kind(dim=DIM, time_dim=1, hidden=HIDDEN), inputs()
+    whole, _ = recurrence(sequence)
+    first, state = recurrence(sequence[:, :4])
+    second, _ = recurrence(sequence[:, 4:], state)
     assert_same(torch.cat((first, second), dim=1), whole)
 
 
 @pytest.mark.parametrize("time_dim", [1, 9])
-def test_the_weights_on_the_interval_in_the_first_time_gate_never_rise_above_zero(
+def test_the_first_time_gates_interval_weights_stay_negative(
     time_dim: int,
 ) -> None:
     recurrence = TimeLSTM3(dim=DIM, time_dim=time_dim, hidden=HIDDEN)
-    started = recurrence.gate_interval()
-    assert (started < 0).all()
-    assert (started >= -1 / math.sqrt(time_dim)).all()
-    # However hard the gradient pulls the other way.
+    initial = recurrence.gate_interval()
+    assert (initial < 0).all()
+    assert (initial >= -1 / math.sqrt(time_dim)).all()
+    # Even when the gradient points the other way.
     optimiser = torch.optim.SGD(recurrence.parameters(), lr=10.0)
     for _ in range(20):
         (-recurrence.gate_interval().sum()).backward()  # type: ignore[no-untyped-call]
@@ -178,12 +176,12 @@ def test_the_weights_on_the_interval_in_the_first_time_gate_never_rise_above_zer
 
 
 @torch.no_grad()
-def test_the_longer_ago_the_last_event_the_less_of_it_tlstm3_says() -> None:
-    # With every cell empty and the output gate blind to time, the output is i T_1 g alone.
+def test_the_output_of_tlstm3_decreases_with_the_age_of_the_event() -> None:
+    # With empty cells and an output gate without time, the output is i T_1 g.
     recurrence = TimeLSTM3(dim=DIM, time_dim=1, hidden=HIDDEN)
     recurrence.output_interval.weight.zero_()
     recurrence.peepholes.zero_()
-    waits = torch.linspace(0, 3, 20)
-    read = torch.cat((torch.randn(DIM).expand(20, 1, DIM), waits[:, None, None]), dim=-1)
-    said = recurrence(read)[0][:, 0].abs()
-    assert (said.diff(dim=0) < 0).all()
+    intervals = torch.linspace(0, 3, 20)
+    sequence = torch.cat((torch.randn(DIM).expand(20, 1, DIM), intervals[:, None, None]), dim=-1)
+    output = recurrence(sequence)[0][:, 0].abs()
+    assert (output.diff(dim=0) < 0).all()

@@ -1,3 +1,5 @@
+"""TiSASRec against its formulas."""
+
 import math
 from itertools import pairwise
 
@@ -9,7 +11,7 @@ from model.batch import SequenceBatch
 from model.encoders.tisasrec import TiSASRec, TiSASRecConfig, personal_relations
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
-from tests.contracts.histories import DAY, START, asked_at, draw_queries, laid_out
+from tests.contracts.histories import DAY, START, at_query_time, collate_queries, draw_queries
 from tests.contracts.sequence_encoder import (
     SequenceEncoderContract,
     assert_same,
@@ -23,23 +25,21 @@ Weights = dict[str, Tensor]
 class TiSASRecContract(SequenceEncoderContract):
     config: TiSASRecConfig  # type: ignore[misc]
 
-    def test_the_formulas_one_event_at_a_time_in_double_precision(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_outputs_follow_the_formulas(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, TiSASRec)
-        batch = laid_out(*draw_queries(12, 1, 7, seed=5))
-        batch = batch.withhold(torch.arange(12).expand(3, -1) % 5 == 2)
+        batch = collate_queries(*draw_queries(12, 1, 7, seed=5))
+        batch = batch.withhold_query_times(torch.arange(12).expand(3, -1) % 5 == 2)
         items = vectors(encoder, batch) / 4
         with torch.no_grad():
-            states, encoded = encoder.states(batch, items), encoder(batch, items)
+            states, encoded = encoder.encode_positions(batch, items), encoder(batch, items)
         assert encoded.attention is not None
         for sample, length in enumerate(batch.lengths.tolist()):
-            users, attention = self.encode_slowly(encoder, batch, items, sample)
+            users, attention = self.encode_reference(encoder, batch, items, sample)
             assert_same(states.users[sample, :length].double(), users)
             assert_same(encoded.user[sample].double(), users[-1])
             assert_same(encoded.attention[sample, :, :length].double(), attention[-1])
 
-    def encode_slowly(
+    def encode_reference(
         self, encoder: TiSASRec, batch: SequenceBatch, items: Tensor, sample: int
     ) -> tuple[Tensor, Tensor]:
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
@@ -50,13 +50,13 @@ class TiSASRecContract(SequenceEncoderContract):
         ]
         attention = torch.empty(0)
         for number in range(self.config.layers):
-            mark = f"blocks.{number}."
+            prefix = f"blocks.{number}."
             below = {
-                name.removeprefix(mark): tensor
+                name.removeprefix(prefix): tensor
                 for name, tensor in weights.items()
-                if name.startswith(mark)
+                if name.startswith(prefix)
             }
-            states, attention = self.read_slowly(weights, below, states, related)
+            states, attention = self.reference_block(weights, below, states, related)
         return torch.stack([norm(weights, "norm", state) for state in states]), attention
 
     def relation(self, batch: SequenceBatch, sample: int, q: int, i: int) -> int:
@@ -70,7 +70,7 @@ class TiSASRecContract(SequenceEncoderContract):
         unit = min((gap for gap in gaps if gap > 0), default=math.inf)
         return min(round(times[q] / unit) - round(times[i] / unit), self.config.time_span)
 
-    def read_slowly(
+    def reference_block(
         self, shared: Weights, weights: Weights, states: list[Tensor], related: list[list[int]]
     ) -> tuple[list[Tensor], Tensor]:
         heads = self.config.heads
@@ -79,25 +79,27 @@ class TiSASRecContract(SequenceEncoderContract):
         out = []
         for q in range(len(states)):
             query = norm(weights, "attention_norm", states[q])
-            asked = linear(weights, "attention.query", query)
-            answer = torch.zeros_like(query)
+            projected = linear(weights, "attention.query_proj", query)
+            output = torch.zeros_like(query)
             for head in range(heads):
                 part = slice(head * width, (head + 1) * width)
-                masses = []
+                exponentials = []
                 for i in range(q + 1):
-                    key = linear(weights, "attention.key", states[i])
-                    key = key + shared["place_keys.weight"][i]
+                    key = linear(weights, "attention.key_proj", states[i])
+                    key = key + shared["position_keys.weight"][i]
                     key = key + shared["relation_keys.weight"][related[q][i]]
-                    masses.append(math.exp(float(asked[part] @ key[part]) / math.sqrt(width)))
+                    exponentials.append(
+                        math.exp(float(projected[part] @ key[part]) / math.sqrt(width))
+                    )
                 for i in range(q + 1):
-                    value = linear(weights, "attention.value", states[i])
-                    value = value + shared["place_values.weight"][i]
+                    value = linear(weights, "attention.value_proj", states[i])
+                    value = value + shared["position_values.weight"][i]
                     value = value + shared["relation_values.weight"][related[q][i]]
-                    attention[q, head, i] = masses[i] / sum(masses)
-                    answer[part] += attention[q, head, i] * value[part]
-            between = norm(weights, "feed_forward_norm", query + answer)
-            inner = linear(weights, "inner", between).clamp(min=0)
-            out.append(between + linear(weights, "outer", inner))
+                    attention[q, head, i] = exponentials[i] / sum(exponentials)
+                    output[part] += attention[q, head, i] * value[part]
+            normed = norm(weights, "feed_forward_norm", query + output)
+            inner = linear(weights, "linear1", normed).clamp(min=0)
+            out.append(normed + linear(weights, "linear2", inner))
         return out, attention
 
 
@@ -113,56 +115,56 @@ def norm(weights: Weights, name: str, vector: Tensor) -> Tensor:
 
 class TestPersonal(TiSASRecContract):
     config = TiSASRecConfig(dim=16, heads=2, max_history=40)
-    reads_time = False
+    uses_time = False
 
-    def test_intervals_between_events_are_read(self, encoder: SequenceEncoder) -> None:
+    def test_intervals_between_events_change_the_output(self, encoder: SequenceEncoder) -> None:
         assert isinstance(encoder, TiSASRec)
         users = [encode(encoder, history(0, 1, 2, gap)).user for gap in (3.0, 4.0, 1000.0)]
         assert (users[0] - users[1]).abs().max() > 1e-3
         assert (users[1] - users[2]).abs().max() > 1e-3
 
-    def test_only_their_proportions_matter(self, encoder: SequenceEncoder) -> None:
+    def test_only_the_proportions_of_intervals_matter(self, encoder: SequenceEncoder) -> None:
         days, hours = (history(*(gap * unit for gap in (0, 1, 3, 7))) for unit in (1, 1 / 24))
         assert torch.equal(encode(encoder, days).user, encode(encoder, hours).user)
 
 
 class TestToQuery(TiSASRecContract):
     config = TiSASRecConfig(dim=16, heads=2, relation="to_query", time_scale=10, max_history=40)
-    reads_time = True
+    uses_time = True
 
-    def test_asked_at_once_and_not_told_when_are_not_the_same(
+    def test_a_withheld_query_time_differs_from_an_interval_of_zero(
         self, encoder: SequenceEncoder
     ) -> None:
         query = draw_queries(6)[0]
         last = query.history[-1].at
-        told = encode(encoder, asked_at(query, last))
-        untold = encode(encoder, asked_at(query, last, withheld=True))
-        assert (told.user - untold.user).abs().max() > 1e-3
+        given = encode(encoder, at_query_time(query, last))
+        withheld = encode(encoder, at_query_time(query, last, withheld=True))
+        assert (given.user - withheld.user).abs().max() > 1e-3
 
-    def test_intervals_of_as_many_whole_units_are_alike(self, encoder: SequenceEncoder) -> None:
-        users = [encode(encoder, history(0, 25, asked=asked)).user for asked in (30, 34, 36)]
+    def test_intervals_are_rounded_down_to_whole_units(self, encoder: SequenceEncoder) -> None:
+        users = [encode(encoder, history(0, 25, query=query)).user for query in (30, 34, 36)]
         assert torch.equal(users[0], users[1])
         assert (users[1] - users[2]).abs().max() > 1e-3
 
-    def test_beyond_the_span_all_intervals_are_alike(self, encoder: SequenceEncoder) -> None:
-        users = [encode(encoder, history(0, 25, asked=asked)).user for asked in (2590, 9000)]
+    def test_intervals_are_clipped_to_the_span(self, encoder: SequenceEncoder) -> None:
+        users = [encode(encoder, history(0, 25, query=query)).user for query in (2590, 9000)]
         assert torch.equal(users[0], users[1])
 
 
 class TestOneBlock(TiSASRecContract):
     config = TiSASRecConfig(dim=16, layers=1, relation="to_query", time_span=3, max_history=40)
-    reads_time = True
+    uses_time = True
 
 
-def history(*days: float, asked: float = 1e4) -> Query:
+def history(*days: float, query: float = 1e4) -> Query:
     events = tuple(Event(f"i{n}", START + round(day * DAY)) for n, day in enumerate(days))
-    return Query(events, START + round(asked * DAY))
+    return Query(events, START + round(query * DAY))
 
 
-def test_personal_relations_count_the_smallest_interval_so_far() -> None:
+def test_personal_relations_are_in_units_of_the_smallest_interval() -> None:
     relations = personal_relations(torch.tensor([[0.0, 0.0, 6.0, 6.0, 9.0, 10.0]]).double())[0]
     expected = {
-        1: [0, 0],  # all of one time: no interval yet
+        1: [0, 0],  # all of one time: no unit yet
         2: [1, 1, 0],  # in units of 6 days
         3: [1, 1, 0, 0],
         4: [3, 3, 1, 1, 0],  # of 3
@@ -177,6 +179,6 @@ def test_a_later_interval_never_changes_an_earlier_relation() -> None:
     assert torch.equal(personal_relations(times)[:, :3, :3], personal_relations(times[:, :3]))
 
 
-def test_heads_that_do_not_divide_the_width_are_refused_by_value() -> None:
+def test_heads_must_divide_the_width() -> None:
     with pytest.raises(ValueError, match="dim=64, heads=3"):
         TiSASRecConfig(heads=3).build()

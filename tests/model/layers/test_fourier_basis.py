@@ -1,3 +1,5 @@
+"""The Fourier basis and its rotation between instants."""
+
 import math
 
 import pytest
@@ -25,37 +27,37 @@ def test_the_basis_is_the_cosine_and_sine_of_the_phase(at: float, frequency: flo
     )
 
 
-@given(event=days, asked=days, frequencies=st.lists(angular, min_size=1, max_size=4))
-def test_rotating_the_basis_at_an_event_gives_the_basis_at_the_interval(
-    event: float, asked: float, frequencies: list[float]
+@given(event=days, query=days, frequencies=st.lists(angular, min_size=1, max_size=4))
+def test_rotating_an_events_basis_gives_the_basis_of_the_interval(
+    event: float, query: float, frequencies: list[float]
 ) -> None:
     w = double(*frequencies)
-    rotated = rotate(basis(phasors(double(event), w)), phasors(double(asked), w))
-    direct = basis(phasors(double(asked - event), w))
+    rotated = rotate(basis(phasors(double(event), w)), phasors(double(query), w))
+    direct = basis(phasors(double(query - event), w))
     torch.testing.assert_close(rotated, direct, rtol=0, atol=2e-6)
 
 
-@given(event=days, asked=days, frequency=angular, a=coefficient, b=coefficient)
+@given(event=days, query=days, frequency=angular, a=coefficient, b=coefficient)
 def test_rotating_coefficients_equals_rotating_the_basis(
-    event: float, asked: float, frequency: float, a: float, b: float
+    event: float, query: float, frequency: float, a: float, b: float
 ) -> None:
     w = double(frequency)
     coefficients = torch.tensor([[a, b]])
-    at_event, at_query = phasors(double(event), w), phasors(double(asked), w)
-    moved_query = (rotate(coefficients, at_query) * basis(at_event)).sum()
-    moved_basis = (coefficients * rotate(basis(at_event), at_query)).sum()
-    assert moved_query.item() == pytest.approx(moved_basis.item(), abs=1e-5)
+    at_event, at_query = phasors(double(event), w), phasors(double(query), w)
+    rotated_query = (rotate(coefficients, at_query) * basis(at_event)).sum()
+    rotated_basis = (coefficients * rotate(basis(at_event), at_query)).sum()
+    assert rotated_query.item() == pytest.approx(rotated_basis.item(), abs=1e-5)
 
 
 @given(at=days, frequency=angular)
-def test_rotating_twice_by_one_instant_changes_nothing(at: float, frequency: float) -> None:
+def test_rotating_twice_by_one_instant_is_the_identity(at: float, frequency: float) -> None:
     instant = phasors(double(at), double(frequency))
     once = torch.tensor([[0.6, -0.8]])
     torch.testing.assert_close(rotate(rotate(once, instant), instant), once, rtol=0, atol=1e-6)
 
 
-def test_phases_of_decades_keep_their_seconds() -> None:
-    # In float32 thirty years are known to 4 seconds only; here a second must still turn a phase.
+def test_phases_after_decades_resolve_seconds() -> None:
+    # float32 resolves thirty years, in seconds, to 64 s; a second must still change the phase.
     w = double(2 * math.pi * 1440)
     second = 1 / 86_400
     later = basis(phasors(double(10_957.0, 10_957.0 + second), w))
@@ -64,7 +66,7 @@ def test_phases_of_decades_keep_their_seconds() -> None:
     )
 
 
-def test_the_gradient_of_a_frequency_is_the_interval_times_the_slope() -> None:
+def test_a_frequencys_gradient_is_the_interval_times_the_slope() -> None:
     frequency = double(3.0).requires_grad_()
     cosine = basis(phasors(double(2.0), frequency))[0, 0]
     cosine.backward()  # type: ignore[no-untyped-call]
@@ -72,13 +74,13 @@ def test_the_gradient_of_a_frequency_is_the_interval_times_the_slope() -> None:
     assert frequency.grad.item() == pytest.approx(-2.0 * math.sin(6.0), abs=1e-5)
 
 
-def test_nothing_rotates_to_nothing() -> None:
+def test_an_empty_basis_rotates_to_an_empty_basis() -> None:
     empty = torch.zeros(1, 0, 4)
     assert rotate(empty, phasors(torch.zeros(1, 0).double(), double(1.0, 2.0))).shape == (1, 0, 4)
 
 
 def test_the_scaled_basis_has_a_kernel_of_one() -> None:
     w = double(0.1, 2.0, 30.0)
-    weight, offset = scaled_basis(w)
-    features = basis(phasors(double(0.0, 5.0, 777.7), w)) @ weight.T + offset
+    weight, bias = scaled_basis(w)
+    features = basis(phasors(double(0.0, 5.0, 777.7), w)) @ weight.T + bias
     torch.testing.assert_close(features.square().sum(-1), torch.ones(3))

@@ -1,4 +1,4 @@
-"""Intervals as features: units, seconds beside decades, and what stands where none is given."""
+"""Interval features: units, resolution from seconds to decades, and withheld intervals."""
 
 import torch
 
@@ -6,39 +6,39 @@ from model.layers.interval_features import (
     IntervalFeatures,
     LogIntervalConfig,
     RawIntervalConfig,
-    until_asked,
+    interval_to_query,
 )
-from tests.contracts.histories import DAY, draw_queries, laid_out
+from tests.contracts.histories import DAY, collate_queries, draw_queries
 
 DAYS = torch.tensor([0.0, 1 / 86_400, 1.0, 30.0, 20_000.0], dtype=torch.float64)
 
 
-def test_raw_intervals_are_counted_in_the_unit_that_the_config_names() -> None:
+def test_raw_intervals_are_in_units_of_the_configured_scale() -> None:
     features = RawIntervalConfig(time_scale=60.0).build()(DAYS)
     torch.testing.assert_close(features[:, 0], (DAYS / 60).float())
 
 
-def test_the_logarithm_tells_a_second_from_none_and_decades_apart() -> None:
+def test_the_logarithm_resolves_seconds_and_decades() -> None:
     features = LogIntervalConfig().build()(DAYS)
     torch.testing.assert_close(features[:, 0], (1 + DAYS).log().float())
     assert (features.diff(dim=0) > 1e-6).all()
     assert features.max() < 10
 
 
-def test_a_withheld_interval_has_features_of_its_own() -> None:
+def test_a_withheld_interval_has_learned_features() -> None:
     features = IntervalFeatures(LogIntervalConfig().build(), time_dim=1)
     given = torch.tensor([True, False, True, False, True])
-    told = features(DAYS, given)
-    assert (told[~given] == features.withheld).all()
-    assert (told[given] >= 0).all()
+    output = features(DAYS, given)
+    assert (output[~given] == features.withheld).all()
+    assert (output[given] >= 0).all()
     assert (features.withheld < 0).all()
 
 
-def test_an_event_lasts_until_its_own_query_time_and_padding_does_not_last() -> None:
-    batch = laid_out(*draw_queries(4, 2))
-    longer, shorter = until_asked(batch)
-    torch.testing.assert_close(longer[:-1], batch.times[0].diff())
+def test_intervals_end_at_the_positions_query_time_zero_on_padding() -> None:
+    batch = collate_queries(*draw_queries(4, 2))
+    long, short = interval_to_query(batch)
+    torch.testing.assert_close(long[:-1], batch.times[0].diff())
     query = draw_queries(4, 2)[0]
-    waited = (query.query_time - query.history[-1].at) / DAY
-    assert abs(longer[-1].item() - waited) < 1e-9
-    assert (shorter[2:] == 0).all()
+    interval = (query.query_time - query.history[-1].at) / DAY
+    assert abs(long[-1].item() - interval) < 1e-9
+    assert (short[2:] == 0).all()

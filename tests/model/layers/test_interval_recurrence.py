@@ -1,54 +1,54 @@
-"""A recurrence over events and intervals: what a sweep costs, and what it reads."""
+"""A recurrent network over events and intervals: the cost and the inputs of a sweep."""
 
 import torch
 from torch import Tensor, nn
 
 from model.layers.interval_features import IntervalFeatures, LogIntervalConfig
 from model.layers.interval_recurrence import IntervalRecurrence
-from tests.contracts.histories import draw_queries, laid_out
+from tests.contracts.histories import collate_queries, draw_queries
 
 DIM, HIDDEN = 4, 5
 
 
-def reader(*, reads_time: bool) -> IntervalRecurrence:
-    interval = IntervalFeatures(LogIntervalConfig().build(), time_dim=1) if reads_time else None
-    recurrence = nn.LSTM(DIM + reads_time, HIDDEN, batch_first=True)
+def build(*, uses_time: bool) -> IntervalRecurrence:
+    interval = IntervalFeatures(LogIntervalConfig().build(), time_dim=1) if uses_time else None
+    recurrence = nn.LSTM(DIM + uses_time, HIDDEN, batch_first=True)
     return IntervalRecurrence(recurrence, interval, hidden=HIDDEN, dim=DIM, dropout=0.5).eval()
 
 
-def test_a_sweep_reads_the_history_once_and_takes_one_step_per_instant() -> None:
-    read = reader(reads_time=True)
-    batch, steps = laid_out(draw_queries(9)[0]), []
+def test_a_sweep_runs_the_history_once_and_one_step_per_query() -> None:
+    network = build(uses_time=True)
+    batch, steps = collate_queries(draw_queries(9)[0]), []
 
-    def count(_: nn.Module, given: tuple[Tensor, ...]) -> None:
-        steps.append(tuple(given[0].shape[:2]))
+    def count(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        steps.append(tuple(args[0].shape[:2]))
 
-    read.recurrence.register_forward_pre_hook(count)
+    network.recurrence.register_forward_pre_hook(count)
     instants = batch.query_times[0, -1] + torch.arange(7, dtype=torch.float64)
-    read.sweep(batch, torch.randn(1, 9, DIM), instants)
+    network.sweep(batch, torch.randn(1, 9, DIM), instants)
     assert steps == [(1, 8), (7, 1)]
 
 
-def test_a_sweep_without_intervals_says_the_same_at_every_instant() -> None:
-    read, batch, items = (
-        reader(reads_time=False),
-        laid_out(draw_queries(5)[0]),
+def test_a_sweep_without_intervals_is_constant() -> None:
+    network, batch, items = (
+        build(uses_time=False),
+        collate_queries(draw_queries(5)[0]),
         torch.randn(1, 5, DIM),
     )
     instants = batch.query_times[0, -1] + torch.arange(3, dtype=torch.float64)
-    expected = read(batch, items)[:, -1].expand(3, -1)
-    torch.testing.assert_close(read.sweep(batch, items, instants), expected)
+    expected = network(batch, items)[:, -1].expand(3, -1)
+    torch.testing.assert_close(network.sweep(batch, items, instants), expected)
 
 
-def test_items_and_outputs_are_dropped_out_in_training_but_intervals_are_not() -> None:
-    read, batch = reader(reads_time=True).train(), laid_out(draw_queries(50)[0])
+def test_dropout_applies_to_items_but_not_to_intervals() -> None:
+    network, batch = build(uses_time=True).train(), collate_queries(draw_queries(50)[0])
     seen: list[Tensor] = []
 
-    def keep(_: nn.Module, given: tuple[Tensor, ...]) -> None:
-        seen.append(given[0])
+    def keep(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        seen.append(args[0])
 
-    read.recurrence.register_forward_pre_hook(keep)
-    read(batch, torch.ones(1, 50, DIM))
+    network.recurrence.register_forward_pre_hook(keep)
+    network(batch, torch.ones(1, 50, DIM))
     contents, interval = seen[0][..., :DIM], seen[0][0, :, DIM]
     assert 0.2 < (contents == 0).float().mean() < 0.8
     torch.testing.assert_close(interval, (batch.query_times - batch.times)[0].log1p().float())

@@ -1,3 +1,5 @@
+"""Learned maps from uniform draws to samples."""
+
 import math
 
 import pytest
@@ -13,7 +15,7 @@ def maps() -> list[nn.Module]:
     return [MonotoneMLP(32), ResidualMLP(20), AutoregressiveFlow(), CouplingFlow(20, 8)]
 
 
-def stirred(of: nn.Module, by: float) -> nn.Module:
+def perturb(of: nn.Module, by: float) -> nn.Module:
     with torch.no_grad():
         for parameter in of.parameters():
             parameter.add_(by * torch.randn_like(parameter))
@@ -26,16 +28,16 @@ def test_a_map_starts_near_the_identity(of: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
-def test_an_inverse_cdf_increases_wherever_training_takes_it(scale: float) -> None:
+def test_an_inverse_cdf_increases_for_any_parameters(scale: float) -> None:
     for of in (MonotoneMLP(6), AutoregressiveFlow()):
         for _ in range(10):
-            samples = stirred(of, scale)(torch.linspace(-1, 1, 50, dtype=torch.float64))
+            samples = perturb(of, scale)(torch.linspace(-1, 1, 50, dtype=torch.float64))
             assert (samples.diff() >= 0).all()
             assert samples[-1] > samples[0]
 
 
-def test_an_inverse_cdf_takes_its_draws_one_by_one() -> None:
-    for of in (stirred(MonotoneMLP(6), 1.0), stirred(AutoregressiveFlow(), 1.0)):
+def test_an_inverse_cdf_maps_each_draw_separately() -> None:
+    for of in (perturb(MonotoneMLP(6), 1.0), perturb(AutoregressiveFlow(), 1.0)):
         together = of(DRAWS)
         assert together.tolist() == pytest.approx([of(draw.view(1)).item() for draw in DRAWS])
 
@@ -53,14 +55,14 @@ def test_an_inverse_cdf_can_learn_a_distribution() -> None:
 
 
 def test_an_autoregressive_flow_of_one_dimension_is_affine() -> None:
-    samples = stirred(AutoregressiveFlow(), 1.0)(DRAWS)
+    samples = perturb(AutoregressiveFlow(), 1.0)(DRAWS)
     slopes = samples.diff() / DRAWS.diff()
     assert slopes.tolist() == pytest.approx([slopes[0].item()] * 19)
     assert slopes[0] > 0
 
 
-def test_a_residual_perceptron_follows_its_formula() -> None:
-    of = stirred(ResidualMLP(3), 0.5)
+def test_a_residual_mlp_follows_its_formula() -> None:
+    of = perturb(ResidualMLP(3), 0.5)
     first, second, third = ((layer.weight, layer.bias) for layer in of.children())
     x = DRAWS[:3]
 
@@ -76,10 +78,10 @@ def test_a_residual_perceptron_follows_its_formula() -> None:
     assert of(x).tolist() == pytest.approx(expected)
 
 
-def test_a_coupling_flow_moves_either_half_by_the_other() -> None:
-    of = stirred(CouplingFlow(4, 5), 0.5)
+def test_a_coupling_flow_couples_both_halves() -> None:
+    of = perturb(CouplingFlow(4, 5), 0.5)
     jacobian = torch.autograd.functional.jacobian(of, DRAWS[:4])
-    # The even samples are scaled by what the odd draws say, then the odd ones by the even samples.
+    # Even samples depend on the odd draws, then odd samples on the even samples.
     odd, even = [1, 3], [0, 2]
     assert jacobian[even][:, odd].all()
     assert jacobian[odd][:, even].all()
@@ -87,6 +89,6 @@ def test_a_coupling_flow_moves_either_half_by_the_other() -> None:
     assert torch.linalg.det(jacobian) > 0
 
 
-def test_a_coupling_flow_of_one_draw_is_refused_by_value() -> None:
+def test_a_coupling_flow_of_one_draw_is_rejected() -> None:
     with pytest.raises(ValueError, match="count=1"):
         CouplingFlow(1, 8)

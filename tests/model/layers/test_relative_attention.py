@@ -1,24 +1,26 @@
+"""Relative attention against one vector per pair."""
+
 import pytest
 import torch
 from torch import Tensor
 
 from model.layers.relative_attention import (
-    Related,
     Relations,
     RelationTables,
     RelativeAttention,
+    RelativeOutput,
 )
 
 DIM, LENGTH, RELATIONS = 6, 5, 4
 
 
-def drawn_tables() -> RelationTables:
+def random_tables() -> RelationTables:
     return RelationTables(*(torch.randn(count, DIM) for count in (RELATIONS, RELATIONS, 5, 5)))
 
 
-def drawn_relations() -> Relations:
-    of = torch.randint(RELATIONS, (2, LENGTH, LENGTH))
-    return Relations(of, torch.ones(1, LENGTH, LENGTH, dtype=torch.bool).tril())
+def random_relations() -> Relations:
+    indices = torch.randint(RELATIONS, (2, LENGTH, LENGTH))
+    return Relations(indices, torch.ones(1, LENGTH, LENGTH, dtype=torch.bool).tril())
 
 
 def by_definition(
@@ -29,65 +31,69 @@ def by_definition(
     relations: Relations,
     heads: int,
 ) -> tuple[Tensor, Tensor]:
-    """With a vector per pair, in double precision."""
+    """Compute outputs and weights with one vector per pair, in float64."""
     layer = attention.double()
     tables = RelationTables(*(table.double() for table in tables))
-    asked, keys, values = (
-        part(given.double())
-        for part, given in (
-            (layer.query, queries),
-            (layer.key, states),
-            (layer.value, states),
+    projected, keys, values = (
+        layer_of(inputs.double())
+        for layer_of, inputs in (
+            (layer.query_proj, queries),
+            (layer.key_proj, states),
+            (layer.value_proj, states),
         )
     )
-    of_pairs = (keys + tables.place_keys).unsqueeze(1) + tables.relation_keys[relations.of]
-    read = (values + tables.place_values).unsqueeze(1) + tables.relation_values[relations.of]
-    answers, weights = [], []
+    pair_keys = (keys + tables.position_keys).unsqueeze(1) + tables.relation_keys[relations.indices]
+    pair_values = (values + tables.position_values).unsqueeze(1) + tables.relation_values[
+        relations.indices
+    ]
+    outputs, weights = [], []
     for head in torch.arange(DIM).chunk(heads):
-        logits = (asked[..., head].unsqueeze(2) * of_pairs[..., head]).sum(-1) / len(head) ** 0.5
+        logits = (projected[..., head].unsqueeze(2) * pair_keys[..., head]).sum(-1) / len(
+            head
+        ) ** 0.5
         shares = logits.masked_fill(~relations.visible, -torch.inf).softmax(-1)
-        answers.append((shares.unsqueeze(-1) * read[..., head]).sum(2))
+        outputs.append((shares.unsqueeze(-1) * pair_values[..., head]).sum(2))
         weights.append(shares)
-    return torch.cat(answers, -1), torch.stack(weights, 1)
+    return torch.cat(outputs, -1), torch.stack(weights, 1)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])
-def test_it_equals_a_vector_per_pair(heads: int) -> None:
+def test_it_equals_attention_with_one_vector_per_pair(heads: int) -> None:
     attention = RelativeAttention(dim=DIM, heads=heads, dropout=0.0)
     queries, states = torch.randn(2, LENGTH, DIM), torch.randn(2, LENGTH, DIM)
-    tables, relations = drawn_tables(), drawn_relations()
-    found: Related = attention(queries, states, tables, relations)
-    answer, weights = by_definition(attention, queries, states, tables, relations, heads)
-    torch.testing.assert_close(found.states.double(), answer, rtol=0, atol=1e-5)
+    tables, relations = random_tables(), random_relations()
+    found: RelativeOutput = attention(queries, states, tables, relations)
+    expected, weights = by_definition(attention, queries, states, tables, relations, heads)
+    torch.testing.assert_close(found.states.double(), expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(found.weights.double(), weights, rtol=0, atol=1e-6)
 
 
-def test_gradients_equal_those_of_a_vector_per_pair() -> None:
+def test_gradients_equal_those_with_one_vector_per_pair() -> None:
     attention = RelativeAttention(dim=DIM, heads=2, dropout=0.0).double()
     queries, states = (torch.randn(2, LENGTH, DIM, dtype=torch.float64) for _ in range(2))
-    tables = RelationTables(*(table.double().requires_grad_() for table in drawn_tables()))
-    relations, direction = drawn_relations(), torch.randn(2, LENGTH, DIM, dtype=torch.float64)
+    tables = RelationTables(*(table.double().requires_grad_() for table in random_tables()))
+    relations, direction = random_relations(), torch.randn(2, LENGTH, DIM, dtype=torch.float64)
     found = attention(queries, states, tables, relations).states
-    answer, _ = by_definition(attention, queries, states, tables, relations, 2)
-    wanted = [*tables, *attention.parameters()]
+    expected, _ = by_definition(attention, queries, states, tables, relations, 2)
+    inputs = [*tables, *attention.parameters()]
     torch.testing.assert_close(
-        torch.autograd.grad((found * direction).sum(), wanted),
-        torch.autograd.grad((answer * direction).sum(), wanted),
+        torch.autograd.grad((found * direction).sum(), inputs),
+        torch.autograd.grad((expected * direction).sum(), inputs),
     )
 
 
-def test_one_position_is_asked_as_among_all() -> None:
+def test_one_query_position_equals_the_same_among_all() -> None:
     attention = RelativeAttention(dim=DIM, heads=2, dropout=0.0)
-    states, tables, relations = torch.randn(2, LENGTH, DIM), drawn_tables(), drawn_relations()
+    states, tables, relations = torch.randn(2, LENGTH, DIM), random_tables(), random_relations()
     positions = torch.tensor([3, 1])
     every = attention(states, states, tables, relations)
-    asking = states[torch.arange(2), positions].unsqueeze(1)
-    one = attention(asking, states, tables, relations.at(positions))
+    query = states[torch.arange(2), positions].unsqueeze(1)
+    one = attention(query, states, tables, relations.select(positions))
     for sample, place in enumerate(positions.tolist()):
         torch.testing.assert_close(one.states[sample, 0], every.states[sample, place])
         torch.testing.assert_close(one.weights[sample, :, 0], every.weights[sample, :, place])
 
 
-def test_heads_that_do_not_divide_the_width_are_refused_by_value() -> None:
+def test_heads_must_divide_the_width() -> None:
     with pytest.raises(ValueError, match="dim=6, heads=4"):
         RelativeAttention(dim=DIM, heads=4, dropout=0.0)

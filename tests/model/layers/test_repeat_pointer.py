@@ -1,3 +1,5 @@
+"""The logits of the repeat pointer."""
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,41 +11,41 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 EVENTS = torch.tensor([[0.0, 2.0, 9.0]], dtype=torch.float64)
 
 
-def pointed(pointer: RepeatPointer, users: Tensor, contents: Tensor, asked: Tensor) -> Tensor:
+def repeat_scores(pointer: RepeatPointer, users: Tensor, contents: Tensor, times: Tensor) -> Tensor:
     encoding = BochnerNonparametricConfig(frequencies=5).build()
-    frequencies, read_out = encoding.frequencies(), encoding.read_out()
-    keys = pointer.remember(contents, phasors(EVENTS, frequencies), read_out)
-    mass: Tensor = pointer(users, keys, phasors(asked, frequencies), read_out)
-    return mass.detach()
+    frequencies, projection = encoding.frequencies(), encoding.basis_projection()
+    keys = pointer.project_keys(contents, phasors(EVENTS, frequencies), projection)
+    scores: Tensor = pointer(users, keys, phasors(times, frequencies), projection)
+    return scores.detach()
 
 
-def test_the_mass_of_an_event_matches_its_content_and_its_age() -> None:
+def test_scores_depend_on_the_events_content_and_age() -> None:
     pointer = RepeatPointer(dim=6, time_dim=10)
     users, contents = torch.randn(1, 2, 6), torch.randn(1, 3, 6)
-    asked = torch.tensor([[9.5, 40.0]], dtype=torch.float64)
-    found = pointed(pointer, users, contents, asked)
+    times = torch.tensor([[9.5, 40.0]], dtype=torch.float64)
+    found = repeat_scores(pointer, users, contents, times)
     encoding = BochnerNonparametricConfig(frequencies=5).build()
-    match = pointer.match
+    query_key = pointer.query_key
     for query in range(2):
         for event in range(3):
-            age = encoding(asked[0, query] - EVENTS[0, event])
-            key = match.key(contents[0, event]) + match.time_key(age)
-            slow = (match.query(users[0, query]) @ key) / 6**0.5 + pointer.bias
-            assert found[0, query, event].item() == pytest.approx(slow.item(), abs=1e-5)
+            age = encoding(times[0, query] - EVENTS[0, event])
+            key = query_key.key_proj(contents[0, event]) + query_key.time_key_proj(age)
+            expected = (query_key.query_proj(users[0, query]) @ key) / 6**0.5 + pointer.bias
+            assert found[0, query, event].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_the_same_event_weighs_otherwise_at_another_age() -> None:
+def test_the_score_of_an_event_changes_with_its_age() -> None:
     pointer = RepeatPointer(dim=6, time_dim=10)
     users = torch.ones(1, 1, 6).expand(1, 2, 6)
-    asked = torch.tensor([[10.0, 30.25]], dtype=torch.float64)
-    found = pointed(pointer, users, torch.ones(1, 3, 6), asked)
+    times = torch.tensor([[10.0, 30.25]], dtype=torch.float64)
+    found = repeat_scores(pointer, users, torch.ones(1, 3, 6), times)
     assert (found[0, 0] - found[0, 1]).abs().min() > 1e-4
 
 
-def test_the_bias_moves_every_event_alike() -> None:
+def test_the_bias_shifts_all_events_equally() -> None:
     pointer = RepeatPointer(dim=6, time_dim=10)
     arguments = (torch.randn(1, 1, 6), torch.randn(1, 3, 6), EVENTS[:, -1:] + 1)
-    before = pointed(pointer, *arguments)
+    before = repeat_scores(pointer, *arguments)
     with torch.no_grad():
         pointer.bias.fill_(2.5)
-    torch.testing.assert_close(pointed(pointer, *arguments), before + 2.5)
+    torch.testing.assert_close(repeat_scores(pointer, *arguments), before + 2.5)

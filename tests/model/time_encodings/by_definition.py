@@ -1,4 +1,4 @@
-"""The features of one interval, written out from the papers' formulas, one number at a time."""
+"""The features of one interval by the papers' formulas, one scalar at a time."""
 
 import math
 
@@ -12,7 +12,7 @@ from model.time_encodings.time2vec import Time2Vec
 
 
 def features_by_definition(encoding: TimeEncoding, interval: float) -> list[float]:
-    """phi(interval) in double precision."""
+    """Compute phi(interval) in float64."""
     if isinstance(encoding, MercerConcat):
         return _mercer_concat(encoding, interval)
     if isinstance(encoding, MercerSum):
@@ -23,13 +23,13 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _free_amplitudes(encoding, interval)
     if isinstance(encoding, Time2Vec):
         return _time2vec(encoding, interval)
-    return _bochner(_drawn(encoding), interval)
+    return _bochner(_frequencies(encoding), interval)
 
 
-def _drawn(encoding: TimeEncoding) -> list[float]:
+def _frequencies(encoding: TimeEncoding) -> list[float]:
     """The frequencies of a Bochner encoding: section 4."""
     if isinstance(encoding, BochnerInverseCDF):
-        return _by_inverse_cdf(encoding)
+        return _inverse_cdf(encoding)
     assert isinstance(
         encoding, BochnerLogNormal | BochnerNormal | BochnerNonparametric | Positional
     )
@@ -44,9 +44,9 @@ def _drawn(encoding: TimeEncoding) -> list[float]:
     return means
 
 
-def _by_inverse_cdf(encoding: BochnerInverseCDF) -> list[float]:
+def _inverse_cdf(encoding: BochnerInverseCDF) -> list[float]:
     samples = encoding.log_periods(2 * encoding.uniform - 1).tolist()
-    return [2 * math.pi / math.exp(encoding.centre + encoding.reach * g) for g in samples]
+    return [2 * math.pi / math.exp(encoding.centre + encoding.half_range * g) for g in samples]
 
 
 def _bochner(frequencies: list[float], interval: float) -> list[float]:
@@ -82,8 +82,8 @@ def _mercer_sum(encoding: MercerSum, interval: float) -> list[float]:
     ):
         for order in range(1, encoding.degree + 1):
             angle = order * math.pi * interval / math.exp(log_period)
-            of_cosine, of_sine = row[2 * order - 2 : 2 * order]
-            features[number] += of_cosine * math.cos(angle) + of_sine * math.sin(angle)
+            cosine, sine = row[2 * order - 2 : 2 * order]
+            features[number] += cosine * math.cos(angle) + sine * math.sin(angle)
     return [float(feature) for feature in features]
 
 
@@ -95,8 +95,8 @@ def _mercer_flex(encoding: MercerFlex, interval: float) -> list[float]:
         feature = encoding.bias.tolist()[number]
         for order in range(encoding.degree):
             angle = math.pi * interval / math.exp(logs[number * encoding.degree + order])
-            of_cosine, of_sine = row[2 * order : 2 * order + 2]
-            feature += of_cosine * math.cos(angle) + of_sine * math.sin(angle)
+            cosine, sine = row[2 * order : 2 * order + 2]
+            feature += cosine * math.cos(angle) + sine * math.sin(angle)
         features.append(feature)
     return features
 

@@ -1,3 +1,5 @@
+"""Frequencies by learned inverse CDFs."""
+
 import math
 
 import pytest
@@ -35,20 +37,22 @@ class TestBochnerInverseCDFByCouplingFlow(TimeEncodingContract):
 
 
 @pytest.mark.parametrize("config", MAPS, ids=map_of)
-def test_periods_start_log_uniform_between_their_bounds(config: BochnerInverseCDFConfig) -> None:
+def test_initial_periods_are_log_uniform_between_the_bounds(
+    config: BochnerInverseCDFConfig,
+) -> None:
     encoding = config.build()
     for _ in range(5):
-        encoding.draw()
+        encoding.resample()
         log_periods = (2 * math.pi / encoding.frequencies()).log()
         low, high = math.log(config.shortest_period), math.log(config.longest_period)
         ranks = torch.arange(0.5, 40, dtype=torch.float64) / 40
-        # A draw may lie anywhere in its fortieth, and a map starts a few hundredths off.
+        # A draw is anywhere in its stratum, and a map is initially a few hundredths off.
         off = ((log_periods - low) / (high - low) - ranks).abs().max()
         assert off < 0.5 / 40 + 0.06
 
 
 @pytest.mark.parametrize("config", MAPS, ids=map_of)
-def test_frequencies_stay_sane_wherever_training_takes_the_map(
+def test_frequencies_are_bounded_for_any_parameters(
     config: BochnerInverseCDFConfig,
 ) -> None:
     encoding = config.build()
@@ -62,20 +66,20 @@ def test_frequencies_stay_sane_wherever_training_takes_the_map(
 
 
 @pytest.mark.parametrize("config", MAPS, ids=map_of)
-def test_the_map_is_all_that_is_learned(config: BochnerInverseCDFConfig) -> None:
-    # So the optimiser can tell it, by name, from the weights that frequencies must not share with.
+def test_all_parameters_are_named_log_periods(config: BochnerInverseCDFConfig) -> None:
+    # The optimiser selects them by this name, for a learning rate of their own.
     names = [name for name, _ in config.build().named_parameters()]
     assert names
     assert all(name.startswith("log_periods.") for name in names)
 
 
-def test_draws_are_one_to_each_share_of_the_unit_interval() -> None:
+def test_draws_are_stratified() -> None:
     encoding = BochnerInverseCDFConfig(map="maf", frequencies=8).build()
-    encoding.draw()
+    encoding.resample()
     assert (encoding.uniform * 8).floor().tolist() == list(range(8))
 
 
-def test_the_authors_start_between_powers_of_ten_per_second() -> None:
+def test_paper_code_starts_between_powers_of_ten_per_second() -> None:
     encoding = BochnerInverseCDFConfig.paper_code(dim=16, map="maf").build()
     assert isinstance(encoding, BochnerInverseCDF)
     assert encoding.dim == 16

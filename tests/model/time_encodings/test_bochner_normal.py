@@ -1,3 +1,5 @@
+"""Normally distributed frequencies and log-frequencies."""
+
 import math
 
 import pytest
@@ -16,26 +18,26 @@ MANY = 20_000
 class TestBochnerLogNormal(TimeEncodingContract):
     config = BochnerNormalConfig(frequencies=6)
 
-    def test_log_frequencies_are_drawn_around_their_means_with_their_spread(self) -> None:
+    def test_log_frequencies_have_the_configured_mean_and_spread(self) -> None:
         weekly = BochnerNormalConfig(
             frequencies=MANY, shortest_period=7, longest_period=7, spread=0.3
         )
         encoding = weekly.build()
-        encoding.draw()
+        encoding.resample()
         logs = encoding.frequencies().log()
         assert logs.mean().item() == pytest.approx(math.log(2 * math.pi / 7), abs=0.01)
         assert logs.std().item() == pytest.approx(0.3, rel=0.03)
 
-    def test_without_spread_it_is_its_means_whatever_is_drawn(self) -> None:
+    def test_without_spread_frequencies_equal_their_means(self) -> None:
         encoding = self.config.build()
         assert isinstance(encoding, BochnerLogNormal)
         with torch.no_grad():
             encoding.spread_of_log_periods.zero_()
         means = encoding.periods.frequencies()
-        encoding.draw()
+        encoding.resample()
         assert torch.equal(encoding.frequencies(), means)
 
-    def test_a_spread_may_be_kept_as_it_is(self) -> None:
+    def test_the_spread_may_be_fixed(self) -> None:
         fixed = self.config.model_copy(update={"learn_spread": False}).build()
         learned = [name for name, part in fixed.named_parameters() if part.requires_grad]
         assert learned == ["periods.log_periods"]
@@ -44,7 +46,7 @@ class TestBochnerLogNormal(TimeEncodingContract):
 class TestBochnerNormal(TimeEncodingContract):
     config = BochnerNormalConfig(form="linear", frequencies=6, spread=1.0)
 
-    def test_frequencies_are_drawn_around_their_means_with_one_spread(self) -> None:
+    def test_frequencies_have_the_configured_mean_and_spread(self) -> None:
         weekly = BochnerNormalConfig(
             form="linear", frequencies=MANY, shortest_period=7, longest_period=7, spread=1.0
         )
@@ -52,7 +54,7 @@ class TestBochnerNormal(TimeEncodingContract):
         assert frequencies.mean().item() == pytest.approx(2 * math.pi / 7, abs=0.03)
         assert frequencies.std().item() == pytest.approx(1.0, rel=0.03)
 
-    def test_the_mean_kernel_is_the_one_whose_spectrum_is_normal(self) -> None:
+    def test_the_mean_kernel_has_a_normal_spectrum(self) -> None:
         # The Fourier transform of N(mu, sigma^2): cos(mu x) exp(-sigma^2 x^2 / 2).
         encoding = BochnerNormalConfig(
             form="linear", frequencies=200, shortest_period=7, longest_period=7, spread=0.5
@@ -60,12 +62,12 @@ class TestBochnerNormal(TimeEncodingContract):
         intervals = torch.linspace(0, 8, 9, dtype=torch.float64)
         draws = []
         for _ in range(100):
-            encoding.draw()
+            encoding.resample()
             draws.append(encoding.kernel(intervals, torch.zeros_like(intervals)).double())
         expected = (2 * math.pi / 7 * intervals).cos() * (-((0.5 * intervals) ** 2) / 2).exp()
         torch.testing.assert_close(torch.stack(draws).mean(0), expected, rtol=0, atol=0.03)
 
-    def test_the_authors_draw_around_one_to_a_twentieth_of_a_radian_per_second(self) -> None:
+    def test_paper_code_has_the_authors_means_and_spread(self) -> None:
         config = BochnerNormalConfig.paper_code(dim=18)
         encoding = config.build()
         assert isinstance(encoding, BochnerNormal)

@@ -1,18 +1,20 @@
+"""The three forms of the Mercer encoding."""
+
 import pytest
 import torch
 from pydantic import ValidationError
 
 from model.time_encodings.mercer import MercerConcat, MercerConfig, MercerFlex, MercerSum
-from tests.contracts.time_encoding import TimeEncodingContract, stirred
+from tests.contracts.time_encoding import TimeEncodingContract, perturb
 
 
 class TestMercerConcat(TimeEncodingContract):
     config = MercerConfig(periods=4, degree=3)
 
-    def test_every_period_has_a_constant_and_two_features_a_harmonic(self) -> None:
+    def test_a_period_has_a_constant_and_two_features_per_harmonic(self) -> None:
         assert self.config.build().dim == 4 * (2 * 3 + 1)
 
-    def test_coefficients_stay_positive_wherever_training_takes_them(self) -> None:
+    def test_coefficients_are_positive_for_any_parameters(self) -> None:
         encoding = self.config.build()
         assert isinstance(encoding, MercerConcat)
         with torch.no_grad():
@@ -36,8 +38,8 @@ class TestMercerSum(TimeEncodingContract):
         assert isinstance(encoding, MercerSum)
         assert encoding.dim == 4
 
-    def test_a_feature_reads_the_harmonics_of_its_own_period_only(self) -> None:
-        weight, _ = stirred(self.config.build()).read_out()
+    def test_a_feature_sums_the_harmonics_of_its_own_period(self) -> None:
+        weight, _ = perturb(self.config.build()).basis_projection()
         for feature, row in enumerate(weight):
             own = torch.zeros_like(row, dtype=torch.bool)
             own[feature * 6 : feature * 6 + 6] = True
@@ -49,11 +51,11 @@ class TestMercerFlex(TimeEncodingContract):
     config = MercerConfig(form="flex", periods=4, degree=3)
     starts_normalised = False
 
-    def test_harmonics_start_where_those_of_a_sum_do(self) -> None:
-        flex, together = self.config.build(), MercerConfig(form="sum", periods=4, degree=3).build()
-        torch.testing.assert_close(flex.frequencies(), together.frequencies())
+    def test_initial_frequencies_equal_those_of_the_sum(self) -> None:
+        flex, summed = self.config.build(), MercerConfig(form="sum", periods=4, degree=3).build()
+        torch.testing.assert_close(flex.frequencies(), summed.frequencies())
 
-    def test_a_harmonic_has_a_period_of_its_own(self) -> None:
+    def test_every_harmonic_has_its_own_period(self) -> None:
         encoding = self.config.build()
         assert isinstance(encoding, MercerFlex)
         before = encoding.frequencies().detach()
@@ -62,10 +64,10 @@ class TestMercerFlex(TimeEncodingContract):
         assert (encoding.frequencies() != before).nonzero().tolist() == [[5]]
 
 
-class TestMercerOnTheSequenceOfThePaper(TimeEncodingContract):
+class TestMercerWithPaperSpacing(TimeEncodingContract):
     config = MercerConfig(periods=4, degree=3, spacing="paper")
 
-    def test_nearly_all_periods_start_near_the_shortest(self) -> None:
+    def test_initial_periods_follow_the_papers_sequence(self) -> None:
         encoding = self.config.build()
         assert isinstance(encoding, MercerConcat)
         periods = encoding.base_periods() / self.config.shortest_period
@@ -74,7 +76,7 @@ class TestMercerOnTheSequenceOfThePaper(TimeEncodingContract):
         assert periods.tolist() == pytest.approx(expected)
 
 
-def test_the_authors_start_at_powers_of_ten_per_second() -> None:
+def test_paper_code_starts_at_powers_of_ten_per_second() -> None:
     config = MercerConfig.paper_code(dim=9, degree=2)
     per_second = config.build().frequencies().view(9, 2) / 86_400
     expected = [[10.0**-power, 2 * 10.0**-power] for power in range(9)]
@@ -83,16 +85,16 @@ def test_the_authors_start_at_powers_of_ten_per_second() -> None:
     assert config.build().dim == 9
 
 
-def test_periods_start_log_uniform_between_their_bounds() -> None:
+def test_initial_periods_are_log_uniform_between_the_bounds() -> None:
     encoding = MercerConfig(periods=3, shortest_period=0.1, longest_period=10.0).build()
     assert encoding.base_periods().tolist() == pytest.approx([0.1, 1.0, 10.0])
 
 
-def test_periods_out_of_order_are_refused_by_value() -> None:
+def test_periods_out_of_order_are_rejected_with_their_values() -> None:
     with pytest.raises(ValueError, match=r"shortest=9\.0, longest=1\.0"):
         MercerConfig(shortest_period=9.0, longest_period=1.0).build()
 
 
-def test_a_setting_it_does_not_know_is_refused() -> None:
+def test_an_unknown_setting_is_rejected() -> None:
     with pytest.raises(ValidationError, match="harmonics"):
         MercerConfig.model_validate({"harmonics": 4})

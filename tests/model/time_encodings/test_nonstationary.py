@@ -1,3 +1,5 @@
+"""The non-stationary kernel against its formula."""
+
 import math
 
 import pytest
@@ -15,7 +17,7 @@ TIMES = [0.0, 1 / 86_400, 0.3, 1.0, 6.5, 100.25, 3652.5, EIGHTY_YEARS]
 
 @pytest.fixture
 def kernel() -> Nonstationary:
-    """A kernel whose components do change over time."""
+    """A kernel whose components change over time."""
     torch.manual_seed(3)
     kernel = CONFIG.build()
     with torch.no_grad():
@@ -32,18 +34,18 @@ def times() -> Tensor:
 def test_the_kernel_follows_the_formula(kernel: Nonstationary, times: Tensor) -> None:
     gram = kernel(times[:, None], times[None, :])
     assert gram.dtype == torch.float32
-    slow = [[by_definition(kernel, t, u) for u in TIMES] for t in TIMES]
-    assert (gram.double() - torch.tensor(slow, dtype=torch.float64)).abs().max() < 2e-6
+    expected = [[by_definition(kernel, t, u) for u in TIMES] for t in TIMES]
+    assert (gram.double() - torch.tensor(expected, dtype=torch.float64)).abs().max() < 2e-6
 
 
-def test_the_kernel_of_an_instant_with_itself_is_the_sum_of_squared_weights(
+def test_kernel_of_an_instant_with_itself_is_its_squared_weights(
     kernel: Nonstationary, times: Tensor
 ) -> None:
     expected = kernel.components(times).weights.square().sum(-1).float()
     torch.testing.assert_close(kernel(times, times), expected, rtol=1e-5, atol=0)
 
 
-def test_a_fresh_kernel_of_an_instant_with_itself_is_about_one(times: Tensor) -> None:
+def test_initial_kernel_of_an_instant_with_itself_is_about_one(times: Tensor) -> None:
     itself = CONFIG.build()(times, times)
     torch.testing.assert_close(itself, torch.ones_like(itself), rtol=0, atol=0.2)
 
@@ -55,7 +57,7 @@ def test_the_kernel_is_positive_semi_definite(kernel: Nonstationary) -> None:
     assert torch.linalg.eigvalsh(gram).min() > -1e-5 * gram.diagonal().max()
 
 
-def test_the_kernel_is_not_stationary_and_says_so(kernel: Nonstationary) -> None:
+def test_the_kernel_is_not_stationary(kernel: Nonstationary) -> None:
     times = torch.rand(20, dtype=torch.float64) * 30
     gram = kernel(times[:, None], times[None, :])
     shifted = kernel(times[:, None] + 100.0, times[None, :] + 100.0)
@@ -63,12 +65,12 @@ def test_the_kernel_is_not_stationary_and_says_so(kernel: Nonstationary) -> None
     assert not kernel.is_stationary
 
 
-def test_constant_components_give_the_stationary_spectral_mixture(
+def test_constant_components_give_the_spectral_mixture_kernel(
     kernel: Nonstationary, times: Tensor
 ) -> None:
     with torch.no_grad():
         for part in (kernel.weight, kernel.frequency, kernel.length):
-            part.outer.weight.zero_()
+            part.linear2.weight.zero_()
     weights, frequencies, lengths = (part.tolist() for part in kernel.components(times[0]))
     for interval in (0.0, 0.01, 0.3, 2.0, 40.0, 500.0):
         expected = sum(
@@ -95,13 +97,13 @@ def test_kernel_and_gradients_are_finite_for_eighty_years(
         assert (parameter.grad != 0).any(), name
 
 
-def test_kernel_and_gradients_stay_finite_where_components_are_all_but_gone(
+def test_kernel_and_gradients_are_finite_for_extreme_components(
     times: Tensor,
 ) -> None:
     kernel = CONFIG.build()
     with torch.no_grad():
         for part in (kernel.weight, kernel.frequency, kernel.length):
-            part.outer.bias.copy_(torch.tensor([-2000.0, -30.0, 2000.0]))
+            part.linear2.bias.copy_(torch.tensor([-2000.0, -30.0, 2000.0]))
     gram = kernel(times[:, None], times[None, :])
     assert gram.isfinite().all()
     gram.sum().backward()  # type: ignore[no-untyped-call]
@@ -118,16 +120,16 @@ def test_a_batch_of_pairs_equals_one_by_one(kernel: Nonstationary, times: Tensor
     torch.testing.assert_close(pairwise[0, 1, 3], one, rtol=0, atol=1e-6)
 
 
-def test_fixed_periods_learn_nothing() -> None:
+def test_fixed_periods_have_no_gradient() -> None:
     fixed = CONFIG.model_copy(update={"learn_periods": False}).build()
     assert not fixed.base_periods().requires_grad
     assert CONFIG.build().base_periods().requires_grad
 
 
-def test_the_authors_have_four_components() -> None:
+def test_paper_code_has_four_components() -> None:
     kernel = NonstationaryConfig.paper_code().build()
     assert len(kernel.base_periods()) == 4
-    assert kernel.weight.inner.out_features == 4
+    assert kernel.weight.linear1.out_features == 4
 
 
 def test_weights_survive_a_round_trip(kernel: Nonstationary, times: Tensor) -> None:

@@ -1,3 +1,5 @@
+"""Time2Vec: the linear term and the sines."""
+
 import math
 
 import pytest
@@ -5,7 +7,7 @@ import torch
 
 from model.layers.fourier_basis import basis, phasors, rotate
 from model.time_encodings.time2vec import Time2VecConfig
-from tests.contracts.time_encoding import SECOND, THIRTY_YEARS, TimeEncodingContract, stirred
+from tests.contracts.time_encoding import SECOND, THIRTY_YEARS, TimeEncodingContract, perturb
 
 EIGHTY_YEARS = 80 * 365.25
 
@@ -14,26 +16,26 @@ class TestTime2Vec(TimeEncodingContract):
     config = Time2VecConfig(frequencies=5, longest_period=THIRTY_YEARS)
     starts_normalised = False
 
-    def test_the_first_feature_is_a_straight_line_from_a_second_to_eighty_years(self) -> None:
-        encoding = stirred(Time2VecConfig(frequencies=2).build())
+    def test_the_first_feature_is_linear_from_a_second_to_80_years(self) -> None:
+        encoding = perturb(Time2VecConfig(frequencies=2).build())
         with torch.no_grad():
             encoding.intercept.zero_()
         slope = encoding.slope.item() / 1460
         intervals = torch.logspace(math.log10(SECOND), math.log10(EIGHTY_YEARS), 400).double()
         straight = slope * intervals
-        share = (encoding(intervals)[:, 0].double() - straight) / straight
-        assert share.abs().max() < 3e-7
+        error = (encoding(intervals)[:, 0].double() - straight) / straight
+        assert error.abs().max() < 3e-7
 
-    def test_the_line_is_as_straight_after_a_rotation(self) -> None:
-        # As attention reads it: the basis at an event, rotated by the instant that is asked about.
+    def test_the_linear_term_is_linear_after_a_rotation(self) -> None:
+        # As in attention: the basis at an event, rotated by the query time.
         encoding = Time2VecConfig(frequencies=1).build()
-        weight, _ = encoding.read_out()
+        weight, _ = encoding.basis_projection()
         events = torch.tensor([0.0, 0.5, 3000.0, 3649.0, 3650.0 - SECOND], dtype=torch.float64)
-        asked = torch.tensor([3650.0], dtype=torch.float64)
+        query = torch.tensor([3650.0], dtype=torch.float64)
         frequencies = encoding.frequencies()
-        rotated = rotate(basis(phasors(events, frequencies)), phasors(asked, frequencies))
-        line = (rotated @ weight.T)[:, 0]
-        torch.testing.assert_close(line, ((asked - events) / 1460).float(), rtol=0, atol=1e-6)
+        rotated = rotate(basis(phasors(events, frequencies)), phasors(query, frequencies))
+        linear = (rotated @ weight.T)[:, 0]
+        torch.testing.assert_close(linear, ((query - events) / 1460).float(), rtol=0, atol=1e-6)
 
     def test_a_phase_shifts_its_sine(self) -> None:
         weekly = Time2VecConfig(frequencies=1, shortest_period=7, longest_period=7).build()
@@ -43,16 +45,16 @@ class TestTime2Vec(TimeEncodingContract):
         expected = (2 * math.pi / 7 * days).cos().float()
         torch.testing.assert_close(weekly(days)[:, 1], expected, rtol=0, atol=1e-6)
 
-    def test_the_line_starts_at_one_at_the_longest_period(self) -> None:
+    def test_the_linear_term_is_initially_one_at_the_longest_period(self) -> None:
         features = self.config.build()(torch.tensor([0.0, THIRTY_YEARS]).double())
         torch.testing.assert_close(features[:, 0], torch.tensor([0.0, 1.0]))
 
 
-class TestTime2VecFromNormalNumbers(TimeEncodingContract):
+class TestTime2VecWithNormalStart(TimeEncodingContract):
     config = Time2VecConfig(frequencies=5, start="normal", longest_period=THIRTY_YEARS)
     starts_normalised = False
 
-    def test_frequencies_start_as_the_size_of_normal_numbers(self) -> None:
+    def test_initial_frequencies_are_half_normal(self) -> None:
         frequencies = Time2VecConfig.paper_code(frequencies=20_000).build().frequencies()[1:]
         assert frequencies.mean().item() == pytest.approx(math.sqrt(2 / math.pi), rel=0.02)
         assert frequencies.square().mean().item() == pytest.approx(1.0, rel=0.03)

@@ -11,14 +11,14 @@ from torch import nn
 from model.time_encodings.time2vec import Time2Vec, Time2VecConfig
 
 DAYS = 365
-TRAINED_ON = DAYS * 3 // 4
+TRAINING_DAYS = DAYS * 3 // 4
 
 
 class Learned(NamedTuple):
     frequency: float
     """Of the sine with the largest weight, in radians per day."""
-    unseen_right: float
-    """Share of the days after training that are told right."""
+    accuracy: float
+    """Accuracy on the days after training."""
 
 
 def learn(seed: int, *, apart: float, shortest_period: float) -> Learned:
@@ -38,33 +38,33 @@ def learn(seed: int, *, apart: float, shortest_period: float) -> Learned:
         ],
         lr=0.05,
     )
-    seen = slice(0, TRAINED_ON)
+    training = slice(0, TRAINING_DAYS)
     for _ in range(300):
-        logits = weighted_sum(encoding(times[seen]))[:, 0]
-        loss = F.binary_cross_entropy_with_logits(logits, is_seventh[seen])
-        # DIFFERS(paper): a small price on weights, so that a rhythm is told by few sines.
+        logits = weighted_sum(encoding(times[training]))[:, 0]
+        loss = F.binary_cross_entropy_with_logits(logits, is_seventh[training])
+        # DIFFERS(paper): a small L1 penalty on the weights, so that few sines express the rhythm.
         loss = loss + 0.002 * weighted_sum.weight.abs().sum()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     with torch.no_grad():
-        told = weighted_sum(encoding(times))[:, 0] > 0
-    right = (told == is_seventh.bool())[TRAINED_ON:].float().mean().item()
-    return Learned(_most_important(encoding, weighted_sum), right)
+        predicted = weighted_sum(encoding(times))[:, 0] > 0
+    accuracy = (predicted == is_seventh.bool())[TRAINING_DAYS:].float().mean().item()
+    return Learned(_most_important(encoding, weighted_sum), accuracy)
 
 
 def _most_important(encoding: Time2Vec, weighted_sum: nn.Linear) -> float:
-    of_sines = weighted_sum.weight[0, 1:].abs()
-    return encoding.frequencies()[1:][of_sines.argmax()].item()
+    sine_weights = weighted_sum.weight[0, 1:].abs()
+    return encoding.frequencies()[1:][sine_weights.argmax()].item()
 
 
-# Single days hold the overtone of half the period as strongly as the period itself: sines start
-# above it, at five days for seven and at eight for fourteen.
+# On whole days, half the period fits as well as the period itself: initial periods are above it,
+# five days or more for seven and eight or more for fourteen.
 @pytest.mark.parametrize(("apart", "shortest_period"), [(1.0, 5.0), (2.0, 8.0)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_it_learns_the_rhythm_of_every_seventh_day_whatever_the_unit_of_time(
+def test_it_learns_a_weekly_rhythm_in_any_unit_of_time(
     seed: int, apart: float, shortest_period: float
 ) -> None:
     learned = learn(seed, apart=apart, shortest_period=shortest_period)
     assert learned.frequency == pytest.approx(2 * math.pi / (7 * apart), rel=0.02)
-    assert learned.unseen_right == 1.0
+    assert learned.accuracy == 1.0

@@ -1,6 +1,6 @@
-"""SASRec the slow way: from its formulas, in float64, one query and one event at a time.
+"""A reference SASRec: the papers' formulas in float64, one query and one event at a time.
 
-Shares no code with the encoder; of intensities, only what the tests of their layer prove is taken.
+It shares no code with the encoder.
 """
 
 import math
@@ -16,7 +16,7 @@ from tests.model.time_encodings.by_definition import features_by_definition
 Weights = dict[str, Tensor]
 
 
-class Slow(NamedTuple):
+class Reference(NamedTuple):
     """Per position of one history: user vectors, and the last block's weights and intensities."""
 
     users: Tensor
@@ -24,17 +24,17 @@ class Slow(NamedTuple):
     intensity: Tensor
 
 
-def encode_slowly(
+def encode_reference(
     encoder: SASRec, batch: SequenceBatch, items: Tensor, sample: int, heads: int
-) -> Slow:
-    """What the encoder must say at every position of one history of a batch."""
+) -> Reference:
+    """Compute the outputs at every position of one history of a batch."""
     weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
     length = int(batch.lengths[sample])
-    times, asked = batch.times[sample].tolist(), batch.query_times[sample].tolist()
+    times, query_times = batch.times[sample].tolist(), batch.query_times[sample].tolist()
     given = batch.query_given[sample].tolist()
-    if encoder.time_encoding.reads == "position":
+    if encoder.time_encoding.domain == "position":
         times = [float(place) for place in range(length)]
-        asked = [float(place + 1) for place in range(length)]
+        query_times = [float(place + 1) for place in range(length)]
     states = [
         items[sample, place].double() * encoder.dim**0.5 + weights["positions.weight"][place]
         for place in range(length)
@@ -42,7 +42,7 @@ def encode_slowly(
     ages = [
         [
             torch.tensor(
-                features_by_definition(encoder.time_encoding, asked[q] - times[i]),
+                features_by_definition(encoder.time_encoding, query_times[q] - times[i]),
                 dtype=torch.float64,
             )
             for i in range(q + 1)
@@ -50,13 +50,13 @@ def encode_slowly(
         for q in range(length)
     ]
     own = [ages[q][q] if given[q] else weights["withheld"] for q in range(length)]
-    waits = [
+    intervals = [
         float(batch.query_times[sample, q] - batch.times[sample, q]) if given[q] else None
         for q in range(length)
     ]
-    marks = (
-        weights["item_groups.marks"][batch.rows[sample, :length]]
-        if "item_groups.marks" in weights
+    membership = (
+        weights["item_groups.membership"][batch.rows[sample, :length]]
+        if "item_groups.membership" in weights
         else None
     )
     attention = intensity = torch.empty(0)
@@ -66,9 +66,11 @@ def encode_slowly(
             for name, tensor in weights.items()
             if name.startswith(f"blocks.{number}.")
         }
-        states, attention, intensity = _block(below, heads, states, ages, own, waits, marks)
+        states, attention, intensity = _block(
+            below, heads, states, ages, own, intervals, membership
+        )
     users = torch.stack([_norm(weights, "norm", state) for state in states])
-    return Slow(users, attention, intensity)
+    return Reference(users, attention, intensity)
 
 
 def _block(
@@ -77,41 +79,44 @@ def _block(
     states: list[Tensor],
     ages: list[list[Tensor]],
     own: list[Tensor],
-    waits: list[float | None],
-    marks: Tensor | None,
+    intervals: list[float | None],
+    membership: Tensor | None,
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     length, width = len(states), len(states[0]) // heads
     attention = torch.zeros(length, heads, length, dtype=torch.float64)
-    intensity = torch.zeros(length, heads, 0 if marks is None else marks.shape[1]).double()
+    intensity = torch.zeros(
+        length, heads, 0 if membership is None else membership.shape[1]
+    ).double()
     out = []
     for q in range(length):
         query = _norm(weights, "attention_norm", states[q])
-        query = query + weights["since_last.weight"] @ own[q]
-        looked_for = _linear(weights, "match.query", query)
-        answer = torch.zeros_like(query)
+        query = query + weights["interval_proj.weight"] @ own[q]
+        projected = _linear(weights, "query_key.query_proj", query)
+        output = torch.zeros_like(query)
         for head in range(heads):
             part = slice(head * width, (head + 1) * width)
             logits = []
             for i in range(q + 1):
-                key = _linear(weights, "match.key", states[i])
-                key = key + weights["match.time_key.weight"] @ ages[q][i]
-                logits.append(float(looked_for[part] @ key[part]) / math.sqrt(width))
+                key = _linear(weights, "query_key.key_proj", states[i])
+                key = key + weights["query_key.time_key_proj.weight"] @ ages[q][i]
+                logits.append(float(projected[part] @ key[part]) / math.sqrt(width))
             total = sum(math.exp(logit) for logit in logits)
             shares = [math.exp(logit) / total for logit in logits]
-            if marks is not None:
-                intensity[q, head] = _intensity(weights, part, states, shares, waits[q])
+            if membership is not None:
+                intensity[q, head] = _intensity(weights, part, states, shares, intervals[q])
                 shares = [
-                    share * (float(marks[i] @ intensity[q, head]) if marks[i].any() else 1.0)
+                    share
+                    * (float(membership[i] @ intensity[q, head]) if membership[i].any() else 1.0)
                     for i, share in enumerate(shares)
                 ]
             for i, share in enumerate(shares):
-                value = _linear(weights, "value", states[i])
-                value = value + weights["time_value.weight"] @ ages[q][i]
-                answer[part] += share * value[part]
+                value = _linear(weights, "value_proj", states[i])
+                value = value + weights["time_value_proj.weight"] @ ages[q][i]
+                output[part] += share * value[part]
                 attention[q, head, i] = share
-        between = _norm(weights, "feed_forward_norm", query + answer)
-        inner = _linear(weights, "inner", between).clamp(min=0)
-        out.append(between + _linear(weights, "outer", inner))
+        normed = _norm(weights, "feed_forward_norm", query + output)
+        inner = _linear(weights, "linear1", normed).clamp(min=0)
+        out.append(normed + _linear(weights, "linear2", inner))
     return out, attention, intensity
 
 
@@ -120,21 +125,21 @@ def _intensity(
     head: slice,
     states: list[Tensor],
     shares: list[float],
-    wait: float | None,
+    interval: float | None,
 ) -> Tensor:
     """phi_k softplus(w_k . sigmoid(W_k H + b_k log(1 + d) + c_k) / phi_k)."""
-    history = sum(
-        share * _linear(weights, "modulation.value", states[i])[head]
+    context = sum(
+        share * _linear(weights, "modulation.value_proj", states[i])[head]
         for i, share in enumerate(shares)
     )
-    assert isinstance(history, Tensor)
+    assert isinstance(context, Tensor)
     direction = weights["modulation.direction"]
-    inside = _linear(weights, "modulation.endogenous", history).view(direction.shape)
-    if wait is None:
-        inside = inside + weights["modulation.withheld"]
+    preactivation = _linear(weights, "modulation.endogenous", context).view(direction.shape)
+    if interval is None:
+        preactivation = preactivation + weights["modulation.withheld"]
     else:
-        inside = inside + weights["modulation.exogenous"] * math.log1p(wait)
-    drive = (direction / (1 + torch.exp(-inside))).sum(-1)
+        preactivation = preactivation + weights["modulation.exogenous"] * math.log1p(interval)
+    drive = (direction / (1 + torch.exp(-preactivation))).sum(-1)
     scale = weights["modulation.log_scale"].exp()
     return scale * torch.log1p(torch.exp(drive / scale))
 

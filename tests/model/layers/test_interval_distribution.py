@@ -1,4 +1,4 @@
-"""Distributions of the next interval: proper densities, whose quantiles agree with them."""
+"""Distributions of the next interval: densities, survival functions and quantiles."""
 
 import math
 
@@ -10,8 +10,12 @@ from scipy import special, stats
 from scipy.integrate import quad
 from torch import Tensor
 
-from model.interfaces import NextTime
-from model.layers.next_time import Gompertz, LogNormal, NextInterval, at_most
+from model.layers.interval_distribution import (
+    Gompertz,
+    IntervalDistribution,
+    LogNormal,
+    soft_clamp_max,
+)
 
 THIRTY_YEARS = 30 * 365.25
 
@@ -39,11 +43,11 @@ log_normals = st.builds(log_normal, st.floats(-3, 5), st.floats(0.1, 2), scales)
 either = gompertzes | log_normals
 
 
-def density(of: NextInterval, interval: float) -> float:
+def density(of: IntervalDistribution, interval: float) -> float:
     return math.exp(of.log_density(number(interval)).item())
 
 
-def mass(of: NextInterval, start: float, end: float) -> float:
+def integral(of: IntervalDistribution, start: float, end: float) -> float:
     """The integral of the density, by quadrature over the logarithm of the interval."""
     low, high = math.log1p(start), math.log1p(end)
 
@@ -57,59 +61,61 @@ def mass(of: NextInterval, start: float, end: float) -> float:
     )
 
 
-def certainty(of: NextInterval) -> float:
-    """The probability that there is a next event at all."""
+def event_probability(of: IntervalDistribution) -> float:
+    """The probability that a next event occurs."""
     if isinstance(of, Gompertz) and of.growth < 0:
         return -math.expm1(math.exp(of.log_rate) / of.growth)
     return 1.0
 
 
 @given(of=either)
-def test_the_density_integrates_to_the_probability_that_there_is_a_next_event(
-    of: NextInterval,
+def test_the_density_integrates_to_the_event_probability(
+    of: IntervalDistribution,
 ) -> None:
-    nearly_all = 0.9999 * certainty(of)
-    assert mass(of, 0, of.quantile(nearly_all).item()) == pytest.approx(nearly_all, rel=1e-3)
+    nearly_all = 0.9999 * event_probability(of)
+    assert integral(of, 0, of.quantile(nearly_all).item()) == pytest.approx(nearly_all, rel=1e-3)
 
 
-@given(of=either, share=st.floats(0.05, 0.9))
-def test_a_quantile_splits_the_density_at_its_share(of: NextInterval, share: float) -> None:
-    if share < certainty(of):
-        end = of.quantile(share).item()
-        assert mass(of, 0, end) == pytest.approx(share, rel=1e-3)
-        assert math.exp(of.log_survival(number(end))) == pytest.approx(1 - share, rel=1e-6)
+@given(of=either, probability=st.floats(0.05, 0.9))
+def test_a_quantile_splits_the_density_at_its_probability(
+    of: IntervalDistribution, probability: float
+) -> None:
+    if probability < event_probability(of):
+        end = of.quantile(probability).item()
+        assert integral(of, 0, end) == pytest.approx(probability, rel=1e-3)
+        assert math.exp(of.log_survival(number(end))) == pytest.approx(1 - probability, rel=1e-6)
     else:
-        assert of.quantile(share).item() == math.inf
+        assert of.quantile(probability).item() == math.inf
 
 
-@given(of=either, share=st.floats(0.05, 0.9), waited=st.floats(0, 50))
-def test_whoever_has_waited_faces_what_is_left_of_the_distribution(
-    of: NextInterval, share: float, waited: float
+@given(of=either, probability=st.floats(0.05, 0.9), elapsed=st.floats(0, 50))
+def test_conditional_quantiles_split_the_remaining_probability(
+    of: IntervalDistribution, probability: float, elapsed: float
 ) -> None:
-    reached = of.quantile_after(share, number(waited))
-    assert reached >= waited * (1 - 1e-12)
-    log_survival = of.log_survival(number(waited)).item()
-    # Far beyond, the difference of two large logarithms would say little.
-    if reached.isfinite() and log_survival > -1000:
-        left = of.log_survival(reached).item() - log_survival
-        assert left == pytest.approx(math.log1p(-share), rel=1e-5, abs=1e-6)
+    quantile = of.quantile_after(probability, number(elapsed))
+    assert quantile >= elapsed * (1 - 1e-12)
+    log_survival = of.log_survival(number(elapsed)).item()
+    # Further out, the difference of two large logarithms is inaccurate.
+    if quantile.isfinite() and log_survival > -1000:
+        left = of.log_survival(quantile).item() - log_survival
+        assert left == pytest.approx(math.log1p(-probability), rel=1e-5, abs=1e-6)
 
 
-def test_a_memoryless_wait_starts_anew() -> None:
+def test_an_exponential_distribution_is_memoryless() -> None:
     steady = gompertz(-1.0, 0.0, 7.0)
     assert steady.quantile_after(0.5, number(40.0)).item() == pytest.approx(
         40 + steady.quantile(0.5).item()
     )
 
 
-def test_gompertz_is_the_one_of_the_textbook() -> None:
+def test_gompertz_equals_scipys() -> None:
     intervals = days(0, 0.1, 1, 5, 12)
     ours = gompertz(-1.0, 0.4, 2.0)
     # c = rate / growth, and time in units of scale / growth.
-    textbook = stats.gompertz(math.exp(-1.0) / 0.4, scale=2.0 / 0.4)
-    expected = textbook.logpdf(intervals.numpy())
+    reference = stats.gompertz(math.exp(-1.0) / 0.4, scale=2.0 / 0.4)
+    expected = reference.logpdf(intervals.numpy())
     assert ours.log_density(intervals).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
-    assert ours.quantile(0.3).item() == pytest.approx(textbook.ppf(0.3), rel=1e-9)
+    assert ours.quantile(0.3).item() == pytest.approx(reference.ppf(0.3), rel=1e-9)
 
 
 def test_gompertz_without_growth_is_exponential() -> None:
@@ -120,31 +126,29 @@ def test_gompertz_without_growth_is_exponential() -> None:
         assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
 
 
-def test_the_log_normal_is_a_normal_cut_off_at_the_event() -> None:
+def test_the_log_normal_is_a_truncated_normal_of_the_logarithm() -> None:
     intervals = days(0, 0.1, 1, 5, 200)
     ours = log_normal(0.5, 0.8, 3.0)
     logs = (intervals / 3.0).log1p()
-    cut = stats.truncnorm(-0.5 / 0.8, math.inf, loc=0.5, scale=0.8)
-    expected = torch.from_numpy(cut.logpdf(logs.numpy())) - (intervals + 3.0).log()
+    truncated = stats.truncnorm(-0.5 / 0.8, math.inf, loc=0.5, scale=0.8)
+    expected = torch.from_numpy(truncated.logpdf(logs.numpy())) - (intervals + 3.0).log()
     assert ours.log_density(intervals).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
-    assert ours.quantile(0.3).item() == pytest.approx(3 * math.expm1(cut.ppf(0.3)), rel=1e-9)
+    assert ours.quantile(0.3).item() == pytest.approx(3 * math.expm1(truncated.ppf(0.3)), rel=1e-9)
 
 
-def test_a_quantile_is_exact_far_out_in_the_tail() -> None:
+def test_quantiles_are_accurate_far_into_the_tail() -> None:
     narrow = log_normal(0.0, 0.05, 1.0)
-    waited = number(THIRTY_YEARS)
-    log_longer = special.log_ndtr(-math.log1p(THIRTY_YEARS) / 0.05) + math.log(0.5)
-    expected = math.expm1(-0.05 * special.ndtri_exp(log_longer))
-    found = narrow.quantile_after(0.5, waited).item()
+    elapsed = number(THIRTY_YEARS)
+    log_survival = special.log_ndtr(-math.log1p(THIRTY_YEARS) / 0.05) + math.log(0.5)
+    expected = math.expm1(-0.05 * special.ndtri_exp(log_survival))
+    found = narrow.quantile_after(0.5, elapsed).item()
     assert found - THIRTY_YEARS == pytest.approx(expected - THIRTY_YEARS, rel=1e-6)
     assert found > THIRTY_YEARS
 
 
 @pytest.mark.parametrize("growth", [-40.0, -1e-7, 0.0, 1e-7, 40.0])
 @pytest.mark.parametrize("log_rate", [-60.0, 0.0, 60.0])
-def test_gompertz_and_its_gradients_are_finite_at_any_interval(
-    log_rate: float, growth: float
-) -> None:
+def test_gompertz_and_its_gradients_are_finite(log_rate: float, growth: float) -> None:
     parameters = [number(log_rate).requires_grad_(), number(growth).requires_grad_()]
     of = Gompertz(parameters[0], parameters[1], 0.5)
     assert_finite(of, parameters)
@@ -152,25 +156,23 @@ def test_gompertz_and_its_gradients_are_finite_at_any_interval(
 
 @pytest.mark.parametrize("spread", [0.01, 1.0, 50.0])
 @pytest.mark.parametrize("mean", [-60.0, 0.0, 60.0])
-def test_the_log_normal_and_its_gradients_are_finite_at_any_interval(
-    mean: float, spread: float
-) -> None:
+def test_the_log_normal_and_its_gradients_are_finite(mean: float, spread: float) -> None:
     parameters = [number(mean).requires_grad_(), number(spread).requires_grad_()]
     of = LogNormal(parameters[0], parameters[1], 0.5)
     assert_finite(of, parameters)
 
 
-def assert_finite(of: NextInterval, parameters: list[Tensor]) -> None:
+def assert_finite(of: IntervalDistribution, parameters: list[Tensor]) -> None:
     for interval in (0.0, 1e-9, 1.0, THIRTY_YEARS):
         log_density = of.log_density(number(interval))
         assert log_density.isfinite()
         for gradient in torch.autograd.grad(log_density, parameters):
             assert gradient.isfinite()
-    for share in (0.0, 0.5, 0.999):
-        assert not of.quantile(share).isnan()
+    for probability in (0.0, 0.5, 0.999):
+        assert not of.quantile(probability).isnan()
 
 
-def test_the_growth_has_its_gradient_where_it_starts() -> None:
+def test_the_growth_has_a_gradient_at_zero() -> None:
     growth = number(0.0).requires_grad_()
     log_density = Gompertz(number(0.2), growth, 1.0).log_density(number(3.0))
     (gradient,) = torch.autograd.grad(log_density, growth)
@@ -178,17 +180,17 @@ def test_the_growth_has_its_gradient_where_it_starts() -> None:
     assert gradient.item() == pytest.approx(3 - math.exp(0.2) * 4.5, rel=1e-6)
 
 
-def test_positions_and_intervals_stand_side_by_side() -> None:
+def test_positions_and_intervals_broadcast() -> None:
     means = torch.zeros(2, 3, dtype=torch.float64)
     for of in (Gompertz(means, number(0.1), 1.0), LogNormal(means, number(1.0), 1.0)):
-        assert isinstance(of, NextTime)
+        assert isinstance(of, IntervalDistribution)
         assert of.log_density(torch.ones_like(means)).shape == (2, 3)
         assert of.quantile(0.5).shape == (2, 3)
 
 
-def test_a_bound_is_never_passed_and_rarely_felt() -> None:
+def test_a_soft_clamp_keeps_values_well_below_the_bound() -> None:
     values = torch.tensor([-50.0, 0.0, 9.0, 10.0, 100.0], requires_grad=True)
-    bounded = at_most(values, 10.0)
+    bounded = soft_clamp_max(values, 10.0)
     assert bounded.tolist()[:2] == pytest.approx([-50.0, 0.0], abs=1e-4)
     assert (bounded <= 10).all()
     assert (bounded.diff() >= 0).all()

@@ -1,0 +1,173 @@
+"""Distributions of the interval to the next event, in days."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+from torch.nn import functional
+
+MAX_EXPONENT = 50.0
+"""Exponents above this are continued linearly; the hazard is then so large that nothing is left."""
+
+
+class IntervalDistribution(ABC):
+    """The interval from an event to the next one, in days: one distribution per position.
+
+    Intervals and positions broadcast against each other. Everything is float64: after a long wait,
+    the remaining distribution is the difference of two large logarithms.
+    """
+
+    @abstractmethod
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-density, per day."""
+
+    @abstractmethod
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-probability that no event occurs within the interval."""
+
+    @abstractmethod
+    def quantile_after(
+        self, probability: float, elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute a quantile, conditional on no event within the first `elapsed` days.
+
+        Args:
+            probability: below 1.
+            elapsed: days since the event without a next one.
+
+        Returns:
+            Days, counted from the event, not from `elapsed`; may be inf.
+        """
+
+    def quantile(self, probability: float) -> Float64[Tensor, "..."]:
+        """Compute the interval within which the next event occurs with `probability`.
+
+        May be inf.
+        """
+        return self.quantile_after(probability, torch.zeros((), dtype=torch.float64))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gompertz(IntervalDistribution):
+    """A hazard that grows or decays exponentially from the event on.
+
+    The hazard after `d` days is `exp(log_rate + growth x)` per time scale, with `x = d/time_scale`.
+    A growth of 0 gives the exponential distribution. With a negative growth the hazard decays: no
+    event ever occurs with probability `exp(exp(log_rate) / growth)`, the density integrates to the
+    complement, and quantiles above it are inf.
+
+    Paper: Du et al. 2016 (RMTPP), eq. 11-12.
+    """
+
+    log_rate: Float64[Tensor, "..."]
+    growth: Float64[Tensor, ""]
+    time_scale: float
+
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-density, per day: the log-hazard minus the cumulative hazard."""
+        elapsed = intervals / self.time_scale
+        log_hazard = self.log_rate + self.growth * elapsed - math.log(self.time_scale)
+        return log_hazard - self._cumulative_hazard(elapsed)
+
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-probability that no event occurs within the interval."""
+        return -self._cumulative_hazard(intervals / self.time_scale)
+
+    def quantile_after(
+        self, probability: float, elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute a conditional quantile in closed form.
+
+        After `elapsed` days the hazard is again a Gompertz hazard, with another starting rate.
+        """
+        scaled = elapsed / self.time_scale
+        log_rate = self.log_rate + self.growth * scaled
+        exponential = -math.log1p(-probability) * (-log_rate).clamp(max=10 * MAX_EXPONENT).exp()
+        bend = (self.growth * exponential).clamp(min=-1.0)
+        further = exponential * torch.where(bend == 0, 1.0, bend.log1p() / bend)
+        return (scaled + further) * self.time_scale
+
+    def _cumulative_hazard(self, elapsed: Tensor) -> Tensor:
+        """The integral of the hazard, `exp(log_rate) (exp(growth x) - 1) / growth`."""
+        exponent = self.log_rate + _log_mean_exp(self.growth * elapsed)
+        excess = (exponent - MAX_EXPONENT).relu()
+        return elapsed * (exponent - excess).exp() * (1 + excess)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogNormal(IntervalDistribution):
+    """`log(1 + d/time_scale)` is normal, truncated below 0 and renormalised.
+
+    Finite at an interval of 0, where a log-normal distribution of `d` itself would not be.
+    """
+
+    mean: Float64[Tensor, "..."]
+    spread: Float64[Tensor, ""]
+    time_scale: float
+
+    def log_density(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-density, per day."""
+        deviation = (self._log(intervals) - self.mean) / self.spread
+        normal = -0.5 * deviation.square() - self.spread.log() - 0.5 * math.log(2 * math.pi)
+        return normal - self._log_normaliser() - (intervals + self.time_scale).log()
+
+    def log_survival(self, intervals: Float64[Tensor, "..."]) -> Float64[Tensor, "..."]:
+        """Compute the log-probability that no event occurs within the interval."""
+        return self._untruncated_log_survival(intervals) - self._log_normaliser()
+
+    def quantile_after(
+        self, probability: float, elapsed: Float64[Tensor, "..."]
+    ) -> Float64[Tensor, "..."]:
+        """Compute a conditional quantile, accurate far into the tail."""
+        log_survival = self._untruncated_log_survival(elapsed) + math.log1p(-probability)
+        quantile = self.mean - self.spread * _inverse_log_ndtr(log_survival)
+        return self.time_scale * torch.maximum(quantile, self._log(elapsed)).expm1()
+
+    def _untruncated_log_survival(self, intervals: Tensor) -> Tensor:
+        return _log_ndtr((self.mean - self._log(intervals)) / self.spread)
+
+    def _log_normaliser(self) -> Tensor:
+        """The log-probability that the normal leaves above 0."""
+        return _log_ndtr(self.mean / self.spread)
+
+    def _log(self, intervals: Tensor) -> Tensor:
+        return (intervals / self.time_scale).log1p()
+
+
+def _log_mean_exp(z: Tensor) -> Tensor:
+    """log((exp(z) - 1) / z): stable for either sign, and differentiable at 0."""
+    is_small = z.abs() < 0.01
+    near = z / 2 + z**2 / 24 - z**4 / 2880
+    far = torch.where(is_small, 1.0, z)
+    return torch.where(is_small, near, far.relu() + (-(-far.abs()).expm1() / far.abs()).log())
+
+
+def _log_ndtr(point: Tensor) -> Tensor:
+    """The log of the standard normal distribution function."""
+    log_probability: Tensor = torch.special.log_ndtr(point)
+    return log_probability
+
+
+def _inverse_log_ndtr(log_probability: Tensor) -> Tensor:
+    """The standard normal quantile of a probability given by its logarithm."""
+    in_tail = log_probability < -300
+    point = torch.special.ndtri(torch.where(in_tail, 0.5, log_probability.exp()))
+    target = torch.where(in_tail, log_probability, -300.0)
+    far = -(-2 * target).sqrt()
+    for _ in range(4):
+        value = _log_ndtr(far)
+        slope = (-0.5 * far.square() - 0.5 * math.log(2 * math.pi) - value).exp()
+        far = far - (value - target) / slope  # Newton's method
+    return torch.where(in_tail, far, point)
+
+
+def soft_clamp_max(values: Tensor, bound: float) -> Tensor:
+    """Clamp `values` smoothly below `bound`: unchanged well below it, gradients never vanish."""
+    slack: Tensor = functional.softplus(bound - values)
+    return bound - slack
