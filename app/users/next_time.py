@@ -14,7 +14,7 @@ from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
 from model.history import Query
 from model.inference.predictor import Predictor
-from model.interfaces import NextTime
+from model.layers.interval_distribution import IntervalDistribution
 
 SHARES = (0.1, 0.5, 0.9)
 GRID = tuple(step / 50 for step in range(50))
@@ -40,7 +40,7 @@ async def predict_next_time(
     request = HistoryRequest(user_id=user_id)
     predictor = await select_predictor(context, request)
     recommender = predictor.bundle.recommender
-    if not recommender.encoder.says_when:
+    if not recommender.encoder.predicts_next_time:
         raise ModelSaysNoTimeError(
             f"predicting a time needs a point process, but {predictor.version} is of the kind "
             f"{predictor.bundle.manifest.recommender.encoder.kind!r}; train one such as "
@@ -80,7 +80,9 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer
     )
 
 
-def _density(interval: NextTime, elapsed_days: torch.Tensor) -> tuple[NextTimeDensity, ...]:
+def _density(
+    interval: IntervalDistribution, elapsed_days: torch.Tensor
+) -> tuple[NextTimeDensity, ...]:
     grid = [float(interval.quantile_after(share, elapsed_days)) for share in GRID]
     days = torch.tensor([day for day in grid if math.isfinite(day)], dtype=torch.float64)
     log_density = interval.log_density(days) - interval.log_survival(elapsed_days)

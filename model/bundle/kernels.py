@@ -67,7 +67,7 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
     )
     curves = []
     for place, module in recommender.named_modules():
-        if isinstance(module, TimeEncoding) and module.reads == "time":
+        if isinstance(module, TimeEncoding) and module.domain == "time":
             psi = module.kernel(intervals, torch.zeros_like(intervals))
             spectrum = _rhythms(module.spectrum())
         elif isinstance(module, TimeKernel):

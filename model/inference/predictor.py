@@ -23,7 +23,7 @@ from model.inference.ranking import Ranking, Stages, rank_rows, untimed
 from model.inference.reranking import score_rows
 from model.inference.selection import select_rows
 from model.inference.sweep import AllowedAt, sweep
-from model.interfaces import Encoded
+from model.interfaces import EncoderOutput
 
 
 @final
@@ -71,10 +71,10 @@ class Predictor:
         bundle = self.bundle
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
         prepared = prepare_query(bundle, query)
-        places_items = bundle.recommender.encoder.places_items
-        selection = select_rows(bundle.catalog, query, constraints, places_items=places_items)
+        has_item_space = bundle.recommender.encoder.has_item_space
+        selection = select_rows(bundle.catalog, query, constraints, has_item_space=has_item_space)
         warnings = prepared.warnings
-        if constraints.diversity and not places_items:
+        if constraints.diversity and not has_item_space:
             warnings += ("diversity_unavailable",)
         ranking: Ranking | None = None
         attention = None
@@ -180,15 +180,15 @@ class Predictor:
         return prepare_query(self.bundle, query).history
 
     @torch.inference_mode()
-    def encode(self, query: Query, history: KnownHistory) -> Encoded:
+    def encode(self, query: Query, history: KnownHistory) -> EncoderOutput:
         """Run the recommender on a non-empty history at the query time."""
         batch = collate_at(self.bundle.manifest.data_window, query, [history])
-        encoded: Encoded = self.bundle.recommender(batch)
+        encoded: EncoderOutput = self.bundle.recommender(batch)
         return encoded
 
     def _item_space(self) -> Tensor:
         """The item vectors whose angles measure similarity, without biases, padding included."""
-        if not self.bundle.recommender.encoder.places_items:
+        if not self.bundle.recommender.encoder.has_item_space:
             raise NoItemSpaceError(
                 "similar items are those with similar vectors, but the model "
                 f"{self.bundle.manifest.recommender.encoder.kind!r} of {self.version} learns none; "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from model.batch import KnownHistory, SequenceBatch, collate, look_up
+from model.batch import KnownHistory, SequenceBatch, collate, look_up_history
 from model.bundle.bundle import Bundle
 from model.bundle.manifest import DataWindow
 from model.history import Query
@@ -28,7 +28,7 @@ class PreparedQuery(NamedTuple):
 
 def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
     """Look up the history of a query, and collate it at the query time."""
-    history = look_up(
+    history = look_up_history(
         query,
         bundle.catalog,
         bundle.action_rows,
@@ -45,7 +45,7 @@ def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
 
 def look_up_all(bundle: Bundle, query: Query) -> KnownHistory:
     """Look up every event of a query, however many the model reads."""
-    return look_up(
+    return look_up_history(
         query,
         bundle.catalog,
         bundle.action_rows,

@@ -14,7 +14,7 @@ from model.inference.diversity import diversify
 from model.inference.repeats import add_repeat_scores, repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.selection import Rows, Scores, Selection, require_permitted
-from model.interfaces import CandidateScorer, Encoded
+from model.interfaces import CandidateScorer, EncoderOutput
 from model.recommender import Recommender
 
 _POOL = 5
@@ -63,7 +63,7 @@ def rank_rows(
 ) -> list[Ranking]:
     """Encode the histories of a batch, and find the best rows for each."""
     with stages("encode"):
-        encoded: Encoded = recommender(batch)
+        encoded: EncoderOutput = recommender(batch)
     return rank_encoded(recommender, index, batch, encoded, selections, stages=stages)
 
 
@@ -72,7 +72,7 @@ def rank_encoded(
     recommender: Recommender,
     index: ItemIndex,
     batch: SequenceBatch,
-    encoded: Encoded,
+    encoded: EncoderOutput,
     selections: Sequence[Selection],
     *,
     stages: Stages = untimed,

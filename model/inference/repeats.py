@@ -8,7 +8,7 @@ from model.batch import SequenceBatch
 from model.bundle.index import ItemIndex
 from model.catalog import PADDING_ROW
 from model.inference.selection import Rows, Scores, Selection
-from model.interfaces import Encoded
+from model.interfaces import EncoderOutput
 
 
 class RepeatScores(NamedTuple):
@@ -23,15 +23,15 @@ class RepeatScores(NamedTuple):
     log_mass: Scores
 
 
-def repeat_scores(batch: SequenceBatch, encoded: Encoded) -> list[RepeatScores] | None:
+def repeat_scores(batch: SequenceBatch, encoded: EncoderOutput) -> list[RepeatScores] | None:
     """Sum the masses of events by item, for each history; None where the encoder gives none."""
-    if encoded.repeats is None:
+    if encoded.repeat_scores is None:
         return None
-    pointed = batch.rows if encoded.pointed_rows is None else encoded.pointed_rows
-    pointed = pointed.expand(len(encoded.repeats), -1)
+    pointed = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
+    pointed = pointed.expand(len(encoded.repeat_scores), -1)
     return [
         _sum_by_row(rows, log_mass)
-        for rows, log_mass in zip(pointed.numpy(), encoded.repeats.numpy(), strict=True)
+        for rows, log_mass in zip(pointed.numpy(), encoded.repeat_scores.numpy(), strict=True)
     ]
 
 

@@ -40,12 +40,12 @@ class Selection(NamedTuple):
 
 
 def select_rows(
-    catalog: Catalog, query: Query, constraints: Constraints, *, places_items: bool
+    catalog: Catalog, query: Query, constraints: Constraints, *, has_item_space: bool
 ) -> Selection:
     """Translate the constraints of a query into rows of a catalogue.
 
     Args:
-        places_items: whether the model has item vectors that diversity can compare.
+        has_item_space: whether the model has item vectors that diversity can compare.
     """
     excluded = constraints.exclude
     if constraints.exclude_seen:
@@ -59,7 +59,7 @@ def select_rows(
         n=constraints.n,
         allowed=allowed,
         excluded=catalog.rows(excluded),
-        diversity=constraints.diversity if places_items else 0.0,
+        diversity=constraints.diversity if has_item_space else 0.0,
     )
 
 

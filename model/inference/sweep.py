@@ -81,7 +81,7 @@ def _instants(
 ) -> list[_Instant]:
     event_times = [event.at for event in query.history]
     known_times = [event.at for event in history.events]
-    places_items = bundle.recommender.encoder.places_items
+    has_item_space = bundle.recommender.encoder.has_item_space
     instants = []
     for place, query_time in enumerate(query_times):
         past = query.history[: bisect_right(event_times, query_time)]
@@ -90,7 +90,9 @@ def _instants(
         start = max(0, end - bundle.manifest.max_history)
         if allowed_at is not None:
             constraints = replace(constraints, allowed=allowed_at(query_time))
-        selection = select_rows(bundle.catalog, at_instant, constraints, places_items=places_items)
+        selection = select_rows(
+            bundle.catalog, at_instant, constraints, has_item_space=has_item_space
+        )
         instants.append(_Instant(place, at_instant, start, end, selection))
     return instants
 

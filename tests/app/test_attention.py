@@ -13,7 +13,7 @@ from app.http.types import format_instant
 from app.settings import Settings
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
-from model.layers.self_modulating import ModulationConfig
+from model.layers.self_modulation import ModulationConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.test_problems import problem

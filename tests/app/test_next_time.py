@@ -15,7 +15,7 @@ from model.encoders import EncoderConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.time_joint import TimeJointConfig
 from model.history import Event, Query
-from model.layers.next_time import NextInterval
+from model.layers.interval_distribution import IntervalDistribution
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
@@ -70,7 +70,7 @@ def instants(answer: dict[str, Any]) -> list[datetime]:
     return [datetime.fromisoformat(quantile["instant"]) for quantile in answer["quantiles"]]
 
 
-def interval_by_the_model(client: Client) -> NextInterval:
+def interval_by_the_model(client: Client) -> IntervalDistribution:
     store: BundleStore = client.app.state.context.store
     predictor = store.open(str(store.current()))
     query = Query(
@@ -82,7 +82,7 @@ def interval_by_the_model(client: Client) -> NextInterval:
         FIRST_AT + 48 * HOUR,
     )
     said = predictor.encode(query, predictor.look_up_history(query)).next_time
-    assert isinstance(said, NextInterval)
+    assert isinstance(said, IntervalDistribution)
     return said
 
 

@@ -13,7 +13,7 @@ from model.bundle.provenance import INITIAL_KERNELS
 from model.encoders import EncoderConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.self_attention import SelfAttentionConfig
-from model.layers.self_modulating import ModulationConfig
+from model.layers.self_modulation import ModulationConfig
 from model.recommender import RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig

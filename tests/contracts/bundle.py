@@ -198,7 +198,7 @@ class BundleContract:
         diverse = predictor.recommend(query, replace(within, diversity=0.7))
         assert diverse.items[0] == plain.items[0]
         assert len({item.item_id for item in diverse.items}) == 8
-        if predictor.bundle.recommender.encoder.places_items:
+        if predictor.bundle.recommender.encoder.has_item_space:
             assert diverse.items != plain.items
             assert diverse.warnings == ()
         else:
@@ -266,7 +266,7 @@ class BundleContract:
         assert predictor.rank_items(asked([("i1", 3)]), []).items == ()
 
     def test_similar_items_are_those_with_similar_vectors(self, predictor: Predictor) -> None:
-        if not predictor.bundle.recommender.encoder.places_items:
+        if not predictor.bundle.recommender.encoder.has_item_space:
             with pytest.raises(NoItemSpaceError):
                 predictor.similar("i1", 5)
             return

@@ -145,7 +145,9 @@ def assert_finite(outcome: Outcome) -> None:
 def assert_says_when(method: str, predictor: Predictor) -> None:
     query = Query((Event("i1", tiny.FIRST_AT),), tiny.FIRST_AT)
     said = predictor.encode(query, predictor.look_up_history(query)).next_time
-    assert (said is not None) == (method in zoo.TELLS_WHEN)
-    assert predictor.bundle.recommender.encoder.says_when == (method in zoo.TELLS_WHEN)
+    assert (said is not None) == (method in zoo.PREDICTS_NEXT_TIME)
+    assert predictor.bundle.recommender.encoder.predicts_next_time == (
+        method in zoo.PREDICTS_NEXT_TIME
+    )
     if said is not None:
         assert float(said.quantile(0.5)) > 0

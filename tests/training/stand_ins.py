@@ -9,7 +9,8 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.interfaces import Encoded, Judged, SequenceEncoder, States
+from model.interfaces import CandidateScores, EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 from model.recommender import Recommender
 from tests import tiny
@@ -51,7 +52,7 @@ class Rates:
         self.slopes = slopes
         self.asked: list[Tensor] = []
 
-    def at(
+    def evaluate(
         self, intervals: Float64[Tensor, "batch len"]
     ) -> Float[Tensor, "batch heads len groups"]:
         """Slope x (1 + interval)."""
@@ -59,7 +60,7 @@ class Rates:
         return ((1 + intervals)[:, None, :, None] * self.slopes[None, :, None, :]).float()
 
 
-class Exponential:
+class Exponential(IntervalDistribution):
     """The next event comes at a constant rate."""
 
     def __init__(self, rate: float) -> None:
@@ -69,14 +70,14 @@ class Exponential:
         """That of an exponential distribution."""
         return (math.log(self.rate) - self.rate * intervals).float()
 
-    def quantile(self, share: float) -> Float64[Tensor, "*shape"]:
+    def quantile(self, probability: float) -> Float64[Tensor, "*shape"]:
         """Nobody asks."""
         raise NotImplementedError
 
     def quantile_after(
-        self, share: float, waited: Float64[Tensor, "*shape"]
+        self, probability: float, elapsed: Float64[Tensor, "*shape"]
     ) -> Float64[Tensor, "*shape"]:
-        return waited - math.log(1 - share) / self.rate
+        return elapsed - math.log(1 - probability) / self.rate
 
     def log_survival(self, intervals: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
         return -self.rate * intervals
@@ -88,17 +89,19 @@ class Lookup(SequenceEncoder):
 
     dim = 4
 
-    def __init__(self, items: int, said: States | None = None) -> None:
+    def __init__(self, items: int, said: PositionOutputs | None = None) -> None:
         super().__init__()
         self.said = said
         self.item_groups = ItemGroups(items=items, groups=2)
-        self.item_groups.marks[1::2, 0] = self.item_groups.marks[2::3, 1] = 1.0
+        self.item_groups.membership[1::2, 0] = self.item_groups.membership[2::3, 1] = 1.0
 
-    def states(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> States:
-        return States(items) if self.said is None else self.said._replace(users=items)
+    def encode_positions(
+        self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
+    ) -> PositionOutputs:
+        return PositionOutputs(items) if self.said is None else self.said._replace(users=items)
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        return Encoded(items[torch.arange(len(items)), batch.lengths - 1])
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        return EncoderOutput(items[torch.arange(len(items)), batch.lengths - 1])
 
 
 @final
@@ -107,18 +110,18 @@ class Judge(SequenceEncoder):
 
     dim = 4
 
-    def judge(
+    def score_candidates(
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "batch len dim"],
-        positions: Int64[Tensor, " questions"],
-        candidates: Float[Tensor, "questions candidates dim"],
-    ) -> Judged:
+        positions: Int64[Tensor, " queries"],
+        candidates: Float[Tensor, "queries candidates dim"],
+    ) -> CandidateScores:
         last = items.flatten(0, 1)[positions]
-        return Judged(torch.einsum("qd,qcd->qc", last, candidates), attention=None)
+        return CandidateScores(torch.einsum("qd,qcd->qc", last, candidates), attention=None)
 
-    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> Encoded:
-        return Encoded(items[torch.arange(len(items)), batch.lengths - 1])
+    def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
+        return EncoderOutput(items[torch.arange(len(items)), batch.lengths - 1])
 
 
 def recommender_of(encoder: SequenceEncoder, data: Dataset) -> Recommender:

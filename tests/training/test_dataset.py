@@ -167,6 +167,6 @@ def test_a_history_leaves_out_what_the_catalogue_does_not_know() -> None:
 
 def test_events_can_be_read_in_terms_of_another_catalogue() -> None:
     dataset = Dataset.of(event_log([("u", "a", NOW), ("u", "b", NOW + 1)], "buy"))
-    other = dataset.in_terms_of(Catalog.of(["b", "c"]), ("view", "buy"))
+    other = dataset.in_terms_of(Catalog.from_ids(["b", "c"]), ("view", "buy"))
     assert stretch(other, "u") == [None, "b"]
     assert other.action_rows.tolist() == [2, 2]

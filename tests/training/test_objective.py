@@ -50,10 +50,10 @@ def fresh(data: Dataset, *, repeats: bool = False) -> Recommender:
 
 def dense_scores(recommender: Recommender, supervised: Supervised) -> Tensor:
     """The score of every item at every supervised position, repeats and all."""
-    states = recommender.states(supervised.batch)
+    states = recommender.encode_positions(supervised.batch)
     users = recommender.user_vectors(states.users).flatten(0, 1)[supervised.positions]
     scores = users @ recommender.item_vectors().T
-    if states.repeats is None:
+    if states.repeat_scores is None:
         return scores
     length, lines = supervised.batch.rows.shape[1], []
     for number, flat in enumerate(supervised.positions.tolist()):
@@ -62,7 +62,7 @@ def dense_scores(recommender: Recommender, supervised: Supervised) -> Tensor:
         for event in range(place + 1):
             added = torch.zeros_like(mass)
             added[supervised.batch.rows[sample, event]] = 1.0
-            mass = mass + added * states.repeats[sample, place, event].exp()
+            mass = mass + added * states.repeat_scores[sample, place, event].exp()
         lines.append(mass.log())
     return torch.stack(lines)
 

@@ -6,8 +6,8 @@ import torch
 
 from model.encoders.din import DINConfig
 from model.errors import TrainingError
-from model.interfaces import States
-from model.layers.self_modulating import ModulationConfig
+from model.interfaces import PositionOutputs
+from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.stand_ins import (
@@ -30,7 +30,7 @@ from training.fitting.losses import next_time_loss
 
 
 def timed(data: Dataset, *rates: Rates) -> Recommender:
-    said = States(torch.zeros(0, 0, 0), intensities=rates)
+    said = PositionOutputs(torch.zeros(0, 0, 0), intensities=rates)
     return recommender_of(Lookup(len(data.catalog), said), data)
 
 
@@ -121,13 +121,13 @@ def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
         items=len(data.catalog)
     )
     assert encoder.item_groups is not None
-    encoder.item_groups.marks[1::2, 0] = encoder.item_groups.marks[2::2, 1] = 1.0
+    encoder.item_groups.membership[1::2, 0] = encoder.item_groups.membership[2::2, 1] = 1.0
     recommender, supervised = recommender_of(encoder, data).eval(), everything(data)
     places = supervised.positions[supervised.position_of]
-    judged = recommender.judge(supervised.batch, places, supervised.targets.unsqueeze(1))
+    judged = recommender.score_candidates(supervised.batch, places, supervised.targets.unsqueeze(1))
     assert judged.intensities is not None
     days = torch.tensor(days_waited(supervised), dtype=torch.float64)
-    rates = judged.intensities.at(days.unsqueeze(1))[:, 0, 0]
+    rates = judged.intensities.evaluate(days.unsqueeze(1))[:, 0, 0]
     own = (rates * encoder.item_groups(supervised.targets)).sum(-1)
     expected = -(own.log() - 0.5 * days * rates.sum(-1)).mean()
     config = ContinuousTimeConfig(weight=1.0, integral="right_end")
@@ -147,7 +147,7 @@ def test_the_next_time_is_that_of_the_next_event_or_basket_even_where_it_is_with
     log = [(f"u{user}", f"i{n}", FIRST_AT + n // 2 * DAY * 3) for user in (0, 1) for n in range(7)]
     data = Dataset.of(event_log(log))
     supervised = everything(data, predict)
-    said = States(torch.zeros(0, 0, 0), next_time=Exponential(0.25))
+    said = PositionOutputs(torch.zeros(0, 0, 0), next_time=Exponential(0.25))
     recommender = recommender_of(Lookup(len(data.catalog), said), data)
     with_time, without = (
         loss_of(

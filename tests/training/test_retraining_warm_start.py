@@ -28,7 +28,7 @@ def begun(
 
 
 def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Predictor) -> None:
-    catalog = Catalog.of(("new", "i7", "i2", "newer", "i0"))
+    catalog = Catalog.from_ids(("new", "i7", "i2", "newer", "i0"))
     before, fresh = begun(champion, catalog)
     for item_id in ("i7", "i2", "i0"):
         learned = champion.bundle.recommender.items.weight[champion.catalog.row(item_id)]
@@ -43,7 +43,7 @@ def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion:
 
 
 def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
-    _, fresh = begun(champion, Catalog.of(("i1", "new")))
+    _, fresh = begun(champion, Catalog.from_ids(("i1", "new")))
     learned = dict(champion.bundle.recommender.named_parameters())
     others = [name for name in learned if name not in {"items.weight", "item_bias"}]
     assert others

@@ -8,7 +8,7 @@ import torch
 
 from model.encoders import EncoderConfig
 from model.inference.predictor import Predictor
-from model.layers.self_modulating import ModulationConfig
+from model.layers.self_modulation import ModulationConfig
 from model.store.opening import open_predictor
 from tests import tiny
 from tests.training.test_run import Heard

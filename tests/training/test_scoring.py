@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.batch import SequenceBatch, collate, look_up
+from model.batch import SequenceBatch, collate, look_up_history
 from model.history import Event, Query
-from model.recommender import Recommender, with_repeats
+from model.recommender import Recommender, add_repeat_scores
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT, event_log
 from training.data.dataset import Dataset
@@ -74,15 +74,17 @@ def as_the_service_would(
             for event in range(data.offsets[user], end)
             if data.rows[event]
         )
-        history = look_up(Query(events, int(at)), data.catalog, {}, max_history=MAX_HISTORY)
+        history = look_up_history(Query(events, int(at)), data.catalog, {}, max_history=MAX_HISTORY)
         if not history.events:
             lines.append(torch.full((len(data.catalog) + 1,), torch.nan))
             continue
         with torch.no_grad():
             encoded = recommender(collate([history], [int(at)], [withheld]))
             scores = encoded.user @ recommender.item_vectors().T
-            if encoded.repeats is not None:
-                scores = with_repeats(scores, encoded.repeats, torch.from_numpy(history.rows)[None])
+            if encoded.repeat_scores is not None:
+                scores = add_repeat_scores(
+                    scores, encoded.repeat_scores, torch.from_numpy(history.rows)[None]
+                )
         lines.append(scores[0])
     return torch.stack(lines)
 

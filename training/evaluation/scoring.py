@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.interfaces import EveryPosition
-from model.recommender import Recommender, with_repeats
+from model.interfaces import CausalEncoder
+from model.recommender import Recommender, add_repeat_scores
 from training.data.batches import Windows, gather
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -57,7 +57,7 @@ def score(
     windows = Windows(np.maximum(starts, ends - max_history), ends, questions.query_times)
     yield from _unknown(dataset, np.flatnonzero(ends == starts))
     shared = np.zeros(len(questions), dtype=np.bool_)
-    if not withheld and isinstance(recommender.encoder, EveryPosition):
+    if not withheld and isinstance(recommender.encoder, CausalEncoder):
         shared = _can_share(dataset, questions, windows, starts)
     for chosen in by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
         yield ScoreBlock(
@@ -115,7 +115,7 @@ def _score_last(
     batch = batch.to(recommender.device)
     if withheld:
         places = torch.arange(batch.rows.shape[1], device=recommender.device)
-        batch = batch.withhold(places == batch.lengths[:, None] - 1)
+        batch = batch.withhold_query_times(places == batch.lengths[:, None] - 1)
     return recommender.score_catalogue(batch, vectors).cpu()
 
 
@@ -136,16 +136,16 @@ def _score_shared(
     of_users = windows.select(chosen[latest])
     for group in by_length(of_users, np.arange(len(of_users)), 1):
         batch = gather(known, of_users.select(group)).to(recommender.device)
-        states = recommender.states(batch)
+        states = recommender.encode_positions(batch)
         of_positions = recommender.user_vectors(states.users)
         for sample, user in enumerate(group):
             asked = chosen[firsts[user] : latest[user] + 1]
             last = windows.ends[asked] - windows.starts[asked] - 1
             places = torch.from_numpy(last).to(recommender.device)
             scores = of_positions[sample, places] @ vectors.T
-            if states.repeats is not None:
+            if states.repeat_scores is not None:
                 rows = batch.rows[sample].expand(len(asked), -1)
                 later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]
-                mass = states.repeats[sample, places].masked_fill(later, float("-inf"))
-                scores = with_repeats(scores, mass, rows)
+                mass = states.repeat_scores[sample, places].masked_fill(later, float("-inf"))
+                scores = add_repeat_scores(scores, mass, rows)
             yield ScoreBlock(asked, scores.cpu())

@@ -33,7 +33,7 @@ def build_recommender(
         marks = groups_of(
             dataset, is_training, groups=item_groups.groups, source=config.data.groups
         )
-        item_groups.tell(torch.from_numpy(marks.values))
+        item_groups.set_membership(torch.from_numpy(marks.values))
         described = described.model_copy(update={"groups": marks.names})
     return described, recommender
 
@@ -53,11 +53,11 @@ def count_events(
             f"encoder={type(encoder).__name__}, item_bias={bias is not None}; set item_bias = true"
         )
     learned = np.flatnonzero(is_training & (dataset.rows > 0))
-    counted = encoder.count(
+    counted_bias = encoder.fit_counts(
         *(
             torch.from_numpy(column[learned].astype(np.int64))
             for column in (dataset.rows, dataset.times, dataset.user_of)
         )
     )
     with torch.no_grad():
-        bias.copy_(counted.item_bias)
+        bias.copy_(counted_bias)

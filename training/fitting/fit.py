@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import DivergedError
-from model.interfaces import Drawn
+from model.interfaces import RandomFeatures
 from model.recommender import Recommender
 from training.config import FitConfig
 from training.data.batches import TrainingWindows
@@ -77,7 +77,7 @@ def fit(
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
     last_epoch = min(stop_after or config.epochs, config.epochs)
-    drawn = [module for module in recommender.modules() if isinstance(module, Drawn)]
+    drawn = [module for module in recommender.modules() if isinstance(module, RandomFeatures)]
     while state.epoch < last_epoch and not _out_of_patience(state, config):
         began = time.monotonic()
         rng = np.random.default_rng([config.seed, state.epoch])
@@ -89,7 +89,7 @@ def fit(
             supervised = windows.supervise(chosen)
             _set_rate(optimizer, config, state.step, total_steps)
             for module in drawn:
-                module.draw()
+                module.resample()
             loss = batch_loss(recommender, supervised, config, rng)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -13,9 +13,9 @@ from model.errors import TrainingError
 from model.interfaces import (
     CandidateScorer,
     Intensities,
-    NextTime,
-    States,
+    PositionOutputs,
 )
+from model.layers.interval_distribution import IntervalDistribution
 from model.recommender import Recommender
 from training.config import (
     BCEConfig,
@@ -61,15 +61,15 @@ def batch_loss(
     supervised = supervised.to(device)
     batch = supervised.batch
     if config.query_time_dropout:
-        batch = batch.withhold(
+        batch = batch.withhold_query_times(
             torch.rand(batch.rows.shape, device=device) < config.query_time_dropout
         )
     rates: list[Rates]
-    next_time: NextTime | None = None
+    next_time: IntervalDistribution | None = None
     if isinstance(recommender.encoder, CandidateScorer):
         loss, rates = _judged(recommender, supervised, batch, config.loss, rng)
     else:
-        states = recommender.states(batch)
+        states = recommender.encode_positions(batch)
         loss = _of_items(recommender, supervised, batch, states, config.loss, rng)
         rates = [_rates_at_positions(layer, supervised) for layer in states.intensities]
         next_time = states.next_time
@@ -87,18 +87,18 @@ def _of_items(
     recommender: Recommender,
     supervised: Supervised,
     batch: SequenceBatch,
-    states: States,
+    states: PositionOutputs,
     loss: LossConfig,
     rng: np.random.Generator,
 ) -> Tensor:
     """The loss of an encoder whose states are compared with item vectors."""
     repeats: Repeats | None = None
-    if states.repeats is not None:
+    if states.repeat_scores is not None:
         length = batch.rows.shape[1]
         sample = supervised.positions // length
         places = torch.arange(length, device=sample.device)
         later = places > (supervised.positions % length)[:, None]
-        log_mass = states.repeats.flatten(0, 1)[supervised.positions]
+        log_mass = states.repeat_scores.flatten(0, 1)[supervised.positions]
         repeats = Repeats(log_mass.masked_fill(later, float("-inf")), batch.rows[sample])
     if not isinstance(loss, SoftmaxConfig):
         return _of_pairs(recommender, supervised, states, repeats, loss, rng)
@@ -164,7 +164,7 @@ def _draw(supervised: Supervised, loss: PairwiseConfig, rng: np.random.Generator
 def _of_pairs(
     recommender: Recommender,
     supervised: Supervised,
-    states: States,
+    states: PositionOutputs,
     repeats: Repeats | None,
     loss: PairwiseConfig,
     rng: np.random.Generator,
@@ -215,7 +215,7 @@ def _judged(
     rows = drawn.rows[drawn.owner_of]
     candidates = torch.cat((supervised.targets.unsqueeze(1), rows), dim=1)
     places = supervised.positions[supervised.position_of]
-    scores, _, intensities = recommender.judge(batch, places, candidates)
+    scores, _, intensities = recommender.score_candidates(batch, places, candidates)
     items = len(recommender.items.weight) - 1
     contrast = _contrast(loss, scores[:, 0], scores[:, 1:], rows, supervised, items=items)
     if intensities is None:
@@ -288,7 +288,7 @@ def _rates_at_positions(layer: Intensities, supervised: Supervised) -> Rates:
     places = supervised.positions[supervised.position_of]
 
     def at(intervals: Tensor) -> Tensor:
-        return layer.at(intervals).transpose(1, 2).flatten(0, 1)[places]
+        return layer.evaluate(intervals).transpose(1, 2).flatten(0, 1)[places]
 
     return at
 
@@ -298,12 +298,12 @@ def _rates_of_targets(seen: Intensities, places: Tensor, candidates: int) -> Rat
 
     def at(intervals: Tensor) -> Tensor:
         own = intervals.flatten()[places].unsqueeze(1).expand(-1, candidates)
-        return seen.at(own)[:, :, 0]
+        return seen.evaluate(own)[:, :, 0]
 
     return at
 
 
-def _next_time(supervised: Supervised, next_time: NextTime) -> Tensor:
+def _next_time(supervised: Supervised, next_time: IntervalDistribution) -> Tensor:
     """The likelihood of when the next event came, known to the encoder or not."""
     log_density = next_time.log_density(_intervals(supervised)).flatten()[supervised.positions]
     return next_time_loss(log_density, torch.ones_like(log_density))

@@ -127,7 +127,7 @@ def test_an_index_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_a_catalogue_of_another_size_is_refused(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
-    write_catalog(Catalog.of(["only"]), bundle / CATALOG)
+    write_catalog(Catalog.from_ids(["only"]), bundle / CATALOG)
     with pytest.raises(BundleError, match="must have the same number of items"):
         open_predictor(rewrite(bundle))
 

@@ -15,7 +15,7 @@ from model.encoders.transrec import TransRecConfig
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
 from model.interfaces import CountingEncoder, QuerySweep
-from model.layers.self_modulating import ModulationConfig
+from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
 from tests import tiny
@@ -160,7 +160,7 @@ def counted(config: RecommenderConfig) -> Recommender:
     users = torch.arange(300) // 10
     with torch.no_grad():
         assert recommender.item_bias is not None
-        recommender.item_bias.copy_(encoder.count(rows, tiny.FIRST_AT + users, users).item_bias)
+        recommender.item_bias.copy_(encoder.fit_counts(rows, tiny.FIRST_AT + users, users))
     return recommender
 
 
@@ -168,7 +168,7 @@ def test_a_distance_without_biases_is_that_of_the_vectors() -> None:
     config = tiny.described(TransRecConfig(dim=8, max_history=6), item_bias=False)
     recommender = tiny.recommender(config)
     index = ItemIndex.build(recommender.index_vectors()[1:].detach().numpy(), "l2")
-    assert len(index) == len(Catalog.of(tiny.ITEM_IDS))
+    assert len(index) == len(Catalog.from_ids(tiny.ITEM_IDS))
     users = recommender.user_vectors(torch.randn(1, 8))
     scores = (users @ recommender.item_vectors().T)[0, 1:]
     _, found = index.search(recommender.index_queries(users)[0].detach().numpy(), ITEMS)

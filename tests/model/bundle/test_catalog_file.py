@@ -10,7 +10,9 @@ from model.errors import BundleError
 from tests import tiny
 
 
-@pytest.mark.parametrize("catalog", [tiny.catalog(), Catalog.of(["é", "", "a\nb"]), Catalog.of([])])
+@pytest.mark.parametrize(
+    "catalog", [tiny.catalog(), Catalog.from_ids(["é", "", "a\nb"]), Catalog.from_ids([])]
+)
 def test_a_catalogue_survives_a_round_trip_through_its_file(
     catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -30,7 +32,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_repeated_items_is_refused(tmp_path: Path) -> None:
-    write_catalog(Catalog.of(["a", "b"]), tmp_path / "catalog.parquet")
+    write_catalog(Catalog.from_ids(["a", "b"]), tmp_path / "catalog.parquet")
     table = pl.read_parquet(tmp_path / "catalog.parquet")
     pl.concat([table, table]).write_parquet(tmp_path / "catalog.parquet")
     with pytest.raises(BundleError, match="must be distinct"):
