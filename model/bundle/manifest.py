@@ -17,7 +17,8 @@ CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
 PROFILE = "attention_profile.parquet"
 _KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE})
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: parameters have other names than in 1, which Kairos 0.1 wrote."""
 DIGEST_CHARACTERS = 12
 """Hexadecimal characters of the manifest's SHA-256 at the end of a version."""
 
@@ -82,7 +83,7 @@ class Manifest(Config):
         """Read and verify the manifest of a bundle against the version in its directory's name.
 
         Raises:
-            BundleError: if it is missing, altered, or of a newer format.
+            BundleError: if it is missing, altered, or of another format.
         """
         try:
             content = (directory / MANIFEST).read_bytes()
@@ -101,14 +102,20 @@ class Manifest(Config):
             manifest = cls.model_validate_json(content)
         except ValidationError as error:
             raise BundleError(
-                f"a manifest must be of format {FORMAT_VERSION} or older, but that of "
+                f"a manifest must be of format {FORMAT_VERSION}, but that of "
                 f"{directory.name} does not read as one ({error.error_count()} problems, first: "
                 f"{error.errors()[0]['msg']}); open it with the Kairos that wrote it"
             ) from error
         if manifest.format_version > FORMAT_VERSION:
             raise BundleError(
-                f"a bundle must be of format {FORMAT_VERSION} or older, but {directory.name} is of "
-                f"format {manifest.format_version}; upgrade Kairos"
+                f"a bundle must be of format {FORMAT_VERSION}, but {directory.name} is of format "
+                f"{manifest.format_version}; upgrade Kairos"
+            )
+        if manifest.format_version < FORMAT_VERSION:
+            raise BundleError(
+                f"a bundle must be of format {FORMAT_VERSION}, but {directory.name} is of format "
+                f"{manifest.format_version}; train the model again with `kairos train`, or serve "
+                "it with Kairos 0.1"
             )
         return manifest
 

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.errors import TrainingError
-from model.recommender import Recommender
+from model.encoders.gru4rec import GRU4RecConfig
+from model.errors import ForeignCheckpointError, TrainingError
+from model.recommender import Recommender, RecommenderConfig
 from tests import tiny
 from training.config import FitConfig
 from training.data.batches import TrainingWindows
@@ -89,3 +90,12 @@ def test_another_recipe_or_other_events_are_refused_with_the_remedy(tmp_path: Pa
 def test_only_the_finished_checkpoint_stands_in_the_directory(tmp_path: Path) -> None:
     begin(tmp_path, epochs=2)
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+def test_a_checkpoint_with_other_weight_names_is_refused(tmp_path: Path) -> None:
+    recommender = fresh()
+    optimizer = make_optimizer(recommender, FIT)
+    save_checkpoint(tmp_path, "recipe", FitState(), recommender, optimizer)
+    other = RecommenderConfig(items=tiny.ITEMS, encoder=GRU4RecConfig(dim=8)).build()
+    with pytest.raises(ForeignCheckpointError, match=r"differs in '.*'; delete it to start again"):
+        load_checkpoint(tmp_path, "recipe", other, make_optimizer(other, FIT))

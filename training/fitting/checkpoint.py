@@ -79,7 +79,14 @@ def load_checkpoint(
             f"a run resumes only with the recipe and events it began with, but {file} belongs to "
             "others; choose another output directory, or delete it to begin anew"
         )
-    recommender.load_state_dict(_below("weights/", tensors))
+    weights = _below("weights/", tensors)
+    if differing := sorted(weights.keys() ^ recommender.state_dict().keys()):
+        raise ForeignCheckpointError(
+            f"a run resumes with weights of the names that this version of Kairos uses, but {file} "
+            f"differs in {differing[0]!r}; delete it to start again, or finish the run with the "
+            "version that wrote it"
+        )
+    recommender.load_state_dict(weights)
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _below("optimizer/", tensors).items():
         number, key = name.split("/")

@@ -109,11 +109,19 @@ def test_a_newer_format_is_refused_with_the_remedy(bundle: Path) -> None:
         open_predictor(bundle.rename(bundle.parent / version))
 
 
+def test_an_older_format_is_refused_with_the_remedy(bundle: Path) -> None:
+    older = Manifest.read(bundle).model_copy(update={"format_version": FORMAT_VERSION - 1})
+    version = older.write(bundle)
+    remedy = f"format {FORMAT_VERSION - 1}; train the model again with `kairos train`"
+    with pytest.raises(BundleError, match=remedy):
+        open_predictor(bundle.rename(bundle.parent / version))
+
+
 def test_a_newer_format_with_fields_nobody_knows_here_is_refused(bundle: Path) -> None:
     content = json.loads((bundle / MANIFEST).read_text()) | {"format_version": 9, "colour": "red"}
     (bundle / MANIFEST).write_text(json.dumps(content))
     digest = digest_of(bundle / MANIFEST)[:12]
-    with pytest.raises(BundleError, match="must be of format 1 or older"):
+    with pytest.raises(BundleError, match=f"must be of format {FORMAT_VERSION}, but"):
         open_predictor(bundle.rename(bundle.parent / f"20260101T000000Z-{digest}"))
 
 
