@@ -158,7 +158,7 @@ def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
     assert (run["candidate"], run["champion"]) == (versions[1]["version"], versions[2]["version"])
     expect(page.locator("#compare")).to_have_value(run["champion"])
     expect(page.locator("#comparison-says")).to_contain_text(
-        f"Asked the same {run['questions']} questions on the same window by the retraining run "
+        f"Measured on the same {run['questions']} questions of the same window by the retraining run "
         f"{run['run_id']}"
     )
     rows = page.locator("#comparison table").first.locator("tbody tr").all()
@@ -169,7 +169,9 @@ def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
     assert given[2:5] == [f"{candidate:.4f}", f"{champion:.4f}", difference]
     for check in run["decision"]["checks"]:
         expect(page.locator("#comparison .checks")).to_contain_text(check["sentence"])
-    expect(page.locator("#comparison")).to_contain_text("different test windows: not comparable")
+    expect(page.locator("#comparison")).to_contain_text(
+        "Their test windows differ, so these values are not comparable."
+    )
 
 
 def test_two_that_no_run_asked_the_same_are_said_not_to_be_comparable(
@@ -178,8 +180,8 @@ def test_two_that_no_run_asked_the_same_are_said_not_to_be_comparable(
     one, other = versions[0]["version"], versions[2]["version"]
     page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
     expect(page.locator("#comparison-says")).to_have_text(
-        "No retraining run asked these two the same questions: measured on different test "
-        "windows: not comparable."
+        "No retraining run measured these two on the same questions: their test windows differ, "
+        "so they are not comparable."
     )
     mine, theirs = (
         described(shop_dashboard, version)["manifest"]["metrics"][METRIC]
@@ -195,7 +197,9 @@ def test_two_with_the_same_test_are_said_to_share_it_as_far_as_anybody_knows(
 ) -> None:
     one, other = versions[0]["version"], versions[1]["version"]
     page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
-    expect(page.locator("#comparison-says")).to_contain_text("so they were probably asked the same")
+    expect(page.locator("#comparison-says")).to_contain_text(
+        "so the questions were probably the same"
+    )
 
 
 def test_runs_tell_their_decision_when_opened_by_keyboard(shop_dashboard: Dashboard) -> None:

@@ -114,7 +114,7 @@ def test_a_rollback_leads_where_the_dialog_says_until_there_is_nowhere_to_go(
     assert current(own) == before
     assert newest_change(own)["change"] == "rollback"
     dialog = dialog_of(own, "Roll back")
-    expect(dialog).to_contain_text("tells of no version that was current before this one")
+    expect(dialog).to_contain_text("names no version that was current before this one")
     dialog.get_by_role("button", name="Roll back").click()
     expect(dialog.get_by_role("alert")).to_contain_text("activate a version by its name")
     dialog.get_by_role("button", name="Cancel").click()
@@ -174,7 +174,7 @@ def test_traffic_is_set_and_ended(own: Dashboard) -> None:
     share.press("ArrowRight")
     percents = int(share.input_value())
     expect(dialog).to_contain_text(f"{challenger} answers {percents} % of the users")
-    expect(dialog).to_contain_text(f"{shadow} is asked, too")
+    expect(dialog).to_contain_text(f"{shadow} receives the same requests")
     dialog.get_by_label("Reason").fill("a try")
     dialog.get_by_role("button", name="Set traffic").click()
     expect(page.locator("#done")).to_contain_text("Done: challenger")

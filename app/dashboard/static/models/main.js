@@ -1,57 +1,76 @@
-/** The page: versions, one of them in detail, two beside each other, and changing which serves. */
+// @ts-check
+/** The page "Models": the versions, one in detail, two side by side, and changing which serves. */
 
-import { formatInstant, pluralize } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { formatInstant } from "../shell/format.js";
+import { byId } from "../shell/html.js";
 import { heldKey, onKeyChange } from "../shell/key.js";
-import {
-  announce,
-  clearProblem,
-  showBanner,
-  showBusy,
-  showProblem,
-  showVersion,
-} from "../shell/page.js";
+import { announce, clearProblem, showBanner, showBusy, showProblem, showVersion } from "../shell/page.js";
+import { Permalink, text } from "../shell/permalink.js";
 import { fillVersionSelect } from "../widgets/versions.js";
-import { activate, rollBack, setTraffic } from "./changes.js";
-import { ClicksChart } from "./clicks_chart.js";
-import { showComparison } from "./comparison.js";
-import { showFacts } from "./facts.js";
-import { testMetrics } from "./metrics.js";
-import { MetricsChart } from "./metrics_chart.js";
-import { opponentOf } from "./opponent.js";
-import { describeAll, readServing } from "./readings.js";
-import { RunList } from "./runs.js";
-import { showServing } from "./serving.js";
-import { LINK } from "./state.js";
-import { showTrail } from "./trail.js";
-import { TrainingChart } from "./training_chart.js";
-import { VersionsTable } from "./versions_table.js";
-import { WindowsChart } from "./windows_chart.js";
+import { ClicksCard, ComparisonCard } from "./comparison_cards.js";
+import { defaultOpponent, describeVersions, groupTestMetrics, loadServing } from "./data.js";
+import { DetailCard } from "./detail_card.js";
+import { showRuns, showTrail } from "./records_cards.js";
+import { activate, rollBack, ServingCard, setTraffic } from "./serving_card.js";
+import { VersionsCard } from "./versions_card.js";
 
-/** Of a longer list the rest is described when asked for: a description opens the bundle. */
+/**
+ * @typedef {import("./data.js").Description} Description
+ * @typedef {import("./data.js").Model} Model
+ * @typedef {import("./data.js").Serving} Serving
+ */
+
+/** Older versions are described on request: the service opens a bundle to describe it. */
 const MOST_DESCRIBED = 10;
 
+/** The state of the page, with the API's names. */
+const LINK = new Permalink({
+  /** Null for the version that serves. */
+  version: text(),
+  /** Null for the default opponent. */
+  compare: text(),
+  metric: text(/** @type {any} */ ("ndcg@10")),
+});
+
 let state = LINK.read();
-/** What the service told last: see `readServing`; null before it did. */
-let told = null;
-/** Descriptions by version; null for one that was refused. */
+/** Null until the first response. */
+let serving = /** @type {Serving | null} */ (null);
+/**
+ * By version; null for one that cannot be described.
+ * @type {Map<string, Description | null>}
+ */
 let descriptions = new Map();
-/** Whether all versions are to be described, however many there are. */
-let wantsAll = false;
+/** Whether to describe all versions, however many there are. */
+let isAllDescribed = false;
 let loading = new AbortController();
 let hasFailed = false;
 
+/**
+ * @param {string} version
+ * @param {string | null} compare
+ */
 const linkTo = (version, compare = null) => LINK.write({ ...state, version, compare });
-const versions = new VersionsTable({ activate: (version) => change(activate, version), linkTo });
-const runs = new RunList({ linkTo });
-const charts = {
-  metrics: new MetricsChart(),
-  training: new TrainingChart(),
-  windows: new WindowsChart(),
-  clicks: new ClicksChart(),
-};
 
-/** Ask the service for everything anew, and show it. */
+const servingCard = new ServingCard(byId("serving-card"), {
+  rollBack: () => change(rollBack),
+  setTraffic: () => change(setTraffic),
+});
+const versionsCard = new VersionsCard(byId("versions-card"), {
+  activate: (version) => change((current) => activate(version, current)),
+  describeRest: () => {
+    isAllDescribed = true;
+    display({});
+  },
+  linkTo,
+});
+const detailCard = new DetailCard(byId("detail-card"), {
+  chooseVersion: (version) => display({ version, compare: null }, { isNavigation: true }),
+  chooseMetric: (metric) => display({ metric }),
+});
+const comparisonCard = new ComparisonCard(byId("comparison-card"), (compare) => display({ compare }));
+const clicksCard = new ClicksCard(byId("clicks-card"));
+
+/** Loads everything and shows it. */
 async function load() {
   loading.abort();
   loading = new AbortController();
@@ -59,151 +78,151 @@ async function load() {
   hasFailed = false;
   showBusy(true);
   try {
-    told = await readServing(signal);
-    showVersion(told.models.find((model) => model.is_serving)?.version ?? "none");
+    serving = await loadServing(signal);
+    showVersion(serving.models.find((model) => model.is_serving)?.version ?? "none");
     const known = descriptions;
     descriptions = new Map();
-    // What is on display stays until its successor is there.
-    showLists(known);
-    await describe(signal);
+    // The old metrics stay on display until the new ones are here.
+    showLists(serving, known);
+    await describe(serving, signal);
     clearProblem();
-    await showAll();
+    await showAll(serving);
     byId("as-of").textContent = `as of ${formatInstant(Date.now())} UTC`;
     showBusy(false);
   } catch (error) {
-    // One that was aborted leaves the display to its successor.
+    // An aborted load leaves the display to the next one.
     if (signal.aborted) return;
     hasFailed = true;
     showProblem(error);
   }
 }
 
-/** Describe what is to be shown, as far as it is not yet described. */
-async function describe(signal) {
-  const { chosen, other } = choose();
-  const readable = told.models.filter((model) => model.refused === null);
-  const wanted = readable.filter(
+/**
+ * Loads the missing descriptions of the versions on display.
+ *
+ * @param {Serving} serving
+ * @param {AbortSignal} signal
+ */
+async function describe(serving, signal) {
+  const { chosen, other } = fillSelects(serving);
+  const missing = readable(serving).filter(
     (model, place) =>
-      wantsAll || place < MOST_DESCRIBED || isOnDuty(model) || [chosen, other].includes(model.version),
+      (isAllDescribed || place < MOST_DESCRIBED || hasRole(model) || [chosen, other].includes(model.version)) &&
+      !descriptions.has(model.version),
   );
-  const names = wanted.map((model) => model.version).filter((version) => !descriptions.has(version));
-  await describeAll(names, (version, description) => descriptions.set(version, description), signal);
-  showRest(readable.filter((model) => !descriptions.has(model.version)).length);
+  const versions = missing.map((model) => model.version);
+  await describeVersions(versions, (version, description) => descriptions.set(version, description), signal);
 }
 
-const isOnDuty = (model) =>
-  model.is_current || model.is_serving || model.is_challenger || model.is_shadow;
+/** @param {Serving} serving */
+const readable = ({ models }) => models.filter((model) => model.refused === null);
 
-/** Let the selects offer what there is; answers the version they show, and that beside it. */
-function choose() {
-  const { models } = told;
+/** @param {Model} model */
+const hasRole = (model) => model.is_current || model.is_serving || model.is_challenger || model.is_shadow;
+
+/**
+ * Fills the selects; returns the version in detail and the one to compare it with.
+ *
+ * @param {Serving} serving
+ */
+function fillSelects(serving) {
+  const { models } = serving;
   const chosen = fillVersionSelect(byId("version"), models, state.version);
   const others = models.filter((model) => model.version !== chosen);
-  const against = state.compare ?? opponentOf(chosen, told);
-  const other = fillVersionSelect(byId("compare"), others, against);
+  const other = fillVersionSelect(byId("compare"), others, state.compare ?? defaultOpponent(chosen, serving));
   return { chosen, other };
 }
 
-function showRest(left) {
-  const button = byId("describe-rest");
-  button.hidden = left === 0;
-  button.textContent = `Describe ${pluralize(left, "older version")}, too`;
+/**
+ * Shows the cards that need no description.
+ *
+ * @param {Serving} serving
+ * @param {Map<string, Description | null>} known
+ */
+function showLists(serving, known) {
+  servingCard.show(serving);
+  versionsCard.show({
+    serving,
+    descriptions: known,
+    chosen: byId("version").value || state.version,
+    requested: state.version,
+    metric: state.metric,
+    undescribed: known === descriptions ? readable(serving).filter(({ version }) => !known.has(version)).length : 0,
+  });
+  showRuns(byId("runs-card"), serving.runs, serving.models, linkTo);
+  showTrail(byId("trail-card"), serving.changes);
 }
 
-function showLists(known) {
-  const { models, changes } = told;
-  const chosen = byId("version").value || state.version;
-  showServing(told);
-  versions.show(told, known, { chosen, metric: state.metric });
-  const isUnknown = state.version !== null && !models.some((model) => model.version === state.version);
-  byId("versions-note").textContent =
-    models.length === 0
-      ? "No version is published yet; kairos train and kairos publish make one."
-      : isUnknown
-        ? `${state.version} is not published here; another one is shown.`
-        : "Figures of one row share their test questions; those of different rows mostly do not.";
-  runs.show(told.runs, models);
-  showTrail(changes);
-}
-
-/** Show everything by the state, all of it being described. */
-async function showAll() {
-  const { chosen, other } = choose();
-  offerMetrics();
-  showLists(descriptions);
-  const one = descriptions.get(chosen) ?? null;
-  for (const heading of ["detail-heading", "comparison-heading"]) {
-    byId(heading).closest("section").hidden = one === null;
-  }
-  const drawn = [charts.clicks.show(told.models, descriptions)];
+/**
+ * Shows all cards; the versions on display are described.
+ *
+ * @param {Serving} serving
+ */
+async function showAll(serving) {
+  const { chosen, other } = fillSelects(serving);
+  showLists(serving, descriptions);
+  const one = descriptions.get(chosen ?? "") ?? null;
+  for (const card of ["detail-card", "comparison-card"]) byId(card).hidden = one === null;
+  const drawn = [clicksCard.show(serving.models, descriptions)];
   if (one !== null) {
-    byId("detail-name").textContent = byId("comparison-name").textContent = chosen;
-    showFacts(one, told);
-    showComparison(one, descriptions.get(other) ?? null, told.runs);
-    drawn.push(
-      charts.metrics.show(one, state.metric),
-      charts.training.show(one),
-      charts.windows.show(told.models, chosen),
-    );
+    comparisonCard.show(one, descriptions.get(other ?? "") ?? null, serving.runs);
+    drawn.push(detailCard.show(one, serving, state.metric, metricNames()));
   }
   await Promise.all(drawn);
 }
 
-function offerMetrics() {
+/** The test metrics of any version, and the chosen one. */
+function metricNames() {
   const names = new Set([state.metric]);
   for (const description of descriptions.values()) {
-    for (const name of testMetrics(description?.manifest.metrics ?? {}).metrics.keys()) names.add(name);
+    for (const name of groupTestMetrics(description?.manifest.metrics ?? {}).metrics.keys()) names.add(name);
   }
-  const select = byId("metric");
-  select.replaceChildren(...[...names].sort().map((name) => element("option", { value: name }, name)));
-  select.value = state.metric;
+  return [...names].sort();
 }
 
-/** Show another state of what was told already. */
-async function redisplay(update, { isNavigation = false } = {}) {
-  state = { ...state, ...update };
+/**
+ * Changes the state of the page, and shows it without loading everything again.
+ *
+ * @param {object} changes
+ */
+async function display(changes, { isNavigation = false } = {}) {
+  state = { ...state, ...changes };
   LINK.save(state, { isNavigation });
-  if (told === null) return;
+  if (serving === null) return;
   const { signal } = loading;
   showBusy(true);
   try {
-    await describe(signal);
-    await showAll();
+    await describe(serving, signal);
+    await showAll(serving);
     if (!signal.aborted) showBusy(false);
   } catch (error) {
     if (!signal.aborted) showProblem(error);
   }
 }
 
-/** Have something changed, say what was done, and show what is served then. */
-async function change(ask, ...subject) {
-  if (told === null) return;
-  const done = await (subject.length ? ask(...subject, told) : ask(told));
+/**
+ * Changes what is served with a dialog, and loads everything again.
+ *
+ * @param {(serving: Serving) => Promise<string | null>} confirm returns a sentence on what was done,
+ *   or null if the user cancelled
+ */
+async function change(confirm) {
+  if (serving === null) return;
+  const done = await confirm(serving);
   if (done === null) return;
-  byId("done").textContent = done;
+  servingCard.showDone(done);
   await load();
   announce(done);
 }
 
 function listen() {
-  byId("version").addEventListener("change", ({ target }) =>
-    redisplay({ version: target.value, compare: null }, { isNavigation: true }),
-  );
-  byId("compare").addEventListener("change", ({ target }) => redisplay({ compare: target.value }));
-  byId("metric").addEventListener("change", ({ target }) => redisplay({ metric: target.value }));
-  byId("describe-rest").addEventListener("click", () => {
-    wantsAll = true;
-    redisplay({});
-  });
-  byId("roll-back").addEventListener("click", () => change(rollBack));
-  byId("set-traffic").addEventListener("click", () => change(setTraffic));
   byId("refresh").addEventListener("click", async () => {
     await load();
     announce("Refreshed.");
   });
-  // Links to other versions, back, forward, and a fragment typed by hand.
-  window.addEventListener("popstate", () => redisplay(LINK.read()));
-  // Whoever was turned away comes in with a key from the banner.
+  // Links to other versions, back, forward, and an address typed by hand.
+  window.addEventListener("popstate", () => display(LINK.read()));
+  // A load that was refused is repeated with the key from the banner.
   onKeyChange(() => {
     if (hasFailed && heldKey() !== null) load();
   });

@@ -1,0 +1,226 @@
+// @ts-check
+/**
+ * The service's view of its versions, and lookups in manifests and retraining runs.
+ *
+ * @typedef {object} Model an entry of `GET /v1/models`
+ * @property {string} version
+ * @property {boolean} is_current
+ * @property {boolean} is_serving
+ * @property {boolean} is_challenger
+ * @property {boolean} is_shadow
+ * @property {string | null} trained_at
+ * @property {{first_at: string, last_at: string} | null} data_window
+ * @property {Record<string, number> | null} metrics
+ * @property {string | null} refused why the manifest cannot be read
+ *
+ * @typedef {{challenger: string | null, share: number, shadow: string | null}} Traffic
+ *
+ * @typedef {object} Change an entry of `GET /v1/models/changes`
+ * @property {string} at
+ * @property {string} actor
+ * @property {string} change
+ * @property {string | null} version
+ * @property {string | null} previous_version
+ * @property {string | null} reason
+ * @property {Traffic | null} traffic
+ *
+ * @typedef {object} Decision of the gate of a retraining run
+ * @property {boolean} promote
+ * @property {{name: string, passed: boolean, value: number | null, threshold: number | null,
+ *   sentence: string}[]} checks
+ *
+ * @typedef {object} Run an entry of `GET /v1/training-runs`
+ * @property {string} run_id
+ * @property {string} result
+ * @property {string | null} reason
+ * @property {string} started_at
+ * @property {string | null} finished_at
+ * @property {string | null} recipe
+ * @property {string | null} champion
+ * @property {string | null} candidate
+ * @property {number | null} questions
+ * @property {Record<string, Record<string, number>> | null} metrics by ranker, then by metric
+ * @property {Decision | null} decision
+ *
+ * @typedef {object} Serving what is published and what serves
+ * @property {Model[]} models newest first
+ * @property {Traffic} traffic
+ * @property {Change[]} changes newest first
+ * @property {string | null} rollbackVersion the version that a rollback activates
+ * @property {Run[]} runs newest first
+ *
+ * @typedef {object} Description the part of `GET /v1/models/{version}` that this page reads
+ * @property {string} version
+ * @property {any} manifest
+ * @property {{epoch: number, loss: number, validation: Record<string, number>, seconds: number}[] | null} epochs
+ * @property {number | null} index_recall
+ * @property {number | null} p95_seconds
+ * @property {{shown: number, clicked: number, rate: number | null, rate_low: number | null,
+ *   rate_high: number | null} | null} clicks
+ * @property {{part: string, why: string}[]} missing
+ *
+ * @typedef {object} TestMetric
+ * @property {number} given with the query time given to the model
+ * @property {number | null} withheld with the query time withheld
+ * @property {[string, number][]} references other rankings on the same questions, by name
+ */
+
+import { call, describeModel, listModels } from "../shell/api.js";
+
+const MOST_CHANGES = 1000;
+const MOST_RUNS = 200;
+/** The service opens a bundle to describe it: a long list is not requested all at once. */
+const DESCRIBED_AT_ONCE = 3;
+
+/**
+ * Loads the published versions, the traffic, the audit trail and the retraining runs.
+ *
+ * @param {AbortSignal} signal
+ * @returns {Promise<Serving>}
+ */
+export async function loadServing(signal) {
+  const [models, traffic, { changes, rollback_version: rollbackVersion }, { runs }] = await Promise.all([
+    listModels(signal),
+    call("v1/models/traffic", { signal }),
+    call("v1/models/changes", { query: { limit: MOST_CHANGES }, signal }),
+    call("v1/training-runs", { query: { limit: MOST_RUNS }, signal }),
+  ]);
+  return { models, traffic, changes, rollbackVersion, runs };
+}
+
+/**
+ * Loads the descriptions of versions, a few at a time.
+ *
+ * @param {string[]} versions
+ * @param {(version: string, description: Description | null) => void} receive called for each; null
+ *   for a version that was deleted or altered since it was listed
+ * @param {AbortSignal} signal
+ */
+export async function describeVersions(versions, receive, signal) {
+  const waiting = [...versions];
+  const work = async () => {
+    for (let version = waiting.shift(); version !== undefined; version = waiting.shift()) {
+      receive(version, await describeModel(version, signal).catch(ignoreMissing));
+    }
+  };
+  await Promise.all(Array.from({ length: DESCRIBED_AT_ONCE }, work));
+}
+
+function ignoreMissing(error) {
+  if (error.status === 404 || error.status === 409) return null;
+  throw error;
+}
+
+/**
+ * The current version, or null.
+ *
+ * @param {Model[]} models
+ */
+export const currentVersion = (models) => models.find((model) => model.is_current)?.version ?? null;
+
+const WITHHELD = "_withheld";
+const QUESTIONS = "questions";
+/** @type {Record<string, string>} */
+const REFERENCE_NAMES = {
+  popular_all_time: "Popular, all time",
+  popular_last_week: "Popular, last week",
+  last_item_markov: "Markov, last item",
+  personal_frequency: "Own most frequent",
+  repeat_last: "Repeats of the last",
+};
+
+/** The references that have a column of their own, in that order. */
+export const HEADLINE_REFERENCES = ["popular_all_time", "popular_last_week", "last_item_markov"];
+
+/**
+ * The display name of a reference ranking.
+ *
+ * @param {string} reference
+ */
+export const referenceName = (reference) => REFERENCE_NAMES[reference] ?? reference.replaceAll("_", " ");
+
+/**
+ * Groups the test metrics of a manifest, which prefixes those of references with their names.
+ *
+ * @param {Record<string, number>} metrics
+ */
+export function groupTestMetrics(metrics) {
+  const names = Object.keys(metrics);
+  const paired = names.filter((name) => `${name}${WITHHELD}` in metrics && name !== QUESTIONS);
+  const single = names.filter(
+    (name) => !name.endsWith(WITHHELD) && name !== QUESTIONS && !paired.some((one) => isOf(name, one)),
+  );
+  /** @type {Map<string, TestMetric>} */
+  const grouped = new Map();
+  for (const name of new Set([...paired, ...single])) {
+    grouped.set(name, {
+      given: metrics[name],
+      withheld: metrics[`${name}${WITHHELD}`] ?? null,
+      references: names
+        .filter((other) => other !== name && other.endsWith(`_${name}`))
+        .map((other) => [other.slice(0, -name.length - 1), metrics[other]]),
+    });
+  }
+  return { questions: metrics[QUESTIONS] ?? null, metrics: grouped };
+}
+
+/** Whether a name is that of a metric, or of a reference's value of it. */
+const isOf = (name, metric) => name === metric || name.endsWith(`_${metric}`);
+
+/**
+ * Regroups the metrics of a retraining run by metric, then by ranker.
+ *
+ * @param {Run["metrics"]} rankers
+ */
+export function groupByMetric(rankers) {
+  /** @type {Map<string, Record<string, number>>} */
+  const grouped = new Map();
+  for (const [ranker, metrics] of Object.entries(rankers ?? {})) {
+    for (const [metric, value] of Object.entries(metrics)) {
+      if (metric === QUESTIONS) continue;
+      grouped.set(metric, { ...grouped.get(metric), [ranker]: value });
+    }
+  }
+  return grouped;
+}
+
+/**
+ * The run that trained a version, or null.
+ *
+ * @param {Run[]} runs
+ * @param {string} version
+ */
+export const findTrainingRun = (runs, version) => runs.find((run) => run.candidate === version) ?? null;
+
+/**
+ * The run that measured two versions on the same questions, or null.
+ *
+ * @param {Run[]} runs
+ * @param {string} one
+ * @param {string} other
+ */
+export const findComparingRun = (runs, one, other) =>
+  runs.find(
+    ({ candidate, champion, metrics }) =>
+      metrics?.champion !== undefined &&
+      metrics.challenger !== undefined &&
+      ((candidate === one && champion === other) || (candidate === other && champion === one)),
+  ) ?? null;
+
+/**
+ * The version to compare another with by default: the one that a retraining run measured it against,
+ * the current one, or the newest. Null where there is no other.
+ *
+ * @param {string | null} version
+ * @param {Serving} serving
+ */
+export function defaultOpponent(version, { models, runs }) {
+  const others = models.filter((model) => model.version !== version && model.refused === null);
+  const isThere = (/** @type {string | null} */ name) => others.some((model) => model.version === name);
+  const measured = runs.find((run) => run.candidate === version && isThere(run.champion));
+  if (measured) return measured.champion;
+  const current = others.find((model) => model.is_current);
+  if (current) return current.version;
+  const challenging = runs.find((run) => run.champion === version && isThere(run.candidate));
+  return challenging?.candidate ?? others[0]?.version ?? null;
+}
