@@ -257,7 +257,7 @@ function writeEdit(edit) {
     case "move":
       return ["move", ...eventFields(edit.of), toCompact(edit.at)].join(".");
     case "action":
-      return ["action", ...eventFields(edit.of), escape(edit.action ?? "")].join(".");
+      return ["action", ...eventFields(edit.of), escapeField(edit.action ?? "")].join(".");
     default:
       return `query_time.${toCompact(fromMilliseconds(edit.at))}`;
   }
@@ -276,17 +276,17 @@ function readEdit(text) {
   const [itemId, instant, action, other] = fields;
   const at = fromCompact(instant ?? "");
   if (!itemId || at === undefined) return undefined;
-  const of = { itemId: unescape(itemId), at, action: unescape(action ?? "") || null };
+  const of = { itemId: unescapeField(itemId), at, action: unescapeField(action ?? "") || null };
   if (kind === "add") return createAddition(of);
   if (kind === "remove") return { kind, of };
   if (other === undefined) return undefined;
-  if (kind === "action") return { kind, of, action: unescape(other) || null };
+  if (kind === "action") return { kind, of, action: unescapeField(other) || null };
   const to = fromCompact(other);
   return kind === "move" && to !== undefined ? { kind, of, at: to } : undefined;
 }
 
 /** @param {HistoryEvent} event */
-const eventFields = ({ itemId, at, action }) => [escape(itemId), toCompact(at), escape(action ?? "")];
+const eventFields = ({ itemId, at, action }) => [escapeField(itemId), toCompact(at), escapeField(action ?? "")];
 
 /** @type {Record<string, string>} */
 const ESCAPES = { _: "__", ".": "_p", "*": "_s" };
@@ -294,7 +294,7 @@ const ESCAPES = { _: "__", ".": "_p", "*": "_s" };
 const CHARACTERS = { _: "_", p: ".", s: "*" };
 
 /** @param {string} name */
-const escape = (name) => name.replaceAll(/[_.*]/g, (character) => ESCAPES[character]);
+const escapeField = (name) => name.replaceAll(/[_.*]/g, (character) => ESCAPES[character]);
 
 /** @param {string} text */
-const unescape = (text) => text.replaceAll(/_(.)/g, (_, letter) => CHARACTERS[letter] ?? letter);
+const unescapeField = (text) => text.replaceAll(/_(.)/g, (_, letter) => CHARACTERS[letter] ?? letter);
