@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test browser test-all promises check check-dashboard fmt bench migrate openapi clean
+.PHONY: help setup demo serve test browser test-all promises check check-dashboard fmt bench migrate docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,9 +52,12 @@ bench: .venv/.installed  ## Measure the speed of training, serving and the index
 migrate: .venv/.installed  ## Bring the database schema up to date
 	$(BIN)/kairos migrate
 
-openapi: .venv/.installed  ## Rewrite the reviewed snapshot of the HTTP contract
+docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, API reference, tables
 	$(BIN)/kairos openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
+	$(BIN)/python -m tests.architecture.tables
+	$(BIN)/python -m tests.promises.table
+	$(BIN)/kairos bench papers --render
 
 clean:  ## Remove caches and build outputs; keeps .venv, data and bundles
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -78,7 +78,7 @@ def operations(app: FastAPI) -> list[tuple[str, dict[str, Any]]]:
 
 def test_the_description_is_the_reviewed_one(app: FastAPI) -> None:
     assert snapshot(app).decode() == SNAPSHOT.read_text(), (
-        "the API changed: run `make openapi`, and review the difference in docs/openapi.json"
+        "the API changed: run `make docs`, and review the difference in docs/openapi.json"
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of the manuals, written from the code they describe."""
+"""The generated parts of the documents. `python -m tests.architecture.tables` rewrites them."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,18 @@ from prometheus_client.metrics import MetricWrapperBase
 from app.errors import ServiceError
 from app.observability.metrics import Metrics
 from app.settings import Settings
-from tests.architecture.repository import document
+from tests.architecture import api_reference
+from tests.architecture.repository import ROOT, document
+
+
+def between_markers(page: str, name: str, table: str) -> str:
+    """The text of a page with a new table between its markers."""
+    begin, end = f"<!-- table: {name} -->\n", "<!-- end of table -->\n"
+    before, marker, rest = page.partition(begin)
+    assert marker, f"the page has no line {begin!r}"
+    _, marker, after = rest.partition(end)
+    assert marker, f"the page has no line {end!r} after {begin!r}"
+    return f"{before}{begin}{table}\n{end}{after}"
 
 
 def settings() -> str:
@@ -81,3 +92,22 @@ def _all_of(parent: type[ServiceError]) -> Iterator[type[ServiceError]]:
 def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+
+
+TABLES = (
+    ("docs/operations.md", "settings", settings),
+    ("docs/operations.md", "metrics", metrics),
+    ("docs/api.md", "problems", problems),
+)
+"""The page, the name in the markers, and the function that renders the table."""
+
+
+def main() -> None:
+    """Rewrite every generated table, and the API reference."""
+    for name, table, render in TABLES:
+        (ROOT / name).write_text(between_markers(document(name), table, render()), "utf-8")
+    (ROOT / api_reference.PAGE).write_text(api_reference.render(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

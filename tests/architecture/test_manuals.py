@@ -1,23 +1,22 @@
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
-from tests.architecture import tables
+from tests.architecture import api_reference, tables
 from tests.architecture.repository import document
 
 
 @pytest.mark.parametrize(
-    ("manual", "table"),
-    [
-        ("docs/operations.md", tables.settings()),
-        ("docs/operations.md", tables.metrics()),
-        ("docs/api.md", tables.problems()),
-    ],
-    ids=["settings", "metrics", "problems"],
+    ("page", "name", "render"), tables.TABLES, ids=[name for _, name, _ in tables.TABLES]
 )
-def test_a_manual_holds_the_table_of_the_code(manual: str, table: str) -> None:
-    assert table in document(manual), f"{manual} should hold:\n{table}"
+def test_a_generated_table_is_up_to_date(page: str, name: str, render: Callable[[], str]) -> None:
+    assert document(page) == tables.between_markers(document(page), name, render()), "make docs"
+
+
+def test_the_api_reference_is_up_to_date() -> None:
+    assert document(api_reference.PAGE) == api_reference.render(), "make docs"
 
 
 def test_every_operation_has_its_section_and_no_other() -> None:

@@ -1,4 +1,4 @@
-"""The page that operators read holds what it should."""
+"""The runbook has a section per alert, and the page of promises shows what was measured."""
 
 import json
 import re
@@ -9,7 +9,8 @@ import pytest
 from tests.architecture.repository import ROOT, document
 from tests.promises.table import PROMISES, table, within
 
-OPERATIONS = "docs/operations.md"
+RUNBOOK = "docs/runbook.md"
+PROMISES_PAGE = "docs/promises.md"
 ALERTS = sorted(
     {
         alert
@@ -20,16 +21,16 @@ ALERTS = sorted(
 
 
 def test_the_table_of_promises_is_that_of_the_records() -> None:
-    page = document(OPERATIONS)
+    page = document(PROMISES_PAGE)
     assert page == within(page, table()), "run python -m tests.promises.table"
 
 
 @pytest.mark.parametrize("promise", [f"R{number}" for number in range(1, 17)])
 def test_every_promise_has_a_row(promise: str) -> None:
-    assert f"\n| {promise} | {PROMISES[promise]} | " in document(OPERATIONS)
+    assert f"\n| {promise} | {PROMISES[promise]} | " in document(PROMISES_PAGE)
 
 
-def test_a_promise_is_told_with_its_figures_or_as_not_yet_measured(tmp_path: Path) -> None:
+def test_a_promise_has_its_figures_or_is_not_yet_measured(tmp_path: Path) -> None:
     record = {
         "figures": {"failed": 0, "p99_ratio": 1.71828, "requests": 12345, "ok": True},
         "device": "a machine",
@@ -51,11 +52,9 @@ def test_alerts_are_shipped() -> None:
 
 @pytest.mark.parametrize("alert", ALERTS)
 def test_every_alert_has_its_section_in_the_runbook(alert: str) -> None:
-    runbook = document(OPERATIONS).partition("\n## Runbook\n")[2].partition("\n## ")[0]
-    section = runbook.partition(f"\n### {alert}\n")[2].partition("\n### ")[0]
-    assert len(section.split()) >= 15, f"say under '### {alert}' what to look at and what to do"
+    section = document(RUNBOOK).partition(f"\n### {alert}\n")[2].partition("\n### ")[0]
+    assert len(section.split()) >= 15, f"describe under '### {alert}' what to check and what to do"
 
 
-def test_the_runbook_knows_no_alert_that_is_not_shipped() -> None:
-    runbook = document(OPERATIONS).partition("\n## Runbook\n")[2].partition("\n## ")[0]
-    assert {*re.findall(r"^### (Kairos\w+)$", runbook, re.M)} == {*ALERTS}
+def test_the_runbook_has_no_alert_that_is_not_shipped() -> None:
+    assert {*re.findall(r"^### (Kairos\w+)$", document(RUNBOOK), re.M)} == {*ALERTS}

@@ -1,4 +1,4 @@
-"""The table of promises in docs/operations.md, written from what `make promises` recorded.
+"""The table of promises in docs/promises.md, written from what `make promises` recorded.
 
     python -m tests.promises.table
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.promises.figures import RECORDS, Figure
 
-MANUAL = Path(__file__).parents[2] / "docs" / "operations.md"
+MANUAL = Path(__file__).parents[2] / "docs" / "promises.md"
 BEGIN, END = "<!-- promises: python -m tests.promises.table -->\n", "<!-- end of promises -->\n"
 
 PROMISES = {
