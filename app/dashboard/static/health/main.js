@@ -1,8 +1,9 @@
-/** The page: asks the service how it is doing, as long as somebody looks. */
+// @ts-check
+/** The Health page: polls the service's metrics while the page is visible. */
 
 import { call, Problem } from "../shell/api.js";
 import { formatDuration, formatInstant, MINUTE, SECOND } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { byId, html, render } from "../shell/html.js";
 import { heldRole, onKeyChange } from "../shell/key.js";
 import {
   announce,
@@ -13,115 +14,210 @@ import {
   showVersion,
 } from "../shell/page.js";
 import { integer, Permalink } from "../shell/permalink.js";
-import { served, showChange, showMissing, showModel, showReadiness, showRun } from "./facts.js";
-import { showOperations } from "./operations.js";
+import {
+  servedVersions,
+  showChange,
+  showModel,
+  showOperations,
+  showReadiness,
+  showRun,
+  showUnknown,
+} from "./cards.js";
+import { MetricsHistory } from "./metrics.js";
 import { Panel } from "./panel.js";
 import { PANELS } from "./panels.js";
-import { Poller } from "./poller.js";
-import { askReadiness } from "./readiness.js";
-import { Record } from "./record.js";
 
+/** @typedef {import("./panels.js").Status} Status */
+
+/** Seconds between polls that the page offers. */
 const INTERVALS = [1, 2, 5, 10, 30];
 const LINK = new Permalink({ interval: integer(1, 60, 5) });
 
 let state = LINK.read();
-const record = new Record();
-const panels = PANELS.map((about) => [about.id, new Panel(about)]);
-const poller = new Poller({ poll, tell: showPolling, interval: state.interval });
-/** What was asked for last beside the metrics, and when: it changes with a run or by hand. */
-let slower = { told: null, at: -Infinity };
-let judgements = new Map();
+const metrics = new MetricsHistory();
+const panels = PANELS.map((spec) => new Panel(spec));
+/** Why the last run and change were requested, and when: see `refreshCards`. */
+let refreshed = { trigger: "", at: -Infinity };
+/** @type {Map<string, Status>} the status of each card and panel that was announced last */
+const announced = new Map();
 
-/** Ask for everything once, and show each part as soon as it is known. */
+/** Calls `poll` repeatedly, one call at a time, while the page is visible and not paused. */
+class Poller {
+  #poll;
+  #onPauseChange;
+  #interval;
+  #timer = 0;
+  #isPolling = false;
+  #isPaused = false;
+
+  /**
+   * @param {object} options
+   * @param {() => Promise<void>} options.poll
+   * @param {() => void} options.onPauseChange
+   * @param {number} options.interval seconds from one poll to the next
+   */
+  constructor({ poll, onPauseChange, interval }) {
+    this.#poll = poll;
+    this.#onPauseChange = onPauseChange;
+    this.#interval = interval;
+    document.addEventListener("visibilitychange", () => this.#run());
+  }
+
+  get isPaused() {
+    return this.#isPaused;
+  }
+
+  /** Sets the interval in seconds, and polls at once. */
+  set interval(seconds) {
+    this.#interval = seconds;
+    this.#run();
+  }
+
+  pause() {
+    this.#isPaused = true;
+    clearTimeout(this.#timer);
+    this.#onPauseChange();
+  }
+
+  resume() {
+    this.#isPaused = false;
+    this.#onPauseChange();
+    this.#run();
+  }
+
+  async #run() {
+    clearTimeout(this.#timer);
+    if (this.#isPolling || !this.#isActive) return;
+    this.#isPolling = true;
+    const began = performance.now();
+    await this.#poll();
+    this.#isPolling = false;
+    if (!this.#isActive) return;
+    const rest = this.#interval * SECOND - (performance.now() - began);
+    this.#timer = window.setTimeout(() => this.#run(), Math.max(0, rest));
+  }
+
+  get #isActive() {
+    return !this.#isPaused && document.visibilityState === "visible";
+  }
+}
+
+const poller = new Poller({ poll, onPauseChange: showPauseState, interval: state.interval });
+
+/** Requests readiness, metrics and, if due, the run and the change; shows each as it arrives. */
 async function poll() {
-  const judged = new Map();
-  const readiness = askReadiness().then((said) => judged.set("Ready", showReadiness(said)));
+  /** @type {Map<string, Status | null>} */
+  const statuses = new Map();
+  const readiness = showReadiness().then((status) => statuses.set("Ready", status));
   try {
-    const answer = await call("v1/metrics");
-    const heardAt = Date.now();
-    record.take(answer, { heardAt, interval: state.interval });
-    for (const [name, judgement] of showRecord(heardAt)) judged.set(name, judgement);
-    await askSlower(heardAt);
+    const response = await call("v1/metrics");
+    const receivedAt = Date.now();
+    metrics.add(response, { receivedAt, interval: state.interval });
+    for (const [name, status] of showHistory(receivedAt)) statuses.set(name, status);
+    await refreshCards(receivedAt);
     clearProblem();
   } catch (error) {
-    // Asking again would ask the reader for a key again.
+    // Another poll would prompt for a key again.
     if (error instanceof Problem && [401, 403].includes(error.status)) poller.pause();
     showProblem(error);
   }
   await readiness;
-  tellChanges(judged);
+  announceChanges(statuses);
   showBusy(false);
 }
 
-function* showRecord(heardAt) {
-  const { rates, values, points, newest, refusals } = record;
-  const span = rates.isSinceStart
+/**
+ * Shows all panels and the Model card; yields the name and status of each.
+ *
+ * @param {number} receivedAt milliseconds
+ * @returns {Generator<[string, Status | null]>}
+ */
+function* showHistory(receivedAt) {
+  const { rates, values, points, newest, refusals } = metrics;
+  const { isSinceStart } = rates;
+  const span = isSinceStart
     ? "since start"
     : `in the last ${formatDuration(Math.max(SECOND, rates.seconds * SECOND))}`;
-  showVersion([...served(newest)].join(", ") || "none");
+  showVersion(servedVersions(newest).join(", ") || "none");
   const processes = newest.length === 1 ? "1 process" : `${newest.length} processes`;
   const of = rates.processes < newest.length ? `of ${rates.processes} of them ` : "";
-  byId("heard").textContent =
-    `${processes} heard, last at ${formatInstant(heardAt)} UTC; figures ${of}${span}.`;
-  const { isSinceStart } = rates;
-  for (const [id, panel] of panels) {
+  byId("polled").textContent =
+    `${processes} polled, last at ${formatInstant(receivedAt)} UTC; rates ${of}${span}.`;
+  for (const [index, { id }] of PANELS.entries()) {
+    const panel = panels[index];
     yield [panel.heading, panel.show({ values: values[id], span, isSinceStart, points })];
   }
   showOperations(rates);
   yield ["Model", showModel(newest, refusals)];
 }
 
-/** Runs and changes, once a minute and whenever the metrics tell of another run or version. */
-async function askSlower(heardAt) {
-  const told = JSON.stringify(
-    record.newest.map(({ counts, gauges }) =>
+/**
+ * Requests the newest run and change, once a minute and whenever the metrics count another run or
+ * show another version.
+ *
+ * @param {number} now milliseconds
+ */
+async function refreshCards(now) {
+  const trigger = JSON.stringify(
+    metrics.newest.map(({ counts, gauges }) =>
       [...counts.values(), ...gauges].filter(({ name }) =>
         ["kairos_training_runs_total", "kairos_model_info"].includes(name),
       ),
     ),
   );
-  if (told === slower.told && heardAt - slower.at < MINUTE) return;
-  slower = { told, at: heardAt };
-  const newest = (path, show, id) =>
-    call(path, { query: { limit: 1 } }).then(show, missing(id));
+  if (trigger === refreshed.trigger && now - refreshed.at < MINUTE) return;
+  refreshed = { trigger, at: now };
+  /** @param {"run" | "change"} id */
+  const showFailure = (id) => (error) => {
+    // Request again with the next poll.
+    refreshed.at = -Infinity;
+    showUnknown(id, error);
+  };
+  const query = { limit: 1 };
   await Promise.all([
-    newest("v1/training-runs", ({ runs: [run] }) => showRun(run), "run"),
-    newest("v1/models/changes", ({ changes: [change] }) => showChange(change), "change"),
+    call("v1/training-runs", { query }).then(({ runs }) => showRun(runs[0]), showFailure("run")),
+    call("v1/models/changes", { query }).then(
+      ({ changes }) => showChange(changes[0]),
+      showFailure("change"),
+    ),
   ]);
 }
 
-/** To be asked for again with the next poll. */
-const missing = (id) => (error) => {
-  slower.told = null;
-  showMissing(id, error);
-};
-
-/** Say what became better or worse, once. */
-function tellChanges(judged) {
-  const told = [...judged].filter(([name, state]) => state !== null && state !== judgements.get(name));
-  const isFirst = judgements.size === 0;
-  for (const [name, state] of told) judgements.set(name, state);
-  const worth = isFirst ? told.filter(([, state]) => state !== "ok") : told;
-  if (worth.length > 0) announce(worth.map(([name, state]) => `${name}: ${state}`).join(", "));
+/**
+ * Announces each status that changed; at first, those that are not "ok".
+ *
+ * @param {Map<string, Status | null>} statuses
+ */
+function announceChanges(statuses) {
+  const isFirst = announced.size === 0;
+  const changes = [];
+  for (const [name, status] of statuses) {
+    if (status === null || status === announced.get(name)) continue;
+    announced.set(name, status);
+    if (!isFirst || status !== "ok") changes.push(`${name}: ${status}`);
+  }
+  if (changes.length > 0) announce(changes.join(", "));
 }
 
-function showPolling() {
-  byId("pause").textContent = poller.isPaused ? "Go on" : "Pause";
+function showPauseState() {
+  byId("pause").textContent = poller.isPaused ? "Resume" : "Pause";
   byId("paused").hidden = !poller.isPaused;
 }
 
 function showInterval() {
+  const select = byId("interval");
   const choices = [...new Set([...INTERVALS, state.interval])].sort((one, other) => one - other);
-  byId("interval").replaceChildren(
-    ...choices.map((seconds) => element("option", { value: String(seconds) }, `${seconds} s`)),
+  render(
+    choices.map((seconds) => html`<option value=${seconds}>${seconds} s</option>`),
+    select,
   );
-  byId("interval").value = state.interval;
+  select.value = state.interval;
 }
 
 function start() {
   showBanner();
   showInterval();
-  byId("panels").prepend(...panels.map(([, panel]) => panel.node));
+  byId("panels").prepend(...panels.map(({ node }) => node));
   byId("interval").addEventListener("change", ({ target }) => {
     state = { interval: Number(target.value) };
     LINK.save(state);

@@ -1,162 +1,260 @@
+// @ts-check
+/** The panels of the Health page: which lines each draws, their units, and their limits. */
+
+import { formatDuration, formatPercent } from "../shell/format.js";
+
+/** @typedef {"ok" | "watch" | "bad"} Status */
+
 /**
- * What is drawn: each panel's lines, how their figures are read from the rates, and the limits.
+ * @typedef {object} Limit
+ * @property {string} alert the Prometheus alert in docker/prometheus/alerts.yml
+ * @property {number} bad the alert's limit; Infinity where the page cannot evaluate the alert
+ * @property {number} watch
  *
- * The first line is the headline. `of(rates)` answers a number, or null where nothing happened that
- * it could be measured on; `say` writes it. A chart's axis has `scale` times the numbers.
+ * @typedef {object} Line
+ * @property {string} name
+ * @property {(rates: import("./metrics.js").Rates) => number | null} compute null without data
+ * @property {Limit} [limit]
+ *
+ * @typedef {object} PanelSpec
+ * @property {string} id
+ * @property {string} heading
+ * @property {Line[]} lines the first one is the headline, unless `headline` is "longest"
+ * @property {"longest"} [headline]
+ * @property {(value: number | null) => string} format
+ * @property {string} [axis] title of the vertical axis
+ * @property {number} [scale] units of the axis per unit of the values
+ * @property {boolean} [isLogarithmic]
+ * @property {string} note
  */
 
-import { duration, perSecond, share } from "./figures.js";
-import { limitInWords, LIMITS } from "./limits.js";
+/** Alerts look at five minutes and more, the page at one: it reacts earlier, with more false alarms. */
+const limitOf = (alert, bad) => ({ alert, bad, watch: bad / 2 });
 
-/** What callers ask for: no probes, no metrics, no files of this dashboard. */
-export const isWork = ({ route }) => !/^\/(health\/|metrics$|v1\/metrics$|dashboard)/.test(route);
+/** The limits of the alerts; a test holds them equal to docker/prometheus/alerts.yml. */
+export const LIMITS = {
+  failed: limitOf("KairosErrors", 0.01),
+  unavailable: limitOf("KairosUnavailable", 0.05),
+  shed: limitOf("KairosShedding", 1),
+  slow: limitOf("KairosSlow", 0.5),
+  late: limitOf("KairosEventsLate", 3600),
+  // The alert also compares with yesterday, which the page has no data of: never "bad" here.
+  fallback: { alert: "KairosFallbackJump", bad: Infinity, watch: 0.1 },
+};
+
+/**
+ * Compares a value with its limit.
+ *
+ * @param {number | null} value
+ * @param {Limit} limit
+ * @returns {Status | null} null for no value
+ */
+export function computeStatus(value, limit) {
+  if (value === null) return null;
+  if (value > limit.bad) return "bad";
+  return value > limit.watch ? "watch" : "ok";
+}
+
+/** @type {(Status | null)[]} */
+const BY_SEVERITY = [null, "ok", "watch", "bad"];
+
+/**
+ * @param {(Status | null)[]} statuses
+ * @returns {Status | null}
+ */
+export const worstStatus = (statuses) =>
+  BY_SEVERITY[Math.max(0, ...statuses.map((status) => BY_SEVERITY.indexOf(status)))];
+
+/** A limit as a sentence; `format` formats its numbers. */
+function describeLimit({ alert, bad, watch }, format) {
+  if (bad === Infinity) return `Limit: watch above ${format(watch)} (${alert}).`;
+  return `Limit: bad above ${format(bad)}, watch above ${format(watch)} (${alert}).`;
+}
+
+const withDigits = (number, most) => number.toFixed(number >= 100 ? 0 : number >= 10 ? 1 : most);
+
+/** A rate per second; a dash for null. */
+export const formatRate = (rate) => (rate === null ? "–" : `${withDigits(rate, 2)}\u00a0/s`);
+
+/** A share of 1 in percent; a dash for null. */
+export const formatShare = (share) => (share === null ? "–" : formatPercent(share));
+
+/** A duration in seconds, from microseconds to months; a dash for null. */
+export function formatSeconds(seconds) {
+  if (seconds === null) return "–";
+  if (seconds < 0.9995) return `${withDigits(seconds * 1000, 1)}\u00a0ms`;
+  return seconds < 60 ? `${withDigits(seconds, 2)}\u00a0s` : formatDuration(seconds * 1000);
+}
+
+const formatPlainRate = (rate) => `${rate}\u00a0/s`;
+const formatPlainPercent = (share) => `${share * 100}\u00a0%`;
+
+/** Whether a request came from a client of the API: no probe, metrics or file of the dashboard. */
+export const isClientRequest = ({ route }) =>
+  !/^\/(health\/|metrics$|v1\/metrics$|dashboard)/.test(route);
 
 const isRecommendation = ({ method, route }) =>
   method === "POST" && route === "/v1/recommendations";
 
-const aSecond = (rate) => `${rate}\u00a0/s`;
-const inPercent = (part) => `${part * 100}\u00a0%`;
-
-const REQUESTS = "http_requests_total";
-const ANSWERS = "kairos_recommendations_total";
+export const REQUESTS = "http_requests_total";
+export const REQUEST_SECONDS = "http_request_duration_seconds";
+const RECOMMENDATIONS = "kairos_recommendations_total";
 const EVENTS = "kairos_events_ingested_total";
 const STAGES = ["history", "filter", "encode", "search", "explain"];
 
-const quantiles = (metric, places, where) =>
-  places.map((place) => ({
-    name: `p${place}`,
-    of: (rates) => rates.quantile(place / 100, metric, where),
+/** @returns {Line[]} */
+const quantileLines = (metric, percentiles, where) =>
+  percentiles.map((percentile) => ({
+    name: `p${percentile}`,
+    compute: (rates) => rates.quantile(percentile / 100, metric, where),
   }));
 
-const statuses = (name, isOne, limit) => ({
+/** @returns {Line} */
+const statusLine = (name, matches, limit) => ({
   name,
   limit,
-  of: (rates) => rates.share(REQUESTS, ({ status }) => isOne(status), isWork),
+  compute: (rates) => rates.share(REQUESTS, ({ status }) => matches(status), isClientRequest),
 });
 
-const falling = (name, isOne) => ({
+/** @returns {Line} */
+const fallbackLine = (name, matches) => ({
   name,
-  of: (rates) => rates.share(ANSWERS, ({ fallback }) => isOne(fallback)),
+  compute: (rates) => rates.share(RECOMMENDATIONS, ({ fallback }) => matches(fallback)),
 });
 
-const counting = (name, metric, label) => ({
+/** @returns {Line} */
+const rateLine = (name, metric, label) => ({
   name,
-  of: (rates) => rates.sum(metric, (labels) => labels[label] === name),
+  compute: (rates) => rates.sum(metric, (labels) => labels[label] === name),
 });
 
+/** @type {PanelSpec[]} */
 export const PANELS = [
   {
     id: "requests",
     heading: "Requests",
-    lines: [{ name: "requests", of: (rates) => rates.sum(REQUESTS, isWork) }],
-    say: perSecond,
+    lines: [{ name: "requests", compute: (rates) => rates.sum(REQUESTS, isClientRequest) }],
+    format: formatRate,
     axis: "per second",
     note: "Without probes, metrics and the files of this dashboard.",
   },
   {
     id: "latency",
     heading: "Time of a recommendation",
-    lines: quantiles("http_request_duration_seconds", [99, 95, 50], isRecommendation).map(
-      (line) => (line.name === "p99" ? { ...line, limit: LIMITS.slow } : line),
+    lines: quantileLines(REQUEST_SECONDS, [99, 95, 50], isRecommendation).map((line) =>
+      line.name === "p99" ? { ...line, limit: LIMITS.slow } : line,
     ),
-    say: duration,
+    format: formatSeconds,
     axis: "ms",
     scale: 1000,
-    note: `p99, estimated from buckets. ${limitInWords(LIMITS.slow, duration)}`,
+    note: `p99, estimated from buckets. ${describeLimit(LIMITS.slow, formatSeconds)}`,
   },
   {
     id: "failures",
     heading: "Failed and refused",
     lines: [
-      statuses("5xx but 503", (status) => /^5/.test(status) && status !== "503", LIMITS.failed),
-      statuses("503, turned away", (status) => status === "503", LIMITS.unavailable),
-      statuses("429, too often", (status) => status === "429"),
-      statuses("other 4xx", (status) => /^4/.test(status) && status !== "429"),
+      statusLine("5xx without 503", (status) => /^5/.test(status) && status !== "503", LIMITS.failed),
+      statusLine("503, unavailable", (status) => status === "503", LIMITS.unavailable),
+      statusLine("429, rate limited", (status) => status === "429"),
+      statusLine("other 4xx", (status) => /^4/.test(status) && status !== "429"),
     ],
-    say: share,
+    format: formatShare,
     axis: "% of requests",
     scale: 100,
     note:
-      `5xx but 503. ${limitInWords(LIMITS.failed, inPercent)} ` +
-      `503: ${limitInWords(LIMITS.unavailable, inPercent)}`,
+      `5xx without 503. ${describeLimit(LIMITS.failed, formatPlainPercent)} ` +
+      `503: ${describeLimit(LIMITS.unavailable, formatPlainPercent)}`,
   },
   {
     id: "shed",
     heading: "Shed because too much waited",
     lines: ["inference", "database"].map((reason) => ({
-      ...counting(reason, "kairos_shed_requests_total", "reason"),
+      ...rateLine(reason, "kairos_shed_requests_total", "reason"),
       limit: LIMITS.shed,
     })),
-    say: perSecond,
+    format: formatRate,
     axis: "per second",
-    note: `For the model; the database below. ${limitInWords(LIMITS.shed, aSecond)}`,
+    note:
+      "Requests refused at a full queue: for inference, for the database. " +
+      describeLimit(LIMITS.shed, formatPlainRate),
   },
   {
     id: "queue",
     heading: "Wait for the model",
-    lines: quantiles("kairos_inference_queue_seconds", [99, 95, 50]),
-    say: duration,
+    lines: quantileLines("kairos_inference_queue_seconds", [99, 95, 50]),
+    format: formatSeconds,
     axis: "ms",
     scale: 1000,
-    note: "p99 of the wait for an inference thread; part of the time of an answer.",
+    note: "p99 of the wait for an inference thread; part of the response time.",
   },
   {
     id: "stages",
     heading: "Where the time goes",
     lines: STAGES.map((stage) => ({
       name: stage,
-      of: (rates) => rates.mean("kairos_stage_duration_seconds", (labels) => labels.stage === stage),
+      compute: (rates) =>
+        rates.mean("kairos_stage_duration_seconds", (labels) => labels.stage === stage),
     })),
     headline: "longest",
-    say: duration,
+    format: formatSeconds,
     axis: "ms, mean",
     scale: 1000,
-    note: "The mean of each stage of an answer; the longest stands out.",
+    note: "Mean duration of each stage of a recommendation; the longest is shown large.",
   },
   {
     id: "fallbacks",
     heading: "Answered without the model",
     lines: [
-      { ...falling("any fallback", (fallback) => fallback !== "none"), limit: LIMITS.fallback },
-      falling("popular", (fallback) => fallback === "popular"),
-      falling("no_history", (fallback) => fallback === "no_history"),
+      {
+        ...fallbackLine("any fallback", (fallback) => fallback !== "none"),
+        limit: LIMITS.fallback,
+      },
+      fallbackLine("popular", (fallback) => fallback === "popular"),
+      fallbackLine("no_history", (fallback) => fallback === "no_history"),
     ],
-    say: share,
-    axis: "% of answers",
+    format: formatShare,
+    axis: "% of responses",
     scale: 100,
     note:
-      `Share of recommendations. ${limitInWords(LIMITS.fallback, inPercent)} ` +
-      "Whether it is twice yesterday's, only Prometheus knows.",
+      `Share of recommendations. ${describeLimit(LIMITS.fallback, formatPlainPercent)} ` +
+      "The comparison with yesterday is made by Prometheus only.",
   },
   {
     id: "events",
     heading: "Events received",
-    lines: ["accepted", "duplicate", "rejected"].map((result) => counting(result, EVENTS, "result")),
-    say: perSecond,
+    lines: ["accepted", "duplicate", "rejected"].map((result) =>
+      rateLine(result, EVENTS, "result"),
+    ),
+    format: formatRate,
     axis: "per second",
-    note: "Accepted; duplicates and rejected ones below.",
+    note: "Accepted events; duplicates and rejected ones below.",
   },
   {
     id: "lag",
     heading: "Age of events on arrival",
-    lines: quantiles("kairos_event_lag_seconds", [50, 95]).map((line) =>
+    lines: quantileLines("kairos_event_lag_seconds", [50, 95]).map((line) =>
       line.name === "p50" ? { ...line, limit: LIMITS.late } : line,
     ),
-    say: duration,
+    format: formatSeconds,
     isLogarithmic: true,
-    note: `p50, of accepted events. ${limitInWords(LIMITS.late, duration)}`,
+    note: `p50, of accepted events. ${describeLimit(LIMITS.late, formatSeconds)}`,
   },
   {
     id: "shadow",
     heading: "Overlap with the shadow",
-    lines: [{ name: "overlap", of: (rates) => rates.mean("kairos_shadow_overlap") }],
-    say: share,
+    lines: [{ name: "overlap", compute: (rates) => rates.mean("kairos_shadow_overlap") }],
+    format: formatShare,
     axis: "% of items",
     scale: 100,
-    note: "Mean share of items that the shadow's answer has in common. None: no shadow is asked.",
+    note: "Mean share of recommended items that the shadow version recommends, too. A dash: no shadow.",
   },
 ];
 
-/** The figures of all panels, by id: a number or null for each line. */
+/**
+ * The values of all panels, by id: a number or null for each line.
+ *
+ * @param {import("./metrics.js").Rates} rates
+ * @returns {Record<string, (number | null)[]>}
+ */
 export const measure = (rates) =>
-  Object.fromEntries(PANELS.map(({ id, lines }) => [id, lines.map(({ of }) => of(rates))]));
+  Object.fromEntries(PANELS.map(({ id, lines }) => [id, lines.map(({ compute }) => compute(rates))]));

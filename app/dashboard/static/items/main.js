@@ -1,105 +1,121 @@
-/** The page: items as a model sees them. */
+// @ts-check
+/** The Items page: an item, its similar items, its popularity, and the map of all items. */
 
 import { describeModel } from "../shell/api.js";
 import { formatCount } from "../shell/format.js";
-import { byId, element, itemName, render } from "../shell/html.js";
+import { byId, html, itemName, render } from "../shell/html.js";
 import { announce, showBanner, showServedVersion } from "../shell/page.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { fillVersionSelect } from "../widgets/versions.js";
-import { readItem, readMap, readPopularity, similarItems } from "./ask.js";
-import { showFacts } from "./facts.js";
-import { followLinks } from "./item_link.js";
-import { ItemMap } from "./item_map.js";
-import { PopularList } from "./popular_list.js";
-import { PopularityPlot } from "./popularity_plot.js";
-import { Questions, told } from "./questions.js";
-import { showNoSimilar, showSimilar } from "./similar_list.js";
-import { LINK, MAP_SIZES } from "./state.js";
+import {
+  ConcurrentRequests,
+  LINK,
+  MAP_SIZES,
+  readItem,
+  readMap,
+  readPopularity,
+  readSimilarItems,
+  settle,
+} from "./data.js";
+import { onItemClick, PopularList, showFacts, showNoSimilar, showSimilar } from "./item_card.js";
+import { MapCard } from "./map_card.js";
+import { PopularityCard } from "./popularity_card.js";
 
 const SIMILAR = 10;
-const NO_MODEL = "No model is published yet; publish one with: kairos publish";
+const NO_MODEL = { response: null, refusal: "No model is published yet; publish one with: kairos publish" };
 
+/** @type {Record<string, any>} */
 let state = LINK.read();
+/** The published versions. */
 let models = [];
-/** What was said of the chosen item so far. */
-let item = nothingSaid();
+/** What is known of the chosen item. */
+let item = nothingKnown();
 
-const questions = new Questions();
-const popular = new PopularList();
-const popularity = new PopularityPlot();
-const map = new ItemMap({ choose: (itemId) => choose(itemId), change: redraw });
+const requests = new ConcurrentRequests();
+const popularList = new PopularList();
+const popularityCard = new PopularityCard();
+const mapCard = new MapCard({ choose: (itemId) => chooseItem(itemId), change: updateMap });
 
-function nothingSaid() {
+/**
+ * @returns {{stored: any, refusal: string | null, similar: string[], popularity: any}} the stored
+ *   item or why there is none, the ids of similar items, and the settled popularity
+ */
+function nothingKnown() {
   return { stored: null, refusal: null, similar: [], popularity: null };
 }
 
-/** The version that is looked at; null where none is published. */
+/** The selected version; null if none is published. */
 const version = () => byId("version").value || null;
 
-/** Move on to an item, so that "back" returns from it; null: to none. */
-function choose(itemId, hint = null) {
+/**
+ * Opens an item, with an entry in the browser's history.
+ *
+ * @param {string | null} itemId null to return to the most popular items
+ * @param {any} [hint] what is known of the item already, such as its title
+ */
+function chooseItem(itemId, hint = null) {
   if (itemId === state.item) return;
   state = { ...state, item: itemId };
   LINK.save(state, { isNavigation: true });
   openItem(hint);
 }
 
-/** Show the state's item, of which `hint` tells what is known already. */
+/** Shows the item of the state, and requests what is not known of it. */
 function openItem(hint = null) {
-  item = nothingSaid();
+  item = nothingKnown();
   const isChosen = state.item !== null;
   byId("popular").hidden = isChosen;
   byId("item").hidden = byId("popularity").hidden = !isChosen;
   if (!isChosen) {
-    for (const kind of ["item", "similar", "popularity"]) questions.drop(kind);
+    for (const kind of ["item", "similar", "popularity"]) requests.cancel(kind);
     drawMap();
     return;
   }
   showItem(hint);
-  questions.renew(
+  requests.replace(
     "item",
-    (signal) => told(readItem(state.item, signal)),
-    ({ answer, refusal }) => {
-      item = { ...item, stored: answer, refusal };
+    (signal) => settle(readItem(state.item, signal)),
+    ({ response, refusal }) => {
+      item = { ...item, stored: response, refusal };
       showItem(hint);
       announce(byId("item-heading").textContent);
     },
   );
-  askSimilar();
-  askPopularity();
+  loadSimilar();
+  loadPopularity();
 }
 
-/** Show what the item is, by what was said so far. */
+/** Shows what is known of the item. */
 function showItem(hint = null) {
-  const mapped = map.find(state.item);
+  const mapped = mapCard.find(state.item);
   const title = item.stored?.title ?? mapped?.title ?? hint?.title;
   render(itemName(title, state.item), byId("item-heading"));
   showFacts({ itemId: state.item, ...item, mapped, version: version() });
 }
 
-function askSimilar() {
-  const asked = version();
-  questions.renew(
+function loadSimilar() {
+  const requested = version();
+  requests.replace(
     "similar",
-    async (signal) =>
-      asked === null
-        ? { answer: null, refusal: NO_MODEL }
-        : told(similarItems(state.item, { n: SIMILAR, version: asked }, signal)),
-    async ({ answer, refusal }) => {
-      if (answer === null) showNoSimilar(refusal);
-      else showSimilar(answer);
-      item = { ...item, similar: answer?.items.map((one) => one.item_id) ?? [] };
+    (signal) =>
+      requested === null
+        ? NO_MODEL
+        : settle(readSimilarItems(state.item, { n: SIMILAR, version: requested }, signal)),
+    async ({ response, refusal }) => {
+      if (response === null) showNoSimilar(refusal);
+      else showSimilar(response);
+      item = { ...item, similar: response?.items.map((one) => one.item_id) ?? [] };
       await drawMap();
     },
   );
 }
 
-function askPopularity() {
-  questions.renew(
+function loadPopularity() {
+  requests.replace(
     "popularity",
-    (signal) => told(readPopularity(state.item, state.step, signal)),
-    (said) => {
-      item = { ...item, popularity: said };
+    (signal) => settle(readPopularity(state.item, state.step, signal)),
+    (popularity) => {
+      item = { ...item, popularity };
       return drawPopularity();
     },
   );
@@ -107,106 +123,115 @@ function askPopularity() {
 
 async function drawPopularity() {
   if (item.popularity === null) return;
-  const { answer, refusal } = item.popularity;
-  const window = models.find((model) => model.version === version())?.data_window ?? null;
-  if (answer === null) popularity.showNone(refusal);
-  else await popularity.show(answer, window, version());
+  const { response, refusal } = item.popularity;
+  const dataWindow = models.find((model) => model.version === version())?.data_window ?? null;
+  if (response === null) popularityCard.showMissing(refusal);
+  else await popularityCard.show(response, dataWindow, version());
 }
 
-function askMap() {
-  const asked = version();
-  questions.renew(
+function loadMap() {
+  const requested = version();
+  requests.replace(
     "map",
-    async (signal) =>
-      asked === null
-        ? { answer: null, refusal: NO_MODEL }
-        : told(Promise.all([readMap(asked, state.items, signal), describeModel(asked, signal)])),
-    async ({ answer, refusal }) => {
-      if (answer === null) map.showNone(refusal);
-      else map.take(answer[0], answer[1].manifest.recommender.encoder.dim ?? null);
-      popular.show(map.items);
+    (signal) =>
+      requested === null
+        ? NO_MODEL
+        : settle(
+            Promise.all([readMap(requested, state.items, signal), describeModel(requested, signal)]),
+          ),
+    async ({ response, refusal }) => {
+      if (response === null) mapCard.showMissing(refusal);
+      else mapCard.setMap(response[0], response[1].manifest.recommender.encoder.dim ?? null);
+      popularList.show(mapCard.items);
       if (state.item !== null) showItem();
       await drawMap();
     },
   );
 }
 
-const drawMap = () => map.draw(state, state.item, item.similar);
+const drawMap = () => mapCard.draw(state, state.item, item.similar);
 
-/** Take over a choice of categories. */
-function redraw(update) {
+/** Redraws a chart as a request of its own kind: the page is busy until it is drawn. */
+const redraw = (draw) => requests.replace("drawing", draw, () => {});
+
+/** Applies a choice of categories. */
+function updateMap(update) {
   state = { ...state, ...update };
   LINK.save(state);
-  questions.renew("drawing", drawMap, () => {});
+  redraw(drawMap);
 }
 
-/** Take over another version or another size of the map. */
-function remap(update) {
+/** Applies another version or another size of the map. */
+function reloadMap(update) {
   state = { ...state, ...update };
   LINK.save(state);
-  askMap();
+  loadMap();
 }
 
-/** Let the controls say what the state says. */
 function showControls() {
   const shown = fillVersionSelect(byId("version"), models, state.model_version);
   const isOther = state.model_version !== null && state.model_version !== shown;
   byId("version-note").hidden = !isOther;
   byId("version-note").textContent = isOther
-    ? `The version ${state.model_version} is not published, or cannot be read; this is another.`
+    ? `Version ${state.model_version} is not published, or cannot be read; another one is shown.`
     : "";
   const sizes = [...new Set([...MAP_SIZES, state.items])].sort((one, other) => one - other);
-  byId("map-items").replaceChildren(
-    ...sizes.map((size) => element("option", { value: String(size) }, formatCount(size))),
+  render(
+    sizes.map((size) => html`<option value=${size}>${formatCount(size)}</option>`),
+    byId("map-items"),
   );
   byId("map-items").value = state.items;
-  document.querySelector(`input[name="step"][value="${state.step}"]`).checked = true;
+  stepRadio(state.step).checked = true;
 }
 
+/** @returns {HTMLInputElement} */
+const stepRadio = (step) =>
+  /** @type {any} */ (document.querySelector(`input[name="step"][value="${step}"]`));
+
 function listen() {
-  new ItemSearch(byId("item-search"), { choose: (found) => choose(found.item_id, found) });
-  followLinks(byId("view"), (itemId) => {
-    choose(itemId);
+  new ItemSearch(byId("item-search"), { choose: (found) => chooseItem(found.item_id, found) });
+  onItemClick(byId("view"), (itemId) => {
+    chooseItem(itemId);
     byId("item-heading").focus();
   });
   byId("close-item").addEventListener("click", () => {
-    choose(null);
+    chooseItem(null);
     byId("popular-heading").focus();
   });
   byId("version").addEventListener("change", ({ target }) => {
-    remap({ model_version: target.value });
+    reloadMap({ model_version: target.value });
     showControls();
     if (state.item === null) return;
-    askSimilar();
-    questions.renew("drawing", drawPopularity, () => {});
+    loadSimilar();
+    redraw(drawPopularity);
   });
-  byId("map-items").addEventListener("change", ({ target }) => remap({ items: Number(target.value) }));
-  for (const radio of document.querySelectorAll('input[name="step"]')) {
-    radio.addEventListener("change", () => {
-      state = { ...state, step: radio.value };
+  byId("map-items").addEventListener("change", ({ target }) => reloadMap({ items: Number(target.value) }));
+  for (const step of ["day", "week", "month"]) {
+    stepRadio(step).addEventListener("change", () => {
+      state = { ...state, step };
       LINK.save(state);
-      if (state.item !== null) askPopularity();
+      if (state.item !== null) loadPopularity();
     });
   }
-  // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
+  // Back, forward, and an edited fragment; replaceState does not raise it.
   window.addEventListener("popstate", () => {
     const before = [version(), state.items];
     state = LINK.read();
     showControls();
     openItem();
-    if (version() !== before[0] || state.items !== before[1]) askMap();
-    else questions.renew("drawing", drawMap, () => {});
+    if (version() !== before[0] || state.items !== before[1]) loadMap();
+    else redraw(drawMap);
   });
 }
 
 async function start() {
   showBanner();
   listen();
-  await questions.renew("models", showServedVersion, (answer) => {
-    models = answer;
+  await requests.replace("models", showServedVersion, (published) => {
+    models = published;
     showControls();
     openItem();
-    askMap();
+    loadMap();
   });
 }
 

@@ -1,107 +1,155 @@
-/** The part of the page about intensities: a user, the groups, and how likely each is over time. */
+// @ts-check
+/** The Intensity card: the intensity of each item group for one user, over time. */
 
-import { LatestRequest } from "../shell/api.js";
+import { call, LatestRequest, readHistory } from "../shell/api.js";
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
-import { formatInstant, formatMetric, pluralize } from "../shell/format.js";
-import { byId, element } from "../shell/html.js";
+import { DAY, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
+import { byId, html } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
 import { SeriesLegend, seriesStyles, styleColor } from "../widgets/series.js";
 import { UserPicker } from "../widgets/user_picker.js";
-import { readIntensities } from "./intensities.js";
+
+/**
+ * @typedef {object} Intensities
+ * @property {string[] | null} groups names; null if the history has no event that the model reads
+ * @property {{at: number, intensities: number[] | null}[]} instants milliseconds, and one per group
+ * @property {number[]} events milliseconds, distinct
+ *
+ * @typedef {{name: string, key: string}} Group `key` is its index, as text
+ */
 
 const MOST_GROUPS = 8;
 const PIXELS_PER_DATE = 100;
+const MARKER_SPACING = 40;
+
+/** @type {Intensities} */
+const NOTHING = { groups: null, instants: [], events: [] };
+
+/** Whether a version has intensities: its encoder modulates attention. */
+export const hasIntensities = (description) =>
+  Boolean(description?.manifest.recommender.encoder.modulation);
 
 export class IntensityCard {
   #chart = new Chart(byId("intensity-plot"));
   #legend;
   #picker;
-  #answers;
-  #settled;
-  #asked = null;
-  #shown = null;
+  #requests;
+  #onDrawn;
+  /** The request whose response is shown or in flight, as JSON. */
+  #requested = "";
+  /** @type {Intensities} */
+  #shown = NOTHING;
+  /** @type {string[] | null} the keys of the chosen groups; null for the first ones */
   #chosen = null;
 
-  /** `choose(user)` for a user that is picked; `settled()` once what was asked is drawn. */
-  constructor({ choose, settled }) {
-    this.#settled = settled;
+  /**
+   * @param {object} options
+   * @param {(userId: string) => void} options.choose called for a user that is picked
+   * @param {() => void} options.onDrawn called once the chart is drawn
+   */
+  constructor({ choose, onDrawn }) {
+    this.#onDrawn = onDrawn;
     this.#picker = new UserPicker({ choose, fail: showProblem });
     this.#legend = new SeriesLegend(byId("intensity-legend"), {
-      choose: (groups) => this.#choose(groups),
+      choose: (keys) => {
+        this.#chosen = keys;
+        this.#draw();
+      },
       noun: "groups",
       most: MOST_GROUPS,
     });
-    this.#answers = new LatestRequest({
+    this.#requests = new LatestRequest({
       send: ({ user, version }, signal) => readIntensities(user, version, signal),
-      show: (answer, asked) => this.#take(answer, asked),
+      show: (response, { user }) => this.#show(response, user),
       fail: (error) => {
-        this.#asked = null;
+        this.#requested = "";
         showProblem(error);
       },
       pause: 0,
     });
   }
 
-  /** Whether nothing is under way. */
+  /** Whether no request waits or is in flight. */
   get isIdle() {
-    return this.#answers.isIdle;
+    return this.#requests.isIdle;
   }
 
-  /** List the users; answers the first one's id, or null. */
+  /**
+   * Lists the users.
+   *
+   * @returns {Promise<string | null>} the id of the first user
+   */
   async open() {
     const users = await this.#picker.open();
     return users[0]?.user_id ?? null;
   }
 
-  /** Ask for a user's intensities by a version that has some, and show them, unless they are shown. */
-  ask(user, version) {
-    const asked = JSON.stringify([user, version]);
-    if (asked === this.#asked) return;
-    this.#asked = asked;
+  /**
+   * Requests and shows the intensities of a user, unless they are shown already.
+   *
+   * @param {string} user
+   * @param {string} version one that has intensities
+   */
+  load(user, version) {
+    const requested = JSON.stringify([user, version]);
+    if (requested === this.#requested) return;
+    this.#requested = requested;
     this.#picker.select(user);
     byId("intensity-user").textContent = user;
-    this.#answers.cancel();
-    this.#answers.request({ user, version });
+    this.#requests.cancel();
+    this.#requests.request({ user, version });
   }
 
-  /** Let go of what was asked. */
-  drop() {
-    this.#answers.cancel();
-    this.#asked = this.#shown = null;
+  /** Cancels the request in flight, and forgets what is shown. */
+  clear() {
+    this.#requests.cancel();
+    this.#requested = "";
+    this.#shown = NOTHING;
   }
 
-  #take(answer, { user }) {
-    const isAnother = JSON.stringify(this.#shown?.groups) !== JSON.stringify(answer.groups);
-    this.#shown = answer;
-    if (isAnother) this.#chosen = null;
-    const groups = (answer.groups ?? []).map((name, place) => ({ name, key: String(place) }));
-    const keys = groups.map((group) => group.key);
-    const chosen = this.#chosen ?? keys.slice(0, MOST_GROUPS);
-    const styles = seriesStyles(keys);
+  /**
+   * @param {Intensities} response
+   * @param {string} user
+   */
+  #show(response, user) {
+    if (JSON.stringify(this.#shown.groups) !== JSON.stringify(response.groups)) this.#chosen = null;
+    this.#shown = response;
+    const groups = this.#groups;
+    const styles = this.#styles;
     this.#legend.show(
       groups.map(({ name, key }) => ({ key, label: name, style: styles.get(key) })),
-      chosen,
+      this.#chosenGroups.map(({ key }) => key),
     );
     const isEmpty = groups.length === 0;
     byId("intensity-figure").hidden = isEmpty;
     byId("intensity-note").textContent = isEmpty
       ? `${user} has no event that this model reads, so there are no intensities.`
       : "";
-    this.#draw(groups.filter(({ key }) => chosen.includes(key)), styles);
+    this.#draw();
   }
 
-  #choose(chosen) {
-    this.#chosen = chosen;
-    const keys = (this.#shown?.groups ?? []).map((_, place) => String(place));
-    const groups = chosen.map((key) => ({ key, name: this.#shown.groups[key] }));
-    this.#draw(groups, seriesStyles(keys));
+  /** @returns {Group[]} */
+  get #groups() {
+    return (this.#shown.groups ?? []).map((name, index) => ({ name, key: String(index) }));
   }
 
-  #draw(groups, styles) {
+  get #chosenGroups() {
+    const groups = this.#groups;
+    const chosen = this.#chosen ?? groups.slice(0, MOST_GROUPS).map(({ key }) => key);
+    return groups.filter(({ key }) => chosen.includes(key));
+  }
+
+  get #styles() {
+    return seriesStyles(this.#groups.map(({ key }) => key));
+  }
+
+  #draw() {
     const { instants, events } = this.#shown;
+    const groups = this.#chosenGroups;
+    const styles = this.#styles;
     byId("intensity-caption").textContent =
-      `Per day, of the last block, averaged over heads; asked at ${pluralize(instants.length, "instant")}. ` +
+      `Per day, of the last block, averaged over heads; at ${pluralize(instants.length, "instant")}. ` +
       `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.`;
     showAsTable(byId("intensity-table"), {
       caption: "Intensities by instant",
@@ -111,16 +159,24 @@ export class IntensityCard {
         ...groups.map(({ key }) => formatMetric(intensities?.[key])),
       ]),
     });
-    const build = ({ width }) => pictureOf(groups, styles, this.#shown, width);
-    const tell = ({ curveNumber, pointNumber }) =>
-      curveNumber < groups.length
-        ? tipOf(groups[curveNumber], instants[pointNumber])
-        : ["event", `${formatInstant(events[pointNumber])} UTC`];
-    this.#chart.draw(build, tell).then(this.#settled, showProblem);
+    const drawing = this.#chart.draw(
+      ({ width }) => buildChart(groups, styles, this.#shown, width),
+      ({ curveNumber, pointNumber }) =>
+        curveNumber < groups.length
+          ? describePoint(groups[curveNumber], instants[pointNumber])
+          : ["event", `${formatInstant(events[pointNumber])} UTC`],
+    );
+    drawing.then(this.#onDrawn, showProblem);
   }
 }
 
-function pictureOf(groups, styles, { instants, events }, width) {
+/**
+ * @param {Group[]} groups
+ * @param {Map<string, any>} styles
+ * @param {Intensities} intensities
+ * @param {number} width pixels
+ */
+function buildChart(groups, styles, { instants, events }, width) {
   const lines = groups.map(({ key, name }) => ({
     name: escapeText(name),
     type: "scatter",
@@ -130,8 +186,8 @@ function pictureOf(groups, styles, { instants, events }, width) {
     line: { color: styleColor(styles.get(key)), width: 1.8 },
     marker: {
       symbol: styles.get(key).symbol,
-      // A shape here and there tells lines apart; one at every instant would hide them.
-      size: instants.map((_, place) => (place % 40 === 20 ? 8 : 0.1)),
+      // A few markers distinguish the lines; one at every instant would hide them.
+      size: instants.map((_, index) => (index % MARKER_SPACING === MARKER_SPACING / 2 ? 8 : 0.1)),
       line: { width: 0 },
     },
   }));
@@ -157,8 +213,58 @@ function pictureOf(groups, styles, { instants, events }, width) {
   };
 }
 
-const tipOf = ({ key, name }, { at, intensities }) => [
-  element("span", { class: "title" }, name),
+const describePoint = ({ key, name }, { at, intensities }) => [
+  html`<span class="title">${name}</span>`,
   `${formatInstant(at)} UTC`,
   `${formatMetric(intensities?.[key])} per day`,
 ];
+
+const LONGEST_HISTORY = 1000;
+
+/**
+ * Requests the intensities of a user, from the first event until some time after the last.
+ *
+ * @param {string} user
+ * @param {string} version
+ * @param {AbortSignal} signal
+ * @returns {Promise<Intensities>} without instants if the user has no event
+ */
+async function readIntensities(user, version, signal) {
+  const history = await readHistory(user, LONGEST_HISTORY, signal);
+  const events = [...new Set(history.map((event) => Date.parse(event.timestamp)))];
+  if (events.length === 0) return { groups: null, instants: [], events };
+  const body = {
+    user_id: user,
+    model_version: version,
+    query_times: selectQueryTimes(events).map((at) => new Date(at).toISOString()),
+  };
+  const response = await call("v1/attention", { body, signal });
+  const instants = response.instants.map(({ query_time: at, intensities }) => ({
+    at: Date.parse(at),
+    intensities,
+  }));
+  return { groups: response.groups, instants, events };
+}
+
+const EVEN_INSTANTS = 280;
+const MOST_EVENTS = 100;
+const LEAST_AFTER = 30 * DAY;
+
+/**
+ * The query times: evenly spaced, and just before and after the newest events, where intensities
+ * jump.
+ *
+ * @param {number[]} events distinct instants, oldest first
+ */
+function selectQueryTimes(events) {
+  const [first, last] = [events[0], events[events.length - 1]];
+  const end = last + Math.max((last - first) / 4, LEAST_AFTER);
+  const even = Array.from(
+    { length: EVEN_INSTANTS },
+    (_, number) => first + Math.round(((end - first) * (number + 1)) / EVEN_INSTANTS / SECOND) * SECOND,
+  );
+  const jumps = events.slice(-MOST_EVENTS).flatMap((at) => [at - SECOND, at + SECOND]);
+  return [...new Set([...even, ...jumps])]
+    .filter((at) => at > first)
+    .sort((one, other) => one - other);
+}

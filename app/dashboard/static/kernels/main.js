@@ -1,42 +1,59 @@
-/** The page: what a model makes of time. */
+// @ts-check
+/** The Kernels page: the kernel of each time encoding, and the intensities of a user. */
 
-import { byId, element } from "../shell/html.js";
+import { byId, html, render } from "../shell/html.js";
 import { clearProblem, showBanner, showBusy, showProblem, showStale } from "../shell/page.js";
+import { choice, Permalink, text } from "../shell/permalink.js";
 import { VersionPair } from "../widgets/versions.js";
-import { hasIntensities } from "./intensities.js";
-import { IntensityCard } from "./intensity_card.js";
-import { KernelCard, psiExtent } from "./kernel_card.js";
-import { spectrumExtent } from "./spectrum_figure.js";
-import { LINK } from "./state.js";
+import { hasIntensities, IntensityCard } from "./intensity_card.js";
+import { KernelCard } from "./kernel_card.js";
+import { computePsiExtent, computeSpectrumExtent, intervalScale } from "./kernel_charts.js";
 
-/** Enough columns to find how high psi reaches. */
-const MEASURED_PIXELS = 800;
-const MOST_LOOKED_AT = 10;
+/** @typedef {import("./kernel_charts.js").Kernel} Kernel */
 
+const LINK = new Permalink({
+  /** Null for the version that serves. */
+  version: text(),
+  compare: text(),
+  /** The time encoding of a model with several; null for the first. */
+  place: text(),
+  scale: choice("log", "linear"),
+  /** The length of the linear axis. */
+  window: choice("week", "day", "60d", "year"),
+  /** The user whose intensities are shown; null for the first user. */
+  user: text(),
+});
+
+/** Columns enough to find the range of psi, whatever the width of the charts. */
+const MEASURED_COLUMNS = 800;
+const MOST_SEARCHED = 10;
+
+/** @type {Record<string, any>} */
 let state = LINK.read();
-/** The descriptions of the version and the one it is compared with; null for none. */
-let described = [null, null];
+/** The descriptions of the version and the compared one; null for none. */
+let descriptions = [null, null];
+/** @type {string | null} */
 let firstUser = null;
+/** How many times kernels are being drawn. */
+let drawings = 0;
 
 const versions = new VersionPair((chosen) => load(chosen, { isNavigation: true }));
-const cards = ["first", "second"].map((name) => new KernelCard(byId(`${name}-kernel`), name));
-const intensities = new IntensityCard({
-  choose: (user) => redisplay({ user }, { isNavigation: true }),
-  settled: () => settle(),
+const kernelCards = ["first", "second"].map((name) => new KernelCard(byId(`${name}-kernel`), name));
+const intensityCard = new IntensityCard({
+  choose: (user) => update({ user }, { isNavigation: true }),
+  onDrawn: () => showIdle(),
 });
-/** Pictures of kernels that are being drawn. */
-let drawing = 0;
 
-/** Take over a choice of versions, and ask for them. */
-async function load(update, { isNavigation = false } = {}) {
-  state = { ...state, ...update };
+/** Applies a choice of versions: requests their descriptions, and shows them. */
+async function load(change, { isNavigation = false } = {}) {
+  state = { ...state, ...change };
   LINK.save(state, { isNavigation });
   showBusy(true);
   showStale();
   try {
-    const answers = await versions.describe(versions.show(state));
-    if (answers === null) return;
-    described = answers;
+    const responses = await versions.describe(versions.show(state));
+    if (responses === null) return;
+    descriptions = responses;
     clearProblem();
     show();
   } catch (error) {
@@ -44,9 +61,9 @@ async function load(update, { isNavigation = false } = {}) {
   }
 }
 
-/** Take over a change of the display alone. */
-function redisplay(update, { isNavigation = false } = {}) {
-  state = { ...state, ...update };
+/** Applies a change that needs no other description. */
+function update(change, { isNavigation = false } = {}) {
+  state = { ...state, ...change };
   LINK.save(state, { isNavigation });
   show();
 }
@@ -54,79 +71,92 @@ function redisplay(update, { isNavigation = false } = {}) {
 async function show() {
   showBusy(true);
   showControls();
-  drawing += 1;
+  drawings += 1;
   try {
     showIntensities();
     await showKernels();
   } catch (error) {
     showProblem(error);
   }
-  drawing -= 1;
-  settle();
+  drawings -= 1;
+  showIdle();
 }
 
-function settle() {
-  showBusy(drawing > 0 || !intensities.isIdle);
+function showIdle() {
+  showBusy(drawings > 0 || !intensityCard.isIdle);
 }
 
 async function showKernels() {
-  byId("no-version").hidden = described[0] !== null;
-  byId("kernels").hidden = described[0] === null;
-  const kernels = described.map(kernelOf);
-  const there = kernels.filter((kernel) => kernel !== null);
-  const longest = Math.max(...there.map((kernel) => kernel.interval_days.at(-1)));
+  byId("no-version").hidden = descriptions[0] !== null;
+  byId("kernels").hidden = descriptions[0] === null;
+  const chosen = descriptions.map(chooseKernel);
+  const kernels = chosen.flatMap((kernel) => kernel ?? []);
+  const longest = Math.max(...kernels.map(({ interval_days: days }) => days[days.length - 1]));
   const extent = {
     longest,
-    psi: there.length > 0 ? psiExtent(there, state, longest, MEASURED_PIXELS) : [0, 1],
-    spectrum: spectrumExtent(there),
+    psi:
+      kernels.length > 0
+        ? computePsiExtent(kernels, intervalScale(state, longest, MEASURED_COLUMNS))
+        : [0, 1],
+    spectrum: computeSpectrumExtent(kernels),
   };
-  const drawings = cards.map((card, number) => {
-    const description = described[number];
-    card.isHidden = description === null;
-    if (description === null) return null;
-    return card.show({ description, kernel: kernels[number], state, extent });
-  });
-  await Promise.all(drawings);
+  await Promise.all(
+    kernelCards.map((card, index) => {
+      const description = descriptions[index];
+      card.isHidden = description === null;
+      if (description === null) return null;
+      return card.show({ description, kernel: chosen[index], state, extent });
+    }),
+  );
 }
 
-/** The kernel of the chosen time encoding, of a model without it that of its first. */
-function kernelOf(description) {
+/**
+ * The kernel of the chosen time encoding, or of the first one if the model does not have that.
+ *
+ * @returns {Kernel | null}
+ */
+function chooseKernel(description) {
   const kernels = description?.kernels ?? [];
   return kernels.find((kernel) => kernel.place === state.place) ?? kernels[0] ?? null;
 }
 
 function showIntensities() {
-  const [description] = described;
-  const isThere = hasIntensities(description);
-  byId("intensities").hidden = !isThere;
-  byId("no-intensities").hidden = isThere || description === null;
+  const [description] = descriptions;
+  const isShown = hasIntensities(description);
+  byId("intensities").hidden = !isShown;
+  byId("no-intensities").hidden = isShown || description === null;
   const user = state.user ?? firstUser;
-  if (isThere && user !== null) intensities.ask(user, description.version);
-  else intensities.drop();
-  if (isThere && user === null) {
+  if (isShown && user !== null) intensityCard.load(user, description.version);
+  else intensityCard.clear();
+  if (isShown && user === null) {
     byId("intensity-note").textContent = "No user has events yet; send some to /v1/events.";
   }
 }
 
 function showControls() {
-  document.querySelector(`input[name="scale"][value="${state.scale}"]`).checked = true;
-  const select = byId("window");
-  select.value = state.window;
-  select.disabled = state.scale === "log";
-  const places = (described[0]?.kernels ?? []).map((kernel) => kernel.place);
+  scaleRadio(state.scale).checked = true;
+  byId("window").value = state.window;
+  byId("window").disabled = state.scale === "log";
+  const places = (descriptions[0]?.kernels ?? []).map((kernel) => kernel.place);
   byId("encoding").hidden = places.length < 2;
-  byId("place").replaceChildren(
-    ...places.map((place) => element("option", { value: place }, place)),
+  const select = byId("place");
+  render(
+    places.map((place) => html`<option value=${place}>${place}</option>`),
+    select,
   );
-  byId("place").value = places.includes(state.place) ? state.place : (places[0] ?? "");
+  select.value = places.includes(state.place) ? state.place : (places[0] ?? "");
 }
 
+/** @returns {HTMLInputElement} */
+const scaleRadio = (scale) =>
+  /** @type {any} */ (document.querySelector(`input[name="scale"][value="${scale}"]`));
+
 function listen() {
-  for (const radio of document.querySelectorAll('input[name="scale"]')) {
-    radio.addEventListener("change", () => redisplay({ scale: radio.value }));
+  for (const scale of ["log", "linear"]) {
+    scaleRadio(scale).addEventListener("change", () => update({ scale }));
   }
-  byId("window").addEventListener("change", ({ target }) => redisplay({ window: target.value }));
-  byId("place").addEventListener("change", ({ target }) => redisplay({ place: target.value }));
+  byId("window").addEventListener("change", ({ target }) => update({ window: target.value }));
+  byId("place").addEventListener("change", ({ target }) => update({ place: target.value }));
   byId("find-modulated").addEventListener("click", ({ target }) => findModulated(target));
   window.addEventListener("popstate", () => {
     state = LINK.read();
@@ -134,28 +164,26 @@ function listen() {
   });
 }
 
-/** Look through the newest versions for those that tell intensities, and offer them. */
+/** Searches the newest versions for those with intensities, and offers them. */
 async function findModulated(button) {
-  const place = byId("modulated");
+  const result = byId("modulated");
   button.disabled = true;
-  place.textContent = "Looking…";
+  render("Searching…", result);
   try {
-    const newest = versions.models.filter((model) => model.refused === null).slice(0, MOST_LOOKED_AT);
+    const newest = versions.models.filter((model) => model.refused === null).slice(0, MOST_SEARCHED);
     const found = [];
-    // One after the other: the service opens each bundle to describe it.
+    // One at a time: the service opens each bundle to describe it.
     for (const { version } of newest) {
       const [description] = await versions.describe({ version, compare: null });
       if (hasIntensities(description)) found.push(version);
     }
-    const offers = found.map((version) => {
-      const offer = element("button", { type: "button", class: "plain" }, version);
-      offer.addEventListener("click", () => load({ version }, { isNavigation: true }));
-      return offer;
-    });
-    const none = `None of the ${newest.length} newest does.`;
-    place.replaceChildren(...(found.length > 0 ? offers : [none]));
+    const offers = found.map(
+      (version) => html`<button type="button" class="plain"
+        @click=${() => load({ version }, { isNavigation: true })}>${version}</button>`,
+    );
+    render(found.length > 0 ? offers : `None of the ${newest.length} newest has.`, result);
   } catch (error) {
-    place.textContent = error.message;
+    render(error.message, result);
   }
   button.disabled = false;
 }
@@ -165,8 +193,8 @@ async function start() {
   showControls();
   listen();
   try {
-    const [first] = await Promise.all([intensities.open(), versions.open()]);
-    firstUser = first;
+    const [user] = await Promise.all([intensityCard.open(), versions.open()]);
+    firstUser = user;
     await load({});
   } catch (error) {
     showProblem(error);

@@ -1,0 +1,206 @@
+// @ts-check
+/** The state of the Items page, the requests it sends, and the groups of its map. */
+
+import { call, encodePath, Problem } from "../shell/api.js";
+import { clearProblem, showBusy, showProblem, showStale } from "../shell/page.js";
+import { choice, flag, integer, list, Permalink, text } from "../shell/permalink.js";
+import { seriesStyles } from "../widgets/series.js";
+
+/** How many items the map may show; the last is the most that the service returns. */
+export const MAP_SIZES = [200, 500, 1000, 2000, 5000, 10_000];
+
+export const LINK = new Permalink({
+  item: text(),
+  /** Null for the version that serves. */
+  model_version: text(),
+  step: choice("week", "day", "month"),
+  /** How many items the map shows. */
+  items: integer(1, 10_000, 2000),
+  /** The categories that the map shows; null for all. */
+  categories: list(),
+  /** Whether the map shows items of rarer categories, and items without one. */
+  other: flag(true),
+  none: flag(true),
+});
+
+/** A stored item. */
+export async function readItem(itemId, signal) {
+  // The address of an id such as "lamp/similar" is that of the items similar to "lamp".
+  if (/\/(similar|popularity)$/.test(itemId)) throw unreachable(itemId, "ends as other addresses do");
+  return call(address(itemId), { signal });
+}
+
+/** The items most similar to one in a version, the most similar first. */
+export const readSimilarItems = async (itemId, { n, version }, signal) =>
+  call(`${address(itemId)}/similar`, { query: { n, model_version: version }, signal });
+
+/** The stored events of an item, counted by day, week or month. */
+export const readPopularity = async (itemId, step, signal) =>
+  call(`${address(itemId)}/popularity`, { query: { step }, signal });
+
+/** The most popular items of a version as points of a plane. */
+export const readMap = (version, items, signal) =>
+  call(`v1/models/${encodeURIComponent(version)}/map`, { query: { items }, signal });
+
+function address(itemId) {
+  if (itemId.split("/").some((step) => step === "." || step === "..")) {
+    throw unreachable(itemId, 'has "." or ".." between slashes, which addresses leave out');
+  }
+  return `v1/items/${encodePath(itemId)}`;
+}
+
+const unreachable = (itemId, why) =>
+  new Problem(
+    `an item is requested by an address that contains its id, but ${JSON.stringify(itemId)} ${why}; ` +
+      "store it under another id to see it here",
+    { status: 404 },
+  );
+
+/**
+ * Waits for a response, and separates refusals that belong on the page (not found, conflict, invalid)
+ * from errors.
+ *
+ * @param {Promise<any>} request
+ * @returns {Promise<{response: any, refusal: string | null}>} one of them null
+ */
+export async function settle(request) {
+  try {
+    return { response: await request, refusal: null };
+  } catch (error) {
+    const isRefusal = error instanceof Problem && [404, 409, 422].includes(error.status);
+    if (!isRefusal) throw error;
+    return { response: null, refusal: error.message };
+  }
+}
+
+/**
+ * Sends requests of several kinds side by side. Of each kind the newest is shown, and the page is
+ * busy until all have been shown.
+ */
+export class ConcurrentRequests {
+  /** @type {Map<string, AbortController>} */
+  #inFlight = new Map();
+  /** @type {Map<string, Error>} */
+  #failed = new Map();
+
+  /**
+   * Runs `show(await send(signal))`, in place of the request of the same kind that is in flight.
+   *
+   * @param {string} kind
+   * @param {(signal: AbortSignal) => any} send
+   * @param {(response: any) => any} show
+   */
+  async replace(kind, send, show) {
+    this.#inFlight.get(kind)?.abort();
+    const controller = new AbortController();
+    this.#inFlight.set(kind, controller);
+    const isNewest = () => this.#inFlight.get(kind) === controller;
+    showStale();
+    showBusy(true);
+    try {
+      const response = await send(controller.signal);
+      if (isNewest()) await show(response);
+      if (isNewest()) this.#failed.delete(kind);
+    } catch (error) {
+      if (isNewest()) this.#failed.set(kind, error);
+    }
+    if (isNewest()) this.#inFlight.delete(kind);
+    this.#showState();
+  }
+
+  /** Aborts the request of a kind. */
+  cancel(kind) {
+    this.#inFlight.get(kind)?.abort();
+    this.#inFlight.delete(kind);
+    this.#failed.delete(kind);
+    this.#showState();
+  }
+
+  #showState() {
+    if (this.#inFlight.size > 0) return;
+    const [problem] = this.#failed.values();
+    if (problem) showProblem(problem);
+    else clearProblem();
+    showBusy(false);
+  }
+}
+
+const MOST_CATEGORIES = 16;
+
+/**
+ * @typedef {object} Group items of the map with the same colour and symbol
+ * @property {"category" | "other" | "none"} kind
+ * @property {string} name
+ * @property {{token: string, symbol: string}} style
+ * @property {number} count how many items have the category
+ */
+
+/** @type {Omit<Group, "count">} */
+const OTHER = { kind: "other", name: "other categories", style: { token: "--faint", symbol: "square-open" } };
+/** @type {Omit<Group, "count">} */
+const NONE = { kind: "none", name: "no category", style: { token: "--faint", symbol: "circle-open" } };
+
+/**
+ * The groups of some items: the most frequent categories, the most frequent first, then the other
+ * categories, then no category. An item of two categories counts in both.
+ *
+ * @param {any[]} items
+ * @returns {Group[]}
+ */
+export function groupItems(items) {
+  const counts = new Map();
+  for (const item of items) {
+    for (const name of new Set(item.categories)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const frequent = [...counts]
+    .sort(([one, ones], [other, others]) => others - ones || (one < other ? -1 : 1))
+    .slice(0, MOST_CATEGORIES);
+  const styles = seriesStyles(frequent.map(([name]) => name));
+  const none = items.filter((item) => item.categories.length === 0).length;
+  const other = items.filter(
+    ({ categories }) => categories.length > 0 && !categories.some((name) => styles.has(name)),
+  ).length;
+  return [
+    ...frequent.map(
+      ([name, count]) => /** @type {Group} */ ({ kind: "category", name, style: styles.get(name), count }),
+    ),
+    ...(other > 0 ? [{ ...OTHER, count: other }] : []),
+    ...(none > 0 ? [{ ...NONE, count: none }] : []),
+  ];
+}
+
+/**
+ * Whether the state of the page shows a group.
+ *
+ * @param {Group} group
+ * @param {Record<string, any>} state
+ */
+export function isShown(group, { categories, other, none }) {
+  if (group.kind === "other") return other;
+  if (group.kind === "none") return none;
+  return categories === null || categories.includes(group.name);
+}
+
+/**
+ * The groups that are shown, each with its items. An item is in the group of the first of its
+ * categories that is shown; items without such a category are left out.
+ *
+ * @param {any[]} items
+ * @param {Group[]} groups
+ * @param {Record<string, any>} state
+ * @returns {(Group & {items: any[]})[]}
+ */
+export function assignItems(items, groups, state) {
+  const names = new Set(groups.filter(({ kind }) => kind === "category").map(({ name }) => name));
+  /** @type {(Group & {items: any[]})[]} */
+  const shown = groups.filter((group) => isShown(group, state)).map((group) => ({ ...group, items: [] }));
+  const byName = new Map(shown.filter(({ kind }) => kind === "category").map((group) => [group.name, group]));
+  const byKind = new Map(shown.map((group) => [group.kind, group]));
+  const groupOf = ({ categories }) => {
+    if (categories.length === 0) return byKind.get("none");
+    if (!categories.some((name) => names.has(name))) return byKind.get("other");
+    return byName.get(categories.find((name) => byName.has(name)));
+  };
+  for (const item of items) groupOf(item)?.items.push(item);
+  return shown;
+}
