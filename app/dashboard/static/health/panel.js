@@ -82,7 +82,7 @@ export class Panel {
   /** @param {{values: (number | null)[], span: string, status: Status | null}} shown */
   #render({ values, span, status }) {
     const { id, heading, lines, format, note } = this.#spec;
-    const headline = headlineIndex(this.#spec, values);
+    const headline = headlineIndex(this.#spec.headline, values);
     const isEmpty = values.every((value) => value === null);
     render(
       html`<div class="heading-row">
@@ -138,7 +138,7 @@ export class Panel {
 }
 
 /** The index of the line that is shown large. */
-function headlineIndex({ headline }, values) {
+function headlineIndex(headline, values) {
   return headline === "longest" ? Math.max(0, values.indexOf(Math.max(...values))) : 0;
 }
 
@@ -166,7 +166,7 @@ function drawLines({ lines, axis, scale = 1, isLogarithmic = false }, points) {
     mode: points.length < 3 ? "lines+markers" : "lines",
     name,
     x,
-    y: drawn.map(({ values: { [line]: value } }) => (value === null ? null : value * scale)),
+    y: drawn.map(({ values }) => (values[line] === null ? null : values[line] * scale)),
     line: {
       color: cssColor(`--series-${line + 1}`),
       width: line === 0 ? 2 : 1.5,
@@ -205,7 +205,12 @@ function linearAxis(title, traces) {
   };
 }
 
-/** Inserts a point of nulls wherever the page did not poll for a while, so that the line breaks. */
+/**
+ * Inserts a point of nulls wherever the page did not poll for a while, so that the line breaks.
+ *
+ * @param {Point[]} points
+ * @returns {any[]}
+ */
 function insertGaps(points) {
   return points.flatMap((point, index) => {
     const before = points[index - 1];

@@ -89,10 +89,17 @@ export function formatSeconds(seconds) {
 const formatPlainRate = (rate) => `${rate}\u00a0/s`;
 const formatPlainPercent = (share) => `${share * 100}\u00a0%`;
 
-/** Whether a request came from a client of the API: no probe, metrics or file of the dashboard. */
+/** @typedef {Record<string, string>} Labels */
+
+/**
+ * Whether a request came from a client of the API: no probe, metrics or file of the dashboard.
+ *
+ * @param {Labels} labels
+ */
 export const isClientRequest = ({ route }) =>
   !/^\/(health\/|metrics$|v1\/metrics$|dashboard)/.test(route);
 
+/** @param {Labels} labels */
 const isRecommendation = ({ method, route }) =>
   method === "POST" && route === "/v1/recommendations";
 

@@ -60,7 +60,11 @@ function chooseItem(itemId, hint = null) {
   openItem(hint);
 }
 
-/** Shows the item of the state, and requests what is not known of it. */
+/**
+ * Shows the item of the state, and requests what is not known of it.
+ *
+ * @param {any} [hint]
+ */
 function openItem(hint = null) {
   item = nothingKnown();
   const isChosen = state.item !== null;
@@ -85,7 +89,11 @@ function openItem(hint = null) {
   loadPopularity();
 }
 
-/** Shows what is known of the item. */
+/**
+ * Shows what is known of the item.
+ *
+ * @param {any} [hint]
+ */
 function showItem(hint = null) {
   const mapped = mapCard.find(state.item);
   const title = item.stored?.title ?? mapped?.title ?? hint?.title;

@@ -20,7 +20,7 @@ export class MapCard {
   #chart = new Chart(byId("map"));
   #viewport = new Viewport(this.#chart, byId("map"), byId("map-moves"));
   #legend;
-  /** The response of `GET /v1/models/{version}/map`; null without one. */
+  /** @type {any} the response of `GET /v1/models/{version}/map`; null without one */
   #response = null;
   /** @type {Group[]} */
   #groups = [];

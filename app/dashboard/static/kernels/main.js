@@ -30,7 +30,7 @@ const MOST_SEARCHED = 10;
 
 /** @type {Record<string, any>} */
 let state = LINK.read();
-/** The descriptions of the version and the compared one; null for none. */
+/** @type {any[]} the descriptions of the version and the compared one; null for none */
 let descriptions = [null, null];
 /** @type {string | null} */
 let firstUser = null;
@@ -174,7 +174,7 @@ async function findModulated(button) {
     const found = [];
     // One at a time: the service opens each bundle to describe it.
     for (const { version } of newest) {
-      const [description] = await versions.describe({ version, compare: null });
+      const [description] = (await versions.describe({ version, compare: null })) ?? [];
       if (hasIntensities(description)) found.push(version);
     }
     const offers = found.map(

@@ -44,7 +44,7 @@ const LINK = new Permalink({
 
 /** @type {Record<string, any>} */
 let state = LINK.read();
-/** The descriptions of the version and the compared one; null for none. */
+/** @type {any[]} the descriptions of the version and the compared one; null for none */
 let descriptions = [null, null];
 
 const charts = new Map(VIEWS.map((view) => [view, new Chart(byId(`${view}-plot`))]));
