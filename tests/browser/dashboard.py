@@ -1,9 +1,12 @@
 """The dashboard as a test sees it: what is drawn, what was answered, what went wrong."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from playwright.sync_api import Locator, Page, Response
+from playwright.sync_api import Browser, Locator, Page, Response
 
 PATIENCE_SECONDS = 60
 """For one answer of the service: browsers beside it may keep the machine busy."""
@@ -23,6 +26,14 @@ class Dashboard:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))
         page.on("response", self._note_answer)
+
+    def assert_clean(self) -> None:
+        """Fail on unexpected console messages, and on requests to other hosts."""
+        expected = re.compile(self.expected_complaint or r"(?!)")
+        assert [text for text in self.complaints if not expected.search(text)] == []
+        # Heat maps are images that the page paints itself.
+        own = (f"{self.service}/", "data:image/png;base64,")
+        assert [url for url in self.requested if not url.startswith(own)] == []
 
     def open(self, fragment: str = "", *, view: str = "") -> "Dashboard":
         """Open a view, such as "items.html", and wait until it has settled."""
@@ -100,3 +111,13 @@ class Dashboard:
     def _note_answer(self, response: Response) -> None:
         if response.url.endswith("/v1/recommendations") and response.ok:
             self.answers.append(response.json())
+
+
+@contextmanager
+def watched_dashboard(browser: Browser, service: str) -> Iterator[Dashboard]:
+    """A dashboard on a page with a fresh profile; fails at the end if it is not clean."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    dashboard = Dashboard(context.new_page(), service)
+    yield dashboard
+    dashboard.assert_clean()
+    context.close()

@@ -1,4 +1,4 @@
-"""What tests hear and read of the health view, and the same by another hand."""
+"""What tests of the Health page read, and the same arithmetic written a second time."""
 
 import math
 import re
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -21,54 +22,54 @@ VIEW = "health.html"
 WINDOW_SECONDS = 60
 
 
-class Heard:
-    """Every answer of GET /v1/metrics that a page heard."""
+class MetricsRecorder:
+    """Every response of GET /v1/metrics that a page received."""
 
     def __init__(self, page: Page) -> None:
-        self.answers: list[dict[str, Any]] = []
+        self.responses: list[dict[str, Any]] = []
         page.on("response", self._note)
 
     def _note(self, response: Any) -> None:
         if response.url.endswith("/v1/metrics") and response.ok:
-            self.answers.append(response.json())
+            self.responses.append(response.json())
 
     @property
     def span(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The answers between which the page takes its newest rates."""
-        last = self.answers[-1]
-        recent = [one for one in self.answers if seconds_between(one, last) <= WINDOW_SECONDS]
+        """The responses between which the page takes its newest rates."""
+        last = self.responses[-1]
+        recent = [one for one in self.responses if seconds_between(one, last) <= WINDOW_SECONDS]
         return recent[0], last
 
 
 def seconds_between(first: dict[str, Any], last: dict[str, Any]) -> float:
-    return (instant(last["at"]) - instant(first["at"])).total_seconds()
+    return (parse_instant(last["at"]) - parse_instant(first["at"])).total_seconds()
 
 
-def instant(text: str) -> datetime:
+def parse_instant(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def counted(answer: dict[str, Any], name: str, **labels: str) -> float:
+def sum_samples(response: dict[str, Any], name: str, **labels: str) -> float:
     """The sum of a metric's samples whose labels match these patterns."""
     return sum(
         float(sample["value"])
-        for metric in answer["metrics"]
+        for metric in response["metrics"]
         for sample in metric["samples"]
         if sample["name"] == name
-        and all(re.fullmatch(wanted, sample["labels"][label]) for label, wanted in labels.items())
+        and all(re.fullmatch(pattern, sample["labels"][key]) for key, pattern in labels.items())
     )
 
 
 def rate(span: tuple[dict[str, Any], dict[str, Any]], name: str, **labels: str) -> float:
     first, last = span
-    grown = counted(last, name, **labels) - counted(first, name, **labels)
-    return grown / seconds_between(first, last)
+    increase = sum_samples(last, name, **labels) - sum_samples(first, name, **labels)
+    return increase / seconds_between(first, last)
 
 
 def quantile(
     span: tuple[dict[str, Any], dict[str, Any]], place: float, name: str, **labels: str
 ) -> float:
-    """By Prometheus's rule, written once more."""
+    """A quantile by Prometheus's rule."""
     bounds = {
         sample["labels"]["le"]
         for metric in span[1]["metrics"]
@@ -84,7 +85,7 @@ def quantile(
             return (
                 low if math.isinf(high) else low + (high - low) * (rank - below) / (up_to - below)
             )
-    raise AssertionError("the last bucket holds everything")
+    raise AssertionError("the last bucket has every observation")
 
 
 def newest(dashboard: Dashboard, chart: str) -> list[float | None]:
@@ -97,41 +98,44 @@ def near(value: float) -> Any:
     return pytest.approx(value, rel=2e-3)
 
 
-def pause_once(heard: Heard, dashboard: Dashboard, has: Callable[[dict[str, Any]], bool]) -> None:
-    """Pause when an answer says so, and what it says is shown."""
+def pause_once(
+    recorder: MetricsRecorder, dashboard: Dashboard, condition: Callable[[dict[str, Any]], bool]
+) -> None:
+    """Pause once a response meets the condition, and wait until it is shown."""
     page = dashboard.page
-    wait_for(page, lambda: len(heard.answers) > 1 and has(heard.answers[-1]))
+    wait_for(page, lambda: len(recorder.responses) > 1 and condition(recorder.responses[-1]))
     page.get_by_role("button", name="Pause").click()
     page.wait_for_timeout(1_000)
-    last = instant(heard.answers[-1]["at"])
+    last = parse_instant(recorder.responses[-1]["at"])
     wait_for(page, lambda: abs((shown_instant(page) - last).total_seconds()) < 2)
 
 
 def shown_instant(page: Page) -> datetime:
-    said = str(page.locator("#heard").text_content())
-    match = re.search(r"last at ([\d: -]+) UTC", said)
+    text = str(page.locator("#polled").text_content())
+    match = re.search(r"last at ([\d: -]+) UTC", text)
     return datetime.fromisoformat(f"{match[1]}Z") if match else datetime.min.replace(tzinfo=UTC)
 
 
-def wait_for(page: Page, claim: Callable[[], bool], *, within_seconds: int = 45) -> None:
-    """Wait while the browser goes on: its events are heard only while it is asked something."""
+def wait_for(page: Page, condition: Callable[[], bool], *, within_seconds: int = 45) -> None:
+    """Wait while the browser goes on: its events arrive only during calls of Playwright."""
     for _ in range(within_seconds * 10):
-        if claim():
+        if condition():
             return
         page.wait_for_timeout(100)
-    pytest.fail(f"it never came true in {within_seconds} seconds")
+    pytest.fail(f"the condition did not hold within {within_seconds} seconds")
 
 
 def send_traffic(url: str) -> None:
-    """Twenty answers of the model, five without, events of an hour ago, and three misses."""
-    with httpx.Client(base_url=url, timeout=30) as caller:
+    """Twenty responses of the model, five without it, events of an hour ago, and three misses."""
+    with httpx.Client(base_url=url, timeout=30) as client:
         for turn in range(25):
             user = CUSTOMER if turn % 5 else f"stranger-{turn}"
-            caller.post("/v1/recommendations", json={"user_id": user}).raise_for_status()
+            client.post("/v1/recommendations", json={"user_id": user}).raise_for_status()
         for _ in range(3):
-            assert caller.get("/v1/items/no-such-item").status_code == 404
+            assert client.get("/v1/items/no-such-item").status_code == 404
         at = datetime.now(UTC).timestamp() - 5_000
         event = {"user_id": "u", "item_id": "i", "action": "view", "timestamp": int(at)}
-        events = [event | {"event_id": f"e{number}"} for number in range(8)]
+        events = [event | {"event_id": uuid4().hex} for _ in range(8)]
+        # The second time they are duplicates.
         for _ in range(2):
-            caller.post("/v1/events", json={"events": events}).raise_for_status()
+            client.post("/v1/events", json={"events": events}).raise_for_status()

@@ -1,4 +1,4 @@
-"""What tests ask of the items view: its items, points and lists."""
+"""What tests of the Items page read: its items, points and lists."""
 
 from typing import Any
 from urllib.parse import quote
@@ -11,24 +11,24 @@ VIEW = "items.html"
 POPULAR = "sku-0001"
 """An article of the demo with events in most weeks."""
 MARKED = 2
-"""Traces of the map that come last: rings around the similar items, and around the chosen one."""
+"""The last traces of the map: rings around the similar items, and around the chosen one."""
 
 
 def open_item(dashboard: Dashboard, item_id: str, **state: str) -> None:
-    """Open an item by a link, beside a small map unless it says otherwise."""
-    said = {"item": item_id, "items": "100", **state}
-    fields = "&".join(f"{name}={quote(value)}" for name, value in said.items())
+    """Open an item by a link, with a small map unless `state` has another size."""
+    values = {"item": item_id, "items": "100", **state}
+    fields = "&".join(f"{name}={quote(value)}" for name, value in values.items())
     dashboard.open(f"#{fields}", view=VIEW)
 
 
 def served(dashboard: Dashboard) -> dict[str, Any]:
-    """The version that answers."""
+    """The version that serves."""
     (model,) = [one for one in dashboard.api("/v1/models")["models"] if one["is_serving"]]
     return dict(model)
 
 
 def map_of(dashboard: Dashboard, items: int = 2000) -> list[dict[str, Any]]:
-    """The map's items, as the API has them."""
+    """The items of the map in the API."""
     version = served(dashboard)["version"]
     return list(dashboard.api(f"/v1/models/{version}/map?items={items}")["items"])
 
@@ -46,7 +46,7 @@ def places(items: list[dict[str, Any]]) -> set[tuple[float, float]]:
 
 
 def pixel(dashboard: Dashboard, item: dict[str, Any]) -> tuple[float, float]:
-    """Where an item of the map is on the screen."""
+    """The position of an item of the map on the screen."""
     dashboard.page.locator("#map").scroll_into_view_if_needed()
     x, y = dashboard.page.evaluate(
         """({x, y}) => {
@@ -63,7 +63,7 @@ def pixel(dashboard: Dashboard, item: dict[str, Any]) -> tuple[float, float]:
 
 
 def options(page: Page) -> Locator:
-    """What the search offers."""
+    """The options of the search."""
     return page.get_by_role("listbox", name="Items").get_by_role("option")
 
 

@@ -1,62 +1,72 @@
-"""The health view: what is drawn is what the service's own metrics say."""
+"""The Health page shows what the service's own metrics say."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from app.auth.key_cache import new_key
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.health_view import (
     VIEW,
-    Heard,
     Look,
+    MetricsRecorder,
     OpenShop,
-    counted,
-    instant,
     near,
     newest,
+    parse_instant,
     pause_once,
     quantile,
     rate,
     seconds_between,
     send_traffic,
+    sum_samples,
     wait_for,
 )
 from tests.browser.world import HOSTILE_TITLE
 from tests.deployment.proxy import keep_key
 from tests.processes import Server, eventually, processes
 
-
-@pytest.fixture
-def shop_url(open_shop: OpenShop) -> str:
-    return open_shop().url
+Busy = tuple[Dashboard, MetricsRecorder]
 
 
-def test_rates_times_and_shares_are_those_of_the_metrics(look_at: Look, shop_url: str) -> None:
-    dashboard = look_at(shop_url)
-    heard = Heard(dashboard.page)
-    dashboard.open("#interval=1", view=VIEW)
-    send_traffic(shop_url)
-    pause_once(heard, dashboard, lambda said: counted(said, "kairos_events_ingested_total") >= 16)
-    span = heard.span
-    work = {"route": r"/v1/(?!metrics$).*"}
-    assert newest(dashboard, "requests") == [near(rate(span, "http_requests_total", **work))]
-    asked = {"method": "POST", "route": "/v1/recommendations"}
+@pytest.fixture(scope="module")
+def busy(browser: Browser, module_shop: Server) -> Iterator[Busy]:
+    """A page that was open while the service had traffic, paused, with what it received."""
+    with watched_dashboard(browser, module_shop.url) as dashboard:
+        recorder = MetricsRecorder(dashboard.page)
+        dashboard.open("#interval=1", view=VIEW)
+        before = sum_samples(recorder.responses[0], "kairos_events_ingested_total")
+        send_traffic(module_shop.url)
+        pause_once(
+            recorder,
+            dashboard,
+            lambda response: sum_samples(response, "kairos_events_ingested_total") >= before + 16,
+        )
+        yield dashboard, recorder
+
+
+def test_rates_quantiles_and_shares_are_those_of_the_metrics(busy: Busy) -> None:
+    dashboard, recorder = busy
+    span = recorder.span
+    client = {"route": r"/v1/(?!metrics$).*"}
+    assert newest(dashboard, "requests") == [near(rate(span, "http_requests_total", **client))]
+    recommendation = {"method": "POST", "route": "/v1/recommendations"}
     assert newest(dashboard, "latency") == [
-        near(1_000 * quantile(span, place, "http_request_duration_seconds", **asked))
+        near(1_000 * quantile(span, place, "http_request_duration_seconds", **recommendation))
         for place in (0.99, 0.95, 0.5)
     ]
-    missed = rate(span, "http_requests_total", status="404", **work)
-    share = missed / rate(span, "http_requests_total", **work)
+    missed = rate(span, "http_requests_total", status="404", **client)
+    share = missed / rate(span, "http_requests_total", **client)
     assert share > 0
     assert newest(dashboard, "failures") == [0, 0, 0, near(100 * share)]
-    answers = rate(span, "kairos_recommendations_total")
+    all_rate = rate(span, "kairos_recommendations_total")
     unknown = rate(span, "kairos_recommendations_total", fallback="no_history")
-    assert unknown == near(answers / 5)
+    assert unknown == near(all_rate / 5)
     assert newest(dashboard, "fallbacks") == [near(20), 0, near(20)]
     accepted, duplicates, rejected = newest(dashboard, "events")
     assert accepted == duplicates == near(8 / seconds_between(*span))
@@ -71,17 +81,12 @@ def test_rates_times_and_shares_are_those_of_the_metrics(look_at: Look, shop_url
         assert drawn == near(1_000 * mean)
 
 
-def test_figures_are_written_large_judged_in_a_word_and_told_as_a_table(
-    look_at: Look, shop_url: str
-) -> None:
-    dashboard = look_at(shop_url)
-    heard, page = Heard(dashboard.page), dashboard.page
-    dashboard.open("#interval=1", view=VIEW)
-    send_traffic(shop_url)
-    pause_once(heard, dashboard, lambda said: counted(said, "kairos_events_ingested_total") >= 16)
+def test_panels_have_a_large_value_a_status_and_a_table(busy: Busy) -> None:
+    dashboard, _ = busy
+    page = dashboard.page
     expect(page.locator("#newest-fallbacks")).to_have_text("20.0 %")
     expect(page.locator("#state-fallbacks")).to_have_text("watch")
-    # Eight of 5,000 seconds ago: between ten minutes and the day's bound.
+    # Eight events of 5,000 seconds ago: above the alert's hour.
     expect(page.locator("#state-lag")).to_have_text("bad")
     expect(page.locator("#state-failures")).to_have_text("ok")
     expect(page.locator("section:has(#state-lag)")).to_contain_text("bad above 1 h")
@@ -92,23 +97,23 @@ def test_figures_are_written_large_judged_in_a_word_and_told_as_a_table(
     assert panel.locator("tbody tr").count() == len(dashboard.traces("chart-fallbacks")[0]["x"])
 
 
-def test_the_first_figures_are_of_all_since_the_start(look_at: Look, shop_url: str) -> None:
-    send_traffic(shop_url)
-    dashboard = look_at(shop_url)
-    heard, page = Heard(dashboard.page), dashboard.page
+def test_the_first_values_are_since_the_start(look_at: Look, module_shop: Server) -> None:
+    send_traffic(module_shop.url)
+    dashboard = look_at(module_shop.url)
+    recorder, page = MetricsRecorder(dashboard.page), dashboard.page
     dashboard.open("#interval=60", view=VIEW)
-    (first,) = heard.answers
-    expect(page.locator("#heard")).to_contain_text("figures since start")
+    (first,) = recorder.responses
+    expect(page.locator("#polled")).to_contain_text("rates since start")
     expect(page.locator("#newest-fallbacks")).to_have_text("20.0 %")
-    accepted = counted(first, "kairos_events_ingested_total", result="accepted")
-    age = (instant(first["at"]) - instant(first["started_at"])).total_seconds()
+    accepted = sum_samples(first, "kairos_events_ingested_total", result="accepted")
+    age = (parse_instant(first["at"]) - parse_instant(first["started_at"])).total_seconds()
     shown = float(str(page.locator("#newest-events").text_content()).split()[0])
     assert shown == pytest.approx(accepted / age, abs=0.006)
-    # Nothing of long ago is judged by a limit for now.
+    # Limits hold for the last minute, not for all time.
     expect(page.locator("#state-lag")).to_be_hidden()
 
 
-def test_what_is_said_in_words_is_what_the_api_says(shop_dashboard: Dashboard) -> None:
+def test_the_cards_show_what_the_api_returns(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view=VIEW)
     page = shop_dashboard.page
     (run,) = shop_dashboard.api("/v1/training-runs?limit=1")["runs"]
@@ -120,45 +125,56 @@ def test_what_is_said_in_words_is_what_the_api_says(shop_dashboard: Dashboard) -
     expect(page.locator("#change")).to_contain_text(change["version"])
     expect(page.locator("#change")).to_contain_text(change["reason"])
     expect(page.locator("#model")).to_contain_text(served["version"])
-    items = counted(shop_dashboard.api("/v1/metrics"), "kairos_index_items")
+    items = sum_samples(shop_dashboard.api("/v1/metrics"), "kairos_index_items")
     expect(page.locator("#model")).to_contain_text(f"{items:,.0f}")
     expect(page.locator("#ready")).to_contain_text("ready")
     expect(page.locator("#state-ready")).to_have_text("ok")
 
 
-def alter(server: Server, statement: str, *values: str) -> None:
-    """Change the shop's database behind the service's back."""
+def execute(server: Server, statement: str, *values: str) -> list[tuple[str, ...]]:
+    """Run SQL on the shop's database, beside the service."""
     with closing(sqlite3.connect(server.log.parent / "kairos.db", timeout=10)) as database:
-        database.execute(statement, values)
+        rows = database.execute(statement, values).fetchall()
         database.commit()
+    return rows
 
 
-def test_a_run_that_failed_is_bad_and_its_words_stay_words(
-    look_at: Look, open_shop: OpenShop
-) -> None:
-    server = open_shop()
-    alter(server, "UPDATE training_runs SET result = 'failed', reason = ?", HOSTILE_TITLE)
-    dashboard = look_at(server.url).open(view=VIEW)
-    expect(dashboard.page.locator("#run-result")).to_have_text("failed")
-    expect(dashboard.page.locator("#state-run")).to_have_text("bad")
-    expect(dashboard.page.locator("#run")).to_contain_text(HOSTILE_TITLE)
-    assert dashboard.page.evaluate("document.body.dataset.hacked") is None
+@contextmanager
+def altered_runs(server: Server, assignments: str, *values: str) -> Iterator[None]:
+    """Change all training runs; restores them."""
+    columns = "run_id, result, reason, report"
+    before = execute(server, f"SELECT {columns} FROM training_runs")
+    execute(server, f"UPDATE training_runs SET {assignments}", *values)
+    try:
+        yield
+    finally:
+        for run_id, *rest in before:
+            restored = "result = ?, reason = ?, report = ?"
+            execute(server, f"UPDATE training_runs SET {restored} WHERE run_id = ?", *rest, run_id)
 
 
-def test_a_check_that_failed_is_told_in_the_gates_words(look_at: Look, open_shop: OpenShop) -> None:
-    server = open_shop()
+def test_a_failed_run_is_bad_and_its_reason_stays_text(look_at: Look, module_shop: Server) -> None:
+    with altered_runs(module_shop, "result = 'failed', reason = ?", HOSTILE_TITLE):
+        dashboard = look_at(module_shop.url).open(view=VIEW)
+        expect(dashboard.page.locator("#run-result")).to_have_text("failed")
+        expect(dashboard.page.locator("#state-run")).to_have_text("bad")
+        expect(dashboard.page.locator("#run")).to_contain_text(HOSTILE_TITLE)
+        assert dashboard.page.evaluate("document.body.dataset.hacked") is None
+
+
+def test_a_failed_check_is_shown_as_the_gate_states_it(look_at: Look, module_shop: Server) -> None:
     change = "json_set(report, '$.decision.checks[2].passed', json('false'))"
-    alter(server, f"UPDATE training_runs SET result = 'kept', report = {change}")
-    (run,) = server.http.get("/v1/training-runs?limit=1").json()["runs"]
-    (failed,) = [check for check in run["decision"]["checks"] if not check["passed"]]
-    dashboard = look_at(server.url).open(view=VIEW)
-    expect(dashboard.page.locator("#run .checks li")).to_have_text(
-        f"{failed['name']}: {failed['sentence']}"
-    )
-    expect(dashboard.page.locator("#state-run")).to_have_text("ok")
+    with altered_runs(module_shop, f"result = 'kept', report = {change}"):
+        (run,) = module_shop.http.get("/v1/training-runs?limit=1").json()["runs"]
+        (failed,) = [check for check in run["decision"]["checks"] if not check["passed"]]
+        dashboard = look_at(module_shop.url).open(view=VIEW)
+        expect(dashboard.page.locator("#run .checks li")).to_have_text(
+            f"{failed['name']}: {failed['sentence']}"
+        )
+        expect(dashboard.page.locator("#state-run")).to_have_text("ok")
 
 
-def test_a_service_without_a_model_says_what_is_missing(
+def test_without_a_model_the_page_says_what_is_missing(
     look_at: Look, chromium: str, tmp_path: Path
 ) -> None:
     with processes(tmp_path, tmp_path / "bundles") as start:
@@ -167,10 +183,10 @@ def test_a_service_without_a_model_says_what_is_missing(
         dashboard = look_at(server.url)
         dashboard.expected_complaint = "503"
         dashboard.open("#interval=1", view=VIEW)
-        said = server.http.get("/health/ready").json()
+        readiness = server.http.get("/health/ready").json()
         ready = dashboard.page.locator("#ready")
         expect(ready).to_contain_text("not ready")
-        expect(ready).to_contain_text(said["model"])
+        expect(ready).to_contain_text(readiness["model"])
         expect(dashboard.page.locator("#state-ready")).to_have_text("bad")
         expect(dashboard.page.locator("#model")).to_contain_text("no model is open")
         expect(dashboard.page.locator("#run")).to_contain_text("none yet")
@@ -184,33 +200,30 @@ def is_live(server: Server) -> bool:
         return False
 
 
-def test_a_database_that_is_away_is_told_and_its_return_too(
-    look_at: Look, open_shop: OpenShop
-) -> None:
-    server = open_shop()
-    alter(server, "ALTER TABLE alembic_version RENAME TO away")
-    alter(server, "ALTER TABLE training_runs RENAME TO runs_away")
-    dashboard = look_at(server.url)
+def test_a_database_failure_is_shown_and_its_end_too(look_at: Look, module_shop: Server) -> None:
+    execute(module_shop, "ALTER TABLE alembic_version RENAME TO away")
+    execute(module_shop, "ALTER TABLE training_runs RENAME TO runs_away")
+    dashboard = look_at(module_shop.url)
     dashboard.expected_complaint = "503"
-    dashboard.open("#interval=1", view=VIEW)
-    said = server.http.get("/health/ready").json()
-    assert said["database"] != "ok"
-    page = dashboard.page
-    expect(page.locator("#ready")).to_contain_text(said["database"])
-    expect(page.locator("#run")).to_contain_text("not known")
-    # What does not need the database is told all the same.
-    expect(page.locator("#model")).to_contain_text(
-        page.locator("#model-version").text_content() or ""
-    )
-    alter(server, "ALTER TABLE away RENAME TO alembic_version")
-    alter(server, "ALTER TABLE runs_away RENAME TO training_runs")
+    try:
+        dashboard.open("#interval=1", view=VIEW)
+        readiness = module_shop.http.get("/health/ready").json()
+        assert readiness["database"] != "ok"
+        page = dashboard.page
+        expect(page.locator("#ready")).to_contain_text(readiness["database"])
+        expect(page.locator("#run")).to_contain_text("not known")
+        # What needs no database is shown all the same.
+        expect(page.locator("#model")).to_contain_text(
+            page.locator("#model-version").text_content() or ""
+        )
+    finally:
+        execute(module_shop, "ALTER TABLE away RENAME TO alembic_version")
+        execute(module_shop, "ALTER TABLE runs_away RENAME TO training_runs")
     expect(page.locator("#state-ready")).to_have_text("ok")
     expect(page.locator("#run-result")).to_have_text("promoted")
 
 
-def test_a_service_that_goes_away_is_told_and_asked_again(
-    look_at: Look, open_shop: OpenShop
-) -> None:
+def test_a_service_that_stops_is_shown_and_polled_again(look_at: Look, open_shop: OpenShop) -> None:
     server = open_shop()
     dashboard = look_at(server.url)
     dashboard.expected_complaint = "ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET"
@@ -219,71 +232,71 @@ def test_a_service_that_goes_away_is_told_and_asked_again(
     page = dashboard.page
     expect(page.locator("#problem")).to_contain_text("cannot be reached", timeout=20_000)
     expect(page.locator("#state-ready")).to_have_text("bad")
-    asked = len(metrics_asked(dashboard))
-    wait_for(page, lambda: len(metrics_asked(dashboard)) > asked)
+    polls = len(metrics_requests(dashboard))
+    wait_for(page, lambda: len(metrics_requests(dashboard)) > polls)
 
 
-def metrics_asked(dashboard: Dashboard) -> list[str]:
+def metrics_requests(dashboard: Dashboard) -> list[str]:
     return [url for url in dashboard.requested if url.endswith("/v1/metrics")]
 
 
-def stays_quiet(dashboard: Dashboard, *, for_seconds: float = 3) -> bool:
-    # What was under way may end.
+def sends_nothing(dashboard: Dashboard, *, for_seconds: float = 3) -> bool:
+    # Requests in flight may end.
     dashboard.page.wait_for_timeout(1_000)
     before = len(dashboard.requested)
     dashboard.page.wait_for_timeout(for_seconds * 1_000)
     return len(dashboard.requested) == before
 
 
-def test_pause_stops_asking_and_going_on_asks_at_once(shop_dashboard: Dashboard) -> None:
+def test_pause_stops_polling_and_resume_polls_at_once(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#interval=1", view=VIEW)
     page = shop_dashboard.page
     page.get_by_role("button", name="Pause").click()
-    assert stays_quiet(shop_dashboard)
-    before = len(metrics_asked(shop_dashboard))
-    page.get_by_role("button", name="Go on").click()
-    wait_for(page, lambda: len(metrics_asked(shop_dashboard)) > before + 1)
+    assert sends_nothing(shop_dashboard)
+    before = len(metrics_requests(shop_dashboard))
+    page.get_by_role("button", name="Resume").click()
+    wait_for(page, lambda: len(metrics_requests(shop_dashboard)) > before + 1)
 
 
-def show_page(page: Page, *, visible: bool) -> None:
-    """As when the reader turns to another tab, or back."""
+def set_visibility(page: Page, *, visible: bool) -> None:
+    """Do as the browser does when the user opens another tab, or returns."""
     page.evaluate(
         """(state) => {
-            const told = { value: state, configurable: true };
-            Object.defineProperty(document, "visibilityState", told);
+            const property = { value: state, configurable: true };
+            Object.defineProperty(document, "visibilityState", property);
             document.dispatchEvent(new Event("visibilitychange"));
         }""",
         "visible" if visible else "hidden",
     )
 
 
-def test_a_hidden_page_asks_nothing_until_it_is_seen_again(shop_dashboard: Dashboard) -> None:
+def test_a_hidden_page_does_not_poll(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#interval=1", view=VIEW)
     page = shop_dashboard.page
-    show_page(page, visible=False)
-    assert stays_quiet(shop_dashboard)
-    before = len(metrics_asked(shop_dashboard))
-    show_page(page, visible=True)
-    wait_for(page, lambda: len(metrics_asked(shop_dashboard)) > before + 1)
+    set_visibility(page, visible=False)
+    assert sends_nothing(shop_dashboard)
+    before = len(metrics_requests(shop_dashboard))
+    set_visibility(page, visible=True)
+    wait_for(page, lambda: len(metrics_requests(shop_dashboard)) > before + 1)
 
 
-def test_the_interval_is_kept_in_the_link(shop_dashboard: Dashboard) -> None:
+def test_the_link_keeps_the_interval(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#interval=7", view=VIEW)
     page = shop_dashboard.page
-    expect(page.get_by_label("Ask every")).to_have_value("7")
-    page.get_by_label("Ask every").select_option("1 s")
+    expect(page.get_by_label("Poll every")).to_have_value("7")
+    page.get_by_label("Poll every").select_option("1 s")
     assert page.url.endswith("#interval=1")
-    before = len(metrics_asked(shop_dashboard))
-    wait_for(page, lambda: len(metrics_asked(shop_dashboard)) > before + 1, within_seconds=6)
-    page.get_by_label("Ask every").select_option("5 s")
+    before = len(metrics_requests(shop_dashboard))
+    wait_for(page, lambda: len(metrics_requests(shop_dashboard)) > before + 1, within_seconds=6)
+    page.get_by_label("Poll every").select_option("5 s")
     assert "interval" not in page.url
     page.evaluate('location.hash = "#interval=30"')
-    expect(page.get_by_label("Ask every")).to_have_value("30")
+    expect(page.get_by_label("Poll every")).to_have_value("30")
 
 
 @pytest.fixture
 def locked(open_shop: OpenShop) -> tuple[str, str]:
-    """A service that asks for a key, and a key."""
+    """The URL of a service that requires a key, and a key."""
     server = open_shop()
     key_id, key = new_key()
     keep_key(f"sqlite:///{server.log.parent / 'kairos.db'}", key_id, key)
@@ -291,7 +304,7 @@ def locked(open_shop: OpenShop) -> tuple[str, str]:
     return server.url, key
 
 
-def test_readiness_needs_no_key_and_figures_come_with_one(
+def test_readiness_needs_no_key_and_metrics_need_one(
     look_at: Look, locked: tuple[str, str]
 ) -> None:
     url, key = locked
@@ -302,13 +315,13 @@ def test_readiness_needs_no_key_and_figures_come_with_one(
     expect(page.locator("#ready")).to_contain_text("ready")
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Cancel").click()
-    # A key is asked for once, not with every poll.
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
-    assert stays_quiet(dashboard)
+    # The page prompts for a key once, not with every poll.
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    assert sends_nothing(dashboard)
     expect(dialog).to_have_count(0)
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     dialog.get_by_label("API key").fill(key)
     dialog.get_by_role("button", name="Use key").click()
     dashboard.settle()
-    expect(page.locator("#heard")).to_contain_text("1 process heard")
+    expect(page.locator("#polled")).to_contain_text("1 process polled")
     expect(page.locator("#run-result")).to_have_text("promoted")

@@ -1,9 +1,11 @@
-"""The items view: what is said of an item is what the API says."""
+"""The Items page shows what the API returns for an item."""
+
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.items_view import (
     POPULAR,
     VIEW,
@@ -16,10 +18,19 @@ from tests.browser.items_view import (
     similar_rows,
 )
 
+
+@pytest.fixture(scope="module")
+def popular_item(browser: Browser, shop: str) -> Iterator[Dashboard]:
+    """The page of a popular item; tests choose the step of its bars."""
+    with watched_dashboard(browser, shop) as dashboard:
+        open_item(dashboard, POPULAR)
+        yield dashboard
+
+
 # Finding an item
 
 
-def test_an_item_is_found_by_its_title_and_opened_by_keyboard(shop_dashboard: Dashboard) -> None:
+def test_an_item_is_found_by_title_with_the_keyboard(shop_dashboard: Dashboard) -> None:
     page = shop_dashboard.open(view=VIEW).page
     found = shop_dashboard.api("/v1/items?q=hanging%20heart&limit=2")["items"][1]
     page.get_by_label("Find an item").fill("hanging heart")
@@ -41,7 +52,7 @@ def test_an_id_opens_its_item(shop_dashboard: Dashboard) -> None:
     expect(page.locator("#item-heading")).to_have_text(stored["title"])
 
 
-def test_the_most_popular_items_are_listed_until_one_is_chosen(shop_dashboard: Dashboard) -> None:
+def test_popular_items_are_listed_until_one_is_chosen(shop_dashboard: Dashboard) -> None:
     page = shop_dashboard.open("#items=100", view=VIEW).page
     items = map_of(shop_dashboard, 100)
     rows = page.locator("#popular-items tr")
@@ -64,35 +75,34 @@ def test_the_most_popular_items_are_listed_until_one_is_chosen(shop_dashboard: D
     expect(page.locator("#popular")).to_be_hidden()
 
 
-# What is like it
+# Similar items
 
 
-def test_the_similar_items_are_those_of_the_api(shop_dashboard: Dashboard) -> None:
-    open_item(shop_dashboard, POPULAR)
-    answer = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
-    rows = similar_rows(shop_dashboard)
-    assert len(rows) == len(answer["items"]) == 10
-    for row, item in zip(rows, answer["items"], strict=True):
+def test_the_similar_items_are_those_of_the_api(popular_item: Dashboard) -> None:
+    response = popular_item.api(f"/v1/items/{POPULAR}/similar?n=10")
+    rows = similar_rows(popular_item)
+    assert len(rows) == len(response["items"]) == 10
+    for row, item in zip(rows, response["items"], strict=True):
         expect(row.get_by_role("link")).to_have_text(item["title"])
         expect(row).to_contain_text(f"{item['score']:.3f}")
         assert row.locator("meter").evaluate("bar => bar.value") == pytest.approx(item["score"])
 
 
-def test_another_version_finds_other_items_alike(shop_dashboard: Dashboard) -> None:
+def test_another_version_has_other_similar_items(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR)
     (_, _, oldest) = shop_dashboard.api("/v1/models")["models"]
     shop_dashboard.page.get_by_label("Model").select_option(oldest["version"])
     shop_dashboard.settle()
-    answer = shop_dashboard.api(
+    response = shop_dashboard.api(
         f"/v1/items/{POPULAR}/similar?n=10&model_version={oldest['version']}"
     )
     links = [row.get_by_role("link").inner_text() for row in similar_rows(shop_dashboard)]
-    assert links == [item["title"] for item in answer["items"]]
+    assert links == [item["title"] for item in response["items"]]
     mapped = shop_dashboard.api(f"/v1/models/{oldest['version']}/map?items=100")["items"]
     assert set().union(*drawn_points(shop_dashboard).values()) == places(mapped)
 
 
-def test_a_similar_item_is_a_click_away_and_back_returns(shop_dashboard: Dashboard) -> None:
+def test_a_click_opens_a_similar_item_and_back_returns(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR)
     page = shop_dashboard.page
     before = page.locator("#item-heading").inner_text()
@@ -106,31 +116,30 @@ def test_a_similar_item_is_a_click_away_and_back_returns(shop_dashboard: Dashboa
     expect(page.locator("#item-heading")).to_have_text(before)
 
 
-# Its events over time
+# Popularity
 
 
 @pytest.mark.parametrize("step", ["day", "week", "month"])
-def test_the_bars_are_the_events_of_the_api(shop_dashboard: Dashboard, step: str) -> None:
-    open_item(shop_dashboard, POPULAR)
-    shop_dashboard.page.get_by_label(step, exact=True).check(force=True)
-    shop_dashboard.settle()
-    answer = shop_dashboard.api(f"/v1/items/{POPULAR}/popularity?step={step}")
-    traces = shop_dashboard.traces("popularity-plot")
+def test_the_bars_are_the_events_of_the_api(popular_item: Dashboard, step: str) -> None:
+    popular_item.page.get_by_label(step, exact=True).check(force=True)
+    popular_item.settle()
+    response = popular_item.api(f"/v1/items/{POPULAR}/popularity?step={step}")
+    traces = popular_item.traces("popularity-plot")
     assert {trace["name"]: trace["y"] for trace in traces} == {
-        action: list(events) for action, events in answer["actions"].items()
+        action: list(events) for action, events in response["actions"].items()
     }
-    drawn = shop_dashboard.page.evaluate(
+    drawn = popular_item.page.evaluate(
         "document.getElementById('popularity-plot').data[0].x.map(at => new Date(at).toJSON())"
     )
     assert [at.replace(".000Z", "Z") for at in drawn] == [
-        bucket["start"] for bucket in answer["counts"]
+        bucket["start"] for bucket in response["counts"]
     ]
-    expect(shop_dashboard.page.locator("#popularity-summary")).to_contain_text(
-        f"{answer['events']} stored events"
+    expect(popular_item.page.locator("#popularity-summary")).to_contain_text(
+        f"{response['events']} stored events"
     )
 
 
-def test_what_the_version_was_trained_on_is_shaded(shop_dashboard: Dashboard) -> None:
+def test_the_training_window_of_the_version_is_shaded(shop_dashboard: Dashboard) -> None:
     (_, _, oldest) = shop_dashboard.api("/v1/models")["models"]
     for model in (served(shop_dashboard), oldest):
         open_item(shop_dashboard, POPULAR, model_version=model["version"])
@@ -147,7 +156,7 @@ def test_what_the_version_was_trained_on_is_shaded(shop_dashboard: Dashboard) ->
 # Links
 
 
-def test_a_link_brings_back_what_was_shown(shop_dashboard: Dashboard) -> None:
+def test_a_link_restores_the_page(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR)
     page = shop_dashboard.page
     (_, _, oldest) = shop_dashboard.api("/v1/models")["models"]
@@ -174,6 +183,6 @@ def test_a_link_brings_back_what_was_shown(shop_dashboard: Dashboard) -> None:
     expect(page.locator("#categories").get_by_label("Bags")).not_to_be_checked()
 
 
-def test_a_link_to_a_version_that_is_gone_says_so(shop_dashboard: Dashboard) -> None:
+def test_a_link_to_an_unpublished_version_says_so(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#model_version=gone", view=VIEW)
     expect(shop_dashboard.page.locator("#version-note")).to_contain_text("gone is not published")

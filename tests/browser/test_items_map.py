@@ -1,9 +1,11 @@
-"""The map of the items: points lie where the API says, told apart by category."""
+"""The map of the Items page: points of the API, with a colour and symbol per category."""
+
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.items_view import (
     MARKED,
     POPULAR,
@@ -17,12 +19,19 @@ from tests.browser.items_view import (
 )
 
 
+@pytest.fixture(scope="module")
+def map_500(browser: Browser, shop: str) -> Iterator[Dashboard]:
+    """The page with a map of 500 items; tests leave all of its categories checked."""
+    with watched_dashboard(browser, shop) as dashboard:
+        yield dashboard.open("#items=500", view=VIEW)
+
+
 def width_in_view(dashboard: Dashboard) -> float:
     low, high = dashboard.page.evaluate("document.getElementById('map').layout.xaxis.range")
     return float(high - low)
 
 
-def test_the_map_places_items_where_the_api_does(shop_dashboard: Dashboard) -> None:
+def test_the_map_has_the_points_of_the_api(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view=VIEW)
     items = map_of(shop_dashboard)
     drawn = drawn_points(shop_dashboard)
@@ -34,10 +43,9 @@ def test_the_map_places_items_where_the_api_does(shop_dashboard: Dashboard) -> N
     assert set().union(*drawn.values()) == places(map_of(shop_dashboard, 500))
 
 
-def test_colour_and_symbol_say_the_first_category(shop_dashboard: Dashboard) -> None:
-    shop_dashboard.open("#items=500", view=VIEW)
-    items = map_of(shop_dashboard, 500)
-    drawn = drawn_points(shop_dashboard)
+def test_colour_and_symbol_show_the_first_category(map_500: Dashboard) -> None:
+    items = map_of(map_500, 500)
+    drawn = drawn_points(map_500)
     assert drawn["no category"] == places([item for item in items if not item["categories"]])
     named = set(drawn) - {"no category", "other categories"}
     assert len(named) == 16, named
@@ -50,30 +58,28 @@ def test_colour_and_symbol_say_the_first_category(shop_dashboard: Dashboard) -> 
         assert drawn[name] == places(expected)
     looks = [
         (trace["marker"]["color"], trace["marker"]["symbol"])
-        for trace in shop_dashboard.traces("map")[:-MARKED]
+        for trace in map_500.traces("map")[:-MARKED]
     ]
     assert len(set(looks)) == len(looks)
 
 
-def test_choosing_categories_hides_the_others(shop_dashboard: Dashboard) -> None:
-    shop_dashboard.open("#items=500", view=VIEW)
-    items = map_of(shop_dashboard, 500)
-    legend = shop_dashboard.page.locator("#categories")
+def test_choosing_categories_hides_the_others(map_500: Dashboard) -> None:
+    items = map_of(map_500, 500)
+    legend = map_500.page.locator("#categories")
     legend.get_by_role("button", name="none").click()
     legend.get_by_label("Home decoration").check()
-    shop_dashboard.settle()
-    # All of its items, those too whose first category is another.
+    map_500.settle()
+    # All of its items, also those with another first category.
     expected = places([item for item in items if "Home decoration" in item["categories"]])
-    assert drawn_points(shop_dashboard) == {"Home decoration": expected}
+    assert drawn_points(map_500) == {"Home decoration": expected}
     legend.get_by_role("button", name="all").click()
-    shop_dashboard.settle()
-    assert set().union(*drawn_points(shop_dashboard).values()) == places(items)
+    map_500.settle()
+    assert set().union(*drawn_points(map_500).values()) == places(items)
 
 
-def test_larger_points_have_more_events(shop_dashboard: Dashboard) -> None:
-    shop_dashboard.open("#items=500", view=VIEW)
-    events = {(item["x"], item["y"]): item["events"] for item in map_of(shop_dashboard, 500)}
-    for trace in shop_dashboard.traces("map")[:-MARKED]:
+def test_larger_points_have_more_events(map_500: Dashboard) -> None:
+    events = {(item["x"], item["y"]): item["events"] for item in map_of(map_500, 500)}
+    for trace in map_500.traces("map")[:-MARKED]:
         points = zip(trace["x"], trace["y"], strict=True)
         by_events = sorted(
             zip((events[point] for point in points), trace["marker"]["size"], strict=True)
@@ -97,11 +103,11 @@ def test_a_click_on_a_point_opens_its_item(dashboard: Dashboard) -> None:
     expect(dashboard.page.locator("#item-heading")).to_have_text(item["title"])
 
 
-def test_the_chosen_item_and_those_like_it_are_marked(shop_dashboard: Dashboard) -> None:
+def test_the_chosen_and_the_similar_items_are_marked(shop_dashboard: Dashboard) -> None:
     open_item(shop_dashboard, POPULAR, items="2000")
     items = map_of(shop_dashboard)
-    answer = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
-    near = {item["item_id"] for item in answer["items"]}
+    response = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
+    near = {item["item_id"] for item in response["items"]}
     similar, chosen = shop_dashboard.traces("map")[-MARKED:]
     assert set(zip(similar["x"], similar["y"], strict=True)) == places(
         [item for item in items if item["item_id"] in near]
@@ -114,7 +120,7 @@ def test_the_chosen_item_and_those_like_it_are_marked(shop_dashboard: Dashboard)
     )
 
 
-def test_the_map_is_zoomed_and_moved_by_buttons_and_by_the_pointer(dashboard: Dashboard) -> None:
+def test_buttons_and_pointer_zoom_and_move_the_map(dashboard: Dashboard) -> None:
     page = dashboard.open(view=VIEW).page
     dashboard.traces("map")
     whole = width_in_view(dashboard)
@@ -136,16 +142,16 @@ def test_the_map_is_zoomed_and_moved_by_buttons_and_by_the_pointer(dashboard: Da
         "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w * 0.95", arg=[whole]
     )
     zoomed = width_in_view(dashboard)
-    # What is drawn anew stays where it was.
+    # Redrawing keeps the view.
     page.locator("#categories").get_by_label("no category").uncheck()
     dashboard.settle()
     assert width_in_view(dashboard) == pytest.approx(zoomed, rel=1e-3)
 
 
-def test_the_caption_says_how_little_a_map_tells(shop_dashboard: Dashboard) -> None:
-    page = shop_dashboard.open("#items=100", view=VIEW).page
-    version = served(shop_dashboard)["version"]
-    first, second = shop_dashboard.api(f"/v1/models/{version}/map?items=1")["explained"]
+def test_the_caption_states_the_explained_variance(map_500: Dashboard) -> None:
+    page = map_500.page
+    version = served(map_500)["version"]
+    first, second = map_500.api(f"/v1/models/{version}/map?items=1")["explained"]
     summary = page.locator("#map-summary")
     expect(summary).to_contain_text(
         f"the first axis explains {first * 100:.1f} % of the variance, the second "
@@ -154,7 +160,7 @@ def test_the_caption_says_how_little_a_map_tells(shop_dashboard: Dashboard) -> N
     expect(summary).to_contain_text("near in two of 16 directions only")
 
 
-def test_the_map_is_a_table_too(dashboard: Dashboard) -> None:
+def test_the_map_is_also_a_table(dashboard: Dashboard) -> None:
     page = dashboard.open(view=VIEW).page
     page.locator("#map-table summary").click()
     rows = page.locator("#map-table tbody tr")

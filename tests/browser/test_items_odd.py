@@ -1,4 +1,4 @@
-"""The items view of odd ids, hostile titles, and items or versions that lack something."""
+"""The Items page with odd ids, hostile titles, and items or versions that lack something."""
 
 from collections.abc import Callable, Iterator
 
@@ -51,7 +51,7 @@ def odd(odd_shop: Server, look_at: Callable[[str], Dashboard]) -> Dashboard:
     return look_at(odd_shop.url)
 
 
-def test_a_title_is_text_whatever_it_holds(odd: Dashboard) -> None:
+def test_a_title_stays_text(odd: Dashboard) -> None:
     page = odd.open(view=VIEW).page
     page.get_by_label("Find an item").fill("onerror")
     expect(options(page).first).to_contain_text(world.HOSTILE_TITLE)
@@ -70,7 +70,7 @@ def test_a_title_is_text_whatever_it_holds(odd: Dashboard) -> None:
     assert page.evaluate("document.body.dataset.hacked") is None
 
 
-def test_an_item_the_model_does_not_know_shows_what_is_stored(odd: Dashboard) -> None:
+def test_an_item_unknown_to_the_model_shows_what_is_stored(odd: Dashboard) -> None:
     odd.expected_complaint = "status of 404"
     open_item(odd, SLASHED)
     page = odd.page
@@ -82,7 +82,7 @@ def test_an_item_the_model_does_not_know_shows_what_is_stored(odd: Dashboard) ->
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-def test_an_item_that_is_not_stored_shows_what_the_model_knows(dashboard: Dashboard) -> None:
+def test_an_unstored_item_shows_what_the_model_has(dashboard: Dashboard) -> None:
     dashboard.expected_complaint = "status of 404"
     open_item(dashboard, world.ITEM_IDS[3])
     page = dashboard.page
@@ -94,9 +94,7 @@ def test_an_item_that_is_not_stored_shows_what_the_model_knows(dashboard: Dashbo
     assert counted == {"purchase": purchases["y"]}
 
 
-def test_an_item_nobody_has_heard_of_is_answered_in_the_words_of_the_service(
-    odd: Dashboard,
-) -> None:
+def test_an_unknown_item_shows_the_problems_of_the_service(odd: Dashboard) -> None:
     odd.expected_complaint = "status of 404"
     open_item(odd, "sku-nobody")
     for place, path in (
@@ -104,12 +102,12 @@ def test_an_item_nobody_has_heard_of_is_answered_in_the_words_of_the_service(
         ("#similar-note", "/similar"),
         ("#popularity-missing", "/popularity"),
     ):
-        said = httpx.get(f"{odd.service}/v1/items/sku-nobody{path}").json()["detail"]
-        expect(odd.page.locator(place)).to_contain_text(said)
+        detail = httpx.get(f"{odd.service}/v1/items/sku-nobody{path}").json()["detail"]
+        expect(odd.page.locator(place)).to_contain_text(detail)
 
 
 @pytest.mark.parametrize("item_id", [DOTS, ".", "a/../b", f"{SLASHED}/similar"])
-def test_an_id_that_no_address_can_hold_is_told_so(odd: Dashboard, item_id: str) -> None:
+def test_an_id_that_no_address_can_contain_is_explained(odd: Dashboard, item_id: str) -> None:
     odd.expected_complaint = "status of 404"
     open_item(odd, item_id)
     expect(odd.page.locator("#item-heading")).to_have_text(item_id)
@@ -131,7 +129,7 @@ def test_an_id_may_be_of_any_letters(odd: Dashboard) -> None:
     expect(odd.page.locator("#facts")).to_contain_text(NEW)
 
 
-def test_a_version_without_item_vectors_says_that_it_has_no_map(odd: Dashboard) -> None:
+def test_without_item_vectors_the_page_says_why_no_map(odd: Dashboard) -> None:
     odd.expected_complaint = "status of (404|409)"
     models = odd.api("/v1/models")["models"]
     (flat,) = [model["version"] for model in models if not model["is_serving"]]

@@ -1,12 +1,15 @@
-"""The kernel view: what is drawn is what the API tells of kernels, rhythms and intensities."""
+"""The Kernels page draws the kernels, rhythms and intensities that the API returns."""
 
+import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Route, expect
 
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.odd_models import GROUPS, HOSTILE, USER, OddVersions
 
 VIEW = "kernels.html"
@@ -15,10 +18,25 @@ DAY = 24 * 3_600_000
 Trace = dict[str, Any]
 
 
+@pytest.fixture(scope="module")
+def default_view(browser: Browser, odd_service: tuple[str, OddVersions]) -> Iterator[Dashboard]:
+    """The page of the version that serves, `OddVersions.moved`; tests only look at it."""
+    with watched_dashboard(browser, odd_service[0]) as dashboard:
+        yield dashboard.open(view=VIEW)
+
+
+@pytest.fixture(scope="module")
+def modulated_view(browser: Browser, odd_service: tuple[str, OddVersions]) -> Iterator[Dashboard]:
+    """The page of the version with intensities; tests only look at it."""
+    url, versions = odd_service
+    with watched_dashboard(browser, url) as dashboard:
+        yield dashboard.open(f"#version={versions.modulated}", view=VIEW)
+
+
 def kernel(dashboard: Dashboard, version: str) -> dict[str, Any]:
-    """What the API tells of a version's first kernel."""
-    told: dict[str, Any] = dashboard.api(f"/v1/models/{version}")["kernels"][0]
-    return told
+    """A version's first kernel in the API."""
+    first: dict[str, Any] = dashboard.api(f"/v1/models/{version}")["kernels"][0]
+    return first
 
 
 def drawn(dashboard: Dashboard, chart: str, name: str) -> Trace:
@@ -27,7 +45,7 @@ def drawn(dashboard: Dashboard, chart: str, name: str) -> Trace:
 
 
 def logs(days: list[float]) -> list[float]:
-    """Where intervals stand on the axis: the logarithms of their milliseconds."""
+    """The positions of intervals on the axis: the logarithms of their milliseconds."""
     return [math.log10(one * DAY) for one in days]
 
 
@@ -42,80 +60,78 @@ def mean_between(psi: dict[str, Any], start: float, end: float, *, is_first: boo
     mean = float(values[0]) - sum(rhythm["power"] for rhythm in rhythms)
     for rhythm in rhythms:
         frequency = 2 * math.pi / rhythm["period_days"]
-        turned = math.sin(frequency * end) - math.sin(frequency * start)
-        mean += rhythm["power"] * turned / (frequency * (end - start))
+        difference = math.sin(frequency * end) - math.sin(frequency * start)
+        mean += rhythm["power"] * difference / (frequency * (end - start))
     return float(mean)
 
 
-def test_psi_is_drawn_as_the_api_tells_it(shop_dashboard: Dashboard) -> None:
+def test_psi_is_drawn_with_the_values_of_the_api(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view=VIEW)
     models = shop_dashboard.api("/v1/models")["models"]
     (version,) = [model["version"] for model in models if model["is_serving"]]
-    told = kernel(shop_dashboard, version)
-    points = drawn(shop_dashboard, "psi-first", "told")
-    assert points["y"] == told["psi"]
-    assert points["x"] == pytest.approx(logs(told["interval_days"]))
+    expected = kernel(shop_dashboard, version)
+    points = drawn(shop_dashboard, "psi-first", "values")
+    assert points["y"] == expected["psi"]
+    assert points["x"] == pytest.approx(logs(expected["interval_days"]))
 
 
-def test_the_rhythms_add_up_to_what_the_api_tells_at_every_point(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+def test_the_sum_of_the_rhythms_is_psi_at_every_point(
+    default_view: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open(view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)
-    again = odd_dashboard.page.evaluate(
+    expected = kernel(default_view, odd_versions.moved)
+    computed = default_view.page.evaluate(
         """async (kernel) => {
-            const module = new URL("kernels/rhythms.js", document.baseURI);
-            const {formulaOf, psiAt} = await import(module);
-            const formula = formulaOf(kernel);
-            return kernel.interval_days.map((days) => psiAt(formula, days));
+            const module = new URL("kernels/kernel_charts.js", document.baseURI);
+            const {toFormula, evaluatePsi} = await import(module);
+            const formula = toFormula(kernel);
+            return kernel.interval_days.map((days) => evaluatePsi(formula, days));
         }""",
-        told,
+        expected,
     )
-    assert again == pytest.approx(told["psi"], abs=1e-5)
+    assert computed == pytest.approx(expected["psi"], abs=1e-5)
 
 
-def test_rhythms_that_do_not_add_up_to_psi_are_not_drawn_as_if_they_did(
+def test_a_kernel_without_a_constant_is_drawn_by_its_values(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
+    version = odd_versions.moved
+
+    def drop_constant(route: Route) -> None:
+        description = httpx.get(route.request.url, timeout=60).json()
+        description["kernels"][0]["constant"] = None
+        route.fulfill(body=json.dumps(description), content_type="application/json")
+
+    odd_dashboard.page.route(f"**/v1/models/{version}", drop_constant)
     odd_dashboard.open(view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)
-    formulas = odd_dashboard.page.evaluate(
-        """async ({kernel, others}) => {
-            const module = new URL("kernels/rhythms.js", document.baseURI);
-            const {formulaOf} = await import(module);
-            return others.map((other) => formulaOf({...kernel, ...other}));
-        }""",
-        {
-            "kernel": told,
-            "others": [
-                {"psi": [value + 0.01 * (place % 2) for place, value in enumerate(told["psi"])]},
-                {"is_stationary": False},
-                {"spectrum": None},
-            ],
-        },
+    expected = kernel(odd_dashboard, version)
+    assert drawn(odd_dashboard, "psi-first", "psi")["y"] == expected["psi"]
+    assert "range" not in {trace["name"] for trace in odd_dashboard.traces("psi-first")}
+    expect(odd_dashboard.page.locator("#psi-first-caption")).to_contain_text(
+        "rhythms do not reproduce it"
     )
-    assert formulas == [None, None, None]
 
 
 @pytest.mark.parametrize(("window", "unit", "length"), [("day", 24, 1), ("week", 1, 7)])
-def test_on_a_linear_axis_the_line_is_the_mean_of_what_the_rhythms_add_up_to(
+def test_a_linear_axis_shows_the_mean_of_every_pixel(
     odd_dashboard: Dashboard, odd_versions: OddVersions, window: str, unit: int, length: int
 ) -> None:
     odd_dashboard.open(f"#scale=linear&window={window}", view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)
+    expected = kernel(odd_dashboard, odd_versions.moved)
     line = drawn(odd_dashboard, "psi-first", "psi")
     count = len(line["x"])
     step = length / count
     assert line["x"] == pytest.approx([(place + 0.5) * step * unit for place in range(count)])
-    means = [mean_between(told, place * step, (place + 1) * step) for place in range(count)]
+    means = [mean_between(expected, place * step, (place + 1) * step) for place in range(count)]
     assert line["y"] == pytest.approx(means, abs=1e-5)
     inside = [
-        psi for days, psi in zip(told["interval_days"], told["psi"], strict=True) if days <= length
+        psi
+        for days, psi in zip(expected["interval_days"], expected["psi"], strict=True)
+        if days <= length
     ]
-    assert drawn(odd_dashboard, "psi-first", "told")["y"] == inside
+    assert drawn(odd_dashboard, "psi-first", "values")["y"] == inside
 
 
-def test_the_band_holds_the_line(odd_dashboard: Dashboard) -> None:
+def test_the_line_is_within_the_band(odd_dashboard: Dashboard) -> None:
     odd_dashboard.open("#scale=linear&window=year", view=VIEW)
     line = drawn(odd_dashboard, "psi-first", "psi")["y"]
     band = drawn(odd_dashboard, "psi-first", "range")["y"]
@@ -128,70 +144,67 @@ def test_psi_before_training_is_drawn_dashed(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open("#scale=linear&window=60d", view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)
+    expected = kernel(odd_dashboard, odd_versions.moved)
     line = drawn(odd_dashboard, "psi-first", "before training")
     assert line["line"]["dash"] == "dash"
     step = 60 / len(line["x"])
     means = [
-        mean_between(told, place * step, (place + 1) * step, is_first=True)
+        mean_between(expected, place * step, (place + 1) * step, is_first=True)
         for place in range(len(line["x"]))
     ]
     assert line["y"] == pytest.approx(means, abs=1e-4)
 
 
 def test_shares_of_rhythms_sum_to_one_at_their_periods(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+    default_view: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open(view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)["spectrum"]
-    shares = drawn(odd_dashboard, "spectrum-first", "share")
+    rhythms = kernel(default_view, odd_versions.moved)["spectrum"]
+    shares = drawn(default_view, "spectrum-first", "share")
     assert sum(shares["y"]) == pytest.approx(1)
-    power = sum(rhythm["power"] for rhythm in told)
-    assert shares["y"] == pytest.approx([rhythm["power"] / power for rhythm in told])
-    assert shares["x"] == pytest.approx(logs(periods(told)))
+    power = sum(rhythm["power"] for rhythm in rhythms)
+    assert shares["y"] == pytest.approx([rhythm["power"] / power for rhythm in rhythms])
+    assert shares["x"] == pytest.approx(logs(periods(rhythms)))
 
 
-def test_lines_lead_from_the_periods_before_training_to_those_after(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+def test_lines_join_periods_before_and_after_training(
+    default_view: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open(view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.moved)
-    before, after = (sorted(periods(told[part])) for part in ("initial_spectrum", "spectrum"))
-    moved = drawn(odd_dashboard, "spectrum-first", "moved")["x"]
+    expected = kernel(default_view, odd_versions.moved)
+    before, after = (sorted(periods(expected[part])) for part in ("initial_spectrum", "spectrum"))
+    moved = drawn(default_view, "spectrum-first", "moved")["x"]
     assert moved[0::3] == pytest.approx(logs(before))
     assert moved[1::3] == pytest.approx(logs(after))
-    odd_dashboard.page.locator("#spectrum-first-table summary").click()
-    ratios = odd_dashboard.page.locator("#spectrum-first-table tbody td:nth-child(3)")
-    # The table is made once it is opened.
+    default_view.page.locator("#spectrum-first-table summary").click()
+    ratios = default_view.page.locator("#spectrum-first-table tbody td:nth-child(3)")
+    # The table is built when it is opened.
     expect(ratios).to_have_count(len(after))
     assert [float(text) for text in ratios.all_inner_texts()] == pytest.approx(
         [end / start for start, end in zip(before, after, strict=True)], abs=1e-4
     )
 
 
-def test_a_kernel_that_is_not_stationary_is_drawn_without_rhythms_and_says_so(
+def test_a_kernel_that_is_not_stationary_has_no_rhythms(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(f"#version={odd_versions.nonstationary}", view=VIEW)
-    told = kernel(odd_dashboard, odd_versions.nonstationary)
-    assert drawn(odd_dashboard, "psi-first", "psi")["y"] == told["psi"]
+    expected = kernel(odd_dashboard, odd_versions.nonstationary)
+    assert drawn(odd_dashboard, "psi-first", "psi")["y"] == expected["psi"]
     assert "range" not in {trace["name"] for trace in odd_dashboard.traces("psi-first")}
     expect(odd_dashboard.page.locator("#psi-first-caption")).to_contain_text("not stationary")
     expect(odd_dashboard.page.locator("#spectrum-first")).to_be_hidden()
     expect(odd_dashboard.page.locator("#spectrum-first-caption")).to_contain_text("no spectrum")
 
 
-def test_a_version_that_does_not_tell_its_first_kernels_says_why(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+def test_without_initial_kernels_the_page_says_why(
+    modulated_view: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open(f"#version={odd_versions.modulated}", view=VIEW)
-    missing = odd_dashboard.api(f"/v1/models/{odd_versions.modulated}")["missing"]
+    missing = modulated_view.api(f"/v1/models/{odd_versions.modulated}")["missing"]
     (why,) = [entry["why"] for entry in missing if entry["part"] == "initial_kernels"]
-    expect(odd_dashboard.page.locator("#first-kernel")).to_contain_text(why)
-    assert "before training" not in {trace["name"] for trace in odd_dashboard.traces("psi-first")}
+    expect(modulated_view.page.locator("#first-kernel")).to_contain_text(why)
+    assert "before training" not in {trace["name"] for trace in modulated_view.traces("psi-first")}
 
 
-def test_a_model_without_a_time_encoding_says_why(
+def test_without_a_time_encoding_the_page_says_why(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(f"#version={odd_versions.counting}", view=VIEW)
@@ -201,15 +214,15 @@ def test_a_model_without_a_time_encoding_says_why(
     expect(odd_dashboard.page.locator("#psi-first")).to_be_hidden()
 
 
-def test_a_second_version_stands_beside_the_first_on_the_same_scales(
+def test_two_versions_are_drawn_on_the_same_scales(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(view=VIEW)
     expect(odd_dashboard.page.locator("#second-kernel")).to_be_hidden()
     odd_dashboard.by_label("Compare with").select_option(odd_versions.modulated)
     odd_dashboard.settle()
-    told = kernel(odd_dashboard, odd_versions.modulated)
-    assert drawn(odd_dashboard, "psi-second", "told")["y"] == told["psi"]
+    expected = kernel(odd_dashboard, odd_versions.modulated)
+    assert drawn(odd_dashboard, "psi-second", "values")["y"] == expected["psi"]
     for chart in ("psi", "spectrum"):
         ranges = odd_dashboard.page.evaluate(
             """(chart) => ["first", "second"].map((name) => {
@@ -221,29 +234,28 @@ def test_a_second_version_stands_beside_the_first_on_the_same_scales(
         assert ranges[0] == ranges[1]
 
 
-def test_intensities_are_those_of_the_api_at_the_same_instants(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+def test_intensities_are_those_of_the_api(
+    modulated_view: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open(f"#version={odd_versions.modulated}", view=VIEW)
-    traces = odd_dashboard.traces("intensity-plot")
+    traces = modulated_view.traces("intensity-plot")
     assert len(traces) == len(GROUPS) + 1
     body = {
         "user_id": USER,
         "model_version": odd_versions.modulated,
         "query_times": [at / 1000 for at in traces[0]["x"]],
     }
-    answer = odd_dashboard.api("/v1/attention", body)
-    assert answer["groups"] == list(GROUPS)
+    response = modulated_view.api("/v1/attention", body)
+    assert response["groups"] == list(GROUPS)
     for group, trace in enumerate(traces[: len(GROUPS)]):
-        told = [instant["intensities"][group] for instant in answer["instants"]]
-        assert trace["y"] == pytest.approx(told)
-        assert len(set(told)) > 50
+        expected = [instant["intensities"][group] for instant in response["instants"]]
+        assert trace["y"] == pytest.approx(expected)
+        assert len(set(expected)) > 50
     # Two of the six events are of the same instant.
     assert traces[-1]["name"] == "events"
     assert len(traces[-1]["x"]) == 5
 
 
-def test_groups_are_chosen_and_stay_text_whatever_their_names_hold(
+def test_groups_are_chosen_and_their_names_stay_text(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(f"#version={odd_versions.modulated}", view=VIEW)
@@ -257,13 +269,13 @@ def test_groups_are_chosen_and_stay_text_whatever_their_names_hold(
     assert odd_dashboard.page.evaluate("document.body.dataset.hacked") is None
 
 
-def test_where_a_version_has_no_intensities_the_page_finds_one_that_has(
+def test_the_page_finds_versions_with_intensities(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(view=VIEW)
     expect(odd_dashboard.page.locator("#intensities")).to_be_hidden()
     expect(odd_dashboard.page.locator("#no-intensities")).to_contain_text("This version does not")
-    odd_dashboard.page.get_by_role("button", name="Which versions do?").click()
+    odd_dashboard.page.get_by_role("button", name="Find versions with intensities").click()
     offers = odd_dashboard.page.locator("#modulated button")
     expect(offers).to_have_text([odd_versions.modulated])
     offers.click()
@@ -271,9 +283,7 @@ def test_where_a_version_has_no_intensities_the_page_finds_one_that_has(
     expect(odd_dashboard.page.locator("#version")).to_have_value(odd_versions.modulated)
 
 
-def test_a_link_brings_back_what_was_shown(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
-) -> None:
+def test_a_link_restores_the_page(odd_dashboard: Dashboard, odd_versions: OddVersions) -> None:
     odd_dashboard.open(view=VIEW)
     odd_dashboard.page.locator("#version").select_option(odd_versions.modulated)
     odd_dashboard.settle()

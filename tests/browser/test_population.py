@@ -1,15 +1,15 @@
-"""The population view: what is drawn is what the API tells of attention profiles."""
+"""The Population page draws the attention profiles that the API returns."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.odd_models import ACTIONS, CATEGORIES, HOSTILE, OddVersions
 from tests.processes import eventually, processes
 
@@ -19,18 +19,39 @@ ALL = "all histories"
 MOST = 8
 
 
-def place_of(days: float) -> float:
-    """Where an interval stands on the axis: the logarithm of its milliseconds."""
+@pytest.fixture(scope="module")
+def default_view(browser: Browser, odd_service: tuple[str, OddVersions]) -> Iterator[Dashboard]:
+    """The page of the version that serves, `OddVersions.moved`; tests only look at it."""
+    with watched_dashboard(browser, odd_service[0]) as dashboard:
+        yield dashboard.open(view=VIEW)
+
+
+@pytest.fixture(scope="module")
+def shop_categories(browser: Browser, shop: str) -> Iterator[Dashboard]:
+    """The page of a trained model, by category; tests only look at it."""
+    with watched_dashboard(browser, shop) as dashboard:
+        yield dashboard.open("#by=category", view=VIEW)
+
+
+@pytest.fixture(scope="module")
+def all_histories(browser: Browser, odd_service: tuple[str, OddVersions]) -> Iterator[Dashboard]:
+    """The page with the curve of all histories alone; tests choose its bands."""
+    with watched_dashboard(browser, odd_service[0]) as dashboard:
+        yield dashboard.open('#names=[""]', view=VIEW)
+
+
+def position(days: float) -> float:
+    """The position of an interval on the axis: the logarithm of its milliseconds."""
     return math.log10(days * 24 * 3_600_000)
 
 
 def points(
     dashboard: Dashboard, version: str, view: str, name: str, by: str = "action"
 ) -> list[dict[str, Any]]:
-    """What the API tells of a curve: that of an action or category, or "" of all histories."""
+    """A curve in the API: of an action or category, or with the name "" of all histories."""
     profile = dashboard.api(f"/v1/models/{version}")["attention_profile"]
-    wanted = (view, name, by if name else "all")
-    return [point for point in profile if (point["view"], point["name"], point["by"]) == wanted]
+    key = (view, name, by if name else "all")
+    return [point for point in profile if (point["view"], point["name"], point["by"]) == key]
 
 
 def curves(dashboard: Dashboard, view: str = "observed") -> dict[str, dict[str, Any]]:
@@ -52,50 +73,51 @@ def served(dashboard: Dashboard) -> str:
     return str(version)
 
 
-def assert_drawn(trace: dict[str, Any], told: list[dict[str, Any]]) -> None:
-    assert len(told) > 0
-    assert trace["y"] == pytest.approx([point["mean"] for point in told])
-    assert trace["x"] == pytest.approx([place_of(point["interval_days"]) for point in told])
+def assert_drawn(trace: dict[str, Any], expected: list[dict[str, Any]]) -> None:
+    assert len(expected) > 0
+    assert trace["y"] == pytest.approx([point["mean"] for point in expected])
+    assert trace["x"] == pytest.approx([position(point["interval_days"]) for point in expected])
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_trained_models_curves_are_those_of_the_api(shop_dashboard: Dashboard, view: str) -> None:
-    shop_dashboard.open("#by=category", view=VIEW)
-    version = served(shop_dashboard)
-    drawn = curves(shop_dashboard, view)
+def test_curves_of_a_trained_model_are_those_of_the_api(
+    shop_categories: Dashboard, view: str
+) -> None:
+    version = served(shop_categories)
+    drawn = curves(shop_categories, view)
     assert len(drawn) > 3
     for name, trace in drawn.items():
-        told = points(shop_dashboard, version, view, "" if name == ALL else name, "category")
-        assert_drawn(trace, told)
+        expected = points(shop_categories, version, view, "" if name == ALL else name, "category")
+        assert_drawn(trace, expected)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_actions_have_curves_of_their_own(
-    odd_dashboard: Dashboard, odd_versions: OddVersions, view: str
+    default_view: Dashboard, odd_versions: OddVersions, view: str
 ) -> None:
-    odd_dashboard.open(view=VIEW)
-    drawn = curves(odd_dashboard, view)
+    drawn = curves(default_view, view)
     assert list(drawn) == [ALL, "view", HOSTILE.replace("<", "&lt;").replace(">", "&gt;")]
     for trace, name in zip(drawn.values(), ("", *ACTIONS), strict=True):
-        assert_drawn(trace, points(odd_dashboard, odd_versions.moved, view, name))
+        assert_drawn(trace, points(default_view, odd_versions.moved, view, name))
 
 
 @pytest.mark.parametrize("kind", ["sem", "sd"])
-def test_bands_are_as_computed_and_leave_no_share_below_0_or_above_1(
-    odd_dashboard: Dashboard, odd_versions: OddVersions, kind: str
+def test_bands_show_the_spread_between_0_and_1(
+    all_histories: Dashboard, odd_versions: OddVersions, kind: str
 ) -> None:
-    odd_dashboard.open(f'#band={kind}&names=[""]', view=VIEW)
-    told = points(odd_dashboard, odd_versions.moved, "observed", "")
-    spread = [point["sd"] / (math.sqrt(point["count"]) if kind == "sem" else 1) for point in told]
-    high = [min(1, point["mean"] + by) for point, by in zip(told, spread, strict=True)]
-    low = [max(0, point["mean"] - by) for point, by in zip(told, spread, strict=True)]
-    (band,) = bands(odd_dashboard)
+    all_histories.by_label("Bands").select_option(kind)
+    all_histories.settle()
+    curve = points(all_histories, odd_versions.moved, "observed", "")
+    spread = [point["sd"] / (math.sqrt(point["count"]) if kind == "sem" else 1) for point in curve]
+    high = [min(1, point["mean"] + by) for point, by in zip(curve, spread, strict=True)]
+    low = [max(0, point["mean"] - by) for point, by in zip(curve, spread, strict=True)]
+    (band,) = bands(all_histories)
     assert band["y"] == pytest.approx([*high, *reversed(low)])
     assert min(low) == 0
     assert (max(high) == 1) == (kind == "sd")
 
 
-def test_weights_that_are_no_shares_may_exceed_1(
+def test_bands_of_unnormalised_weights_may_exceed_1(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(f'#version={odd_versions.modulated}&band=sd&names=[""]', view=VIEW)
@@ -115,16 +137,15 @@ def test_bands_can_be_left_out(odd_dashboard: Dashboard) -> None:
 
 
 def test_counts_are_drawn_and_few_histories_stand_out(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
+    all_histories: Dashboard, odd_versions: OddVersions
 ) -> None:
-    odd_dashboard.open('#names=[""]', view=VIEW)
-    told = points(odd_dashboard, odd_versions.moved, "observed", "")
-    drawn = odd_dashboard.traces("observed-plot")
+    expected = points(all_histories, odd_versions.moved, "observed", "")
+    drawn = all_histories.traces("observed-plot")
     (counts,) = [trace for trace in drawn if trace["name"] == "histories"]
-    assert counts["y"] == [point["count"] for point in told] == [40, 40, 40, 4]
-    symbols = curves(odd_dashboard)[ALL]["marker"]["symbol"]
+    assert counts["y"] == [point["count"] for point in expected] == [40, 40, 40, 4]
+    symbols = curves(all_histories)[ALL]["marker"]["symbol"]
     assert symbols == ["circle", "circle", "circle", "circle-open"]
-    expect(odd_dashboard.page.locator("#band-note")).to_contain_text("fewer than 10 histories")
+    expect(all_histories.page.locator("#band-note")).to_contain_text("fewer than 10 histories")
 
 
 def test_choosing_categories_changes_what_is_drawn(
@@ -141,13 +162,11 @@ def test_choosing_categories_changes_what_is_drawn(
     for view in VIEWS:
         drawn = curves(odd_dashboard, view)
         assert ALL not in drawn
-        told = points(odd_dashboard, odd_versions.moved, view, "category h", "category")
-        assert_drawn(drawn["category h"], told)
+        expected = points(odd_dashboard, odd_versions.moved, view, "category h", "category")
+        assert_drawn(drawn["category h"], expected)
 
 
-def test_at_most_eight_curves_are_drawn_at_once_and_look_different(
-    odd_dashboard: Dashboard,
-) -> None:
+def test_at_most_eight_curves_are_drawn_and_differ(odd_dashboard: Dashboard) -> None:
     odd_dashboard.open("#by=category", view=VIEW)
     boxes = odd_dashboard.page.locator("#legend input[type=checkbox]")
     expect(boxes).to_have_count(1 + len(CATEGORIES))
@@ -164,7 +183,7 @@ def test_at_most_eight_curves_are_drawn_at_once_and_look_different(
     assert len(styles) == len(drawn) == MOST
 
 
-def test_choosing_a_curve_leaves_the_keyboard_where_it_is(odd_dashboard: Dashboard) -> None:
+def test_choosing_a_curve_keeps_the_keyboard_focus(odd_dashboard: Dashboard) -> None:
     odd_dashboard.open("#by=category", view=VIEW)
     odd_dashboard.by_label("Find among the curves").fill("category h")
     box = odd_dashboard.page.locator("#legend").get_by_label("category h")
@@ -184,7 +203,7 @@ def test_curves_are_found_by_part_of_their_name(odd_dashboard: Dashboard) -> Non
     expect(odd_dashboard.page.locator("#legend li:visible")).to_contain_text("category j")
 
 
-def test_a_second_version_is_drawn_dashed_and_without_bands(shop_dashboard: Dashboard) -> None:
+def test_a_second_version_is_dashed_without_bands(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view=VIEW)
     version = served(shop_dashboard)
     others = [
@@ -206,7 +225,7 @@ def test_a_second_version_is_drawn_dashed_and_without_bands(shop_dashboard: Dash
     expect(shop_dashboard.page.locator("#band-note")).to_contain_text("other version is dashed")
 
 
-def test_a_version_without_a_profile_says_why(
+def test_without_a_profile_the_page_says_why(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     version = odd_versions.counting
@@ -219,7 +238,7 @@ def test_a_version_without_a_profile_says_why(
     expect(odd_dashboard.page.locator("#pictures")).to_be_hidden()
 
 
-def test_a_compared_version_without_a_profile_leaves_the_first_alone(
+def test_comparing_with_no_profile_keeps_the_first_curves(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(f"#compare={odd_versions.nonstationary}", view=VIEW)
@@ -227,7 +246,7 @@ def test_a_compared_version_without_a_profile_leaves_the_first_alone(
     assert len(curves(odd_dashboard)) == 3
 
 
-def test_names_stay_text_whatever_they_hold(odd_dashboard: Dashboard) -> None:
+def test_names_stay_text(odd_dashboard: Dashboard) -> None:
     odd_dashboard.open("#by=category", view=VIEW)
     expect(odd_dashboard.page.locator("#legend")).to_contain_text(HOSTILE)
     odd_dashboard.page.locator("#observed-table summary").click()
@@ -236,7 +255,7 @@ def test_names_stay_text_whatever_they_hold(odd_dashboard: Dashboard) -> None:
         box = point.bounding_box()
         assert box is not None
         odd_dashboard.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        # plotly.js looks at the pointer every now and then, not at each of its moves.
+        # plotly.js handles pointer moves at intervals.
         odd_dashboard.page.wait_for_timeout(150)
         if odd_dashboard.page.locator("#observed-plot + .tip", has_text=HOSTILE).is_visible():
             break
@@ -247,7 +266,7 @@ def test_names_stay_text_whatever_they_hold(odd_dashboard: Dashboard) -> None:
     assert odd_dashboard.page.evaluate("document.body.dataset.hacked") is None
 
 
-def test_the_table_holds_every_point(odd_dashboard: Dashboard) -> None:
+def test_the_table_has_every_point(odd_dashboard: Dashboard) -> None:
     odd_dashboard.open('#names=["view"]', view=VIEW)
     odd_dashboard.page.locator("#observed-table summary").click()
     rows = odd_dashboard.page.locator("#observed-table tbody tr")
@@ -255,9 +274,7 @@ def test_the_table_holds_every_point(odd_dashboard: Dashboard) -> None:
     expect(rows.last).to_have_text("view300 d1.9 %30.0 %60.0 %4")
 
 
-def test_a_link_brings_back_what_was_shown(
-    odd_dashboard: Dashboard, odd_versions: OddVersions
-) -> None:
+def test_a_link_restores_the_page(odd_dashboard: Dashboard, odd_versions: OddVersions) -> None:
     odd_dashboard.open("#by=category&band=sd", view=VIEW)
     odd_dashboard.by_label("Compare with").select_option(odd_versions.modulated)
     odd_dashboard.page.locator("#legend").get_by_label("category j").check()
@@ -271,7 +288,7 @@ def test_a_link_brings_back_what_was_shown(
     expect(odd_dashboard.by_label("Compare with")).to_have_value(odd_versions.modulated)
 
 
-def test_going_back_returns_to_the_version_before(
+def test_back_returns_to_the_previous_version(
     odd_dashboard: Dashboard, odd_versions: OddVersions
 ) -> None:
     odd_dashboard.open(view=VIEW)
@@ -285,17 +302,17 @@ def test_going_back_returns_to_the_version_before(
 
 
 @pytest.mark.parametrize("view", [VIEW, "kernels.html"])
-def test_where_nothing_is_published_the_page_says_how_to_get_a_version(
+def test_without_a_version_the_page_says_how_to_get_one(
     look_at: Callable[[str], Dashboard], tmp_path: Path, view: str
 ) -> None:
     with processes(tmp_path, tmp_path / "bundles") as start:
         server = start(wait=False)
-        eventually(lambda: server.process.poll() is None and _answers(server.url))
+        eventually(lambda: server.process.poll() is None and _is_live(server.url))
         dashboard = look_at(server.url).open(view=view)
         expect(dashboard.page.locator("main")).to_contain_text("No version is published yet")
 
 
-def _answers(url: str) -> bool:
+def _is_live(url: str) -> bool:
     try:
         return httpx.get(f"{url}/health/live").is_success
     except httpx.TransportError:
