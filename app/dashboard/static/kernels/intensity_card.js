@@ -140,6 +140,7 @@ export class IntensityCard {
     return groups.filter(({ key }) => chosen.includes(key));
   }
 
+  /** @returns {Map<string, any>} */
   get #styles() {
     return seriesStyles(this.#groups.map(({ key }) => key));
   }

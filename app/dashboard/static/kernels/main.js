@@ -28,7 +28,7 @@ const LINK = new Permalink({
 const MEASURED_COLUMNS = 800;
 const MOST_SEARCHED = 10;
 
-/** @type {Record<string, any>} */
+/** @type {any} */
 let state = LINK.read();
 /** @type {any[]} the descriptions of the version and the compared one; null for none */
 let descriptions = [null, null];

@@ -42,7 +42,7 @@ const LINK = new Permalink({
   band: choice("sem", "sd", "none"),
 });
 
-/** @type {Record<string, any>} */
+/** @type {any} */
 let state = LINK.read();
 /** @type {any[]} the descriptions of the version and the compared one; null for none */
 let descriptions = [null, null];
