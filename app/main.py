@@ -37,8 +37,8 @@ from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import refresh_item_overlay
 from app.keys.router import router as caller
-from app.keys.service import KeyService
-from app.models.router import changing as models_changing
+from app.keys.service import refresh_keys
+from app.models.router import admin_router as models_admin
 from app.models.router import router as models
 from app.observability.metrics import Metrics
 from app.rankings.router import router as rankings
@@ -54,7 +54,7 @@ from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 from app.thread_pool import BoundedPool
 from app.training_runs.router import router as training_runs
-from app.training_runs.service import TrainingRunService
+from app.training_runs.service import TrainingRunCounter
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from migrations.run import NewerSchemaError, upgrade
@@ -89,7 +89,7 @@ _ROUTERS = (
     users,
     users_erasing,
     models,
-    models_changing,
+    models_admin,
     training_runs,
     caller,
     health,
@@ -188,14 +188,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         # need none.
         if settings.migrate_on_start and not await _migrate(settings.database_url):
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
-        await KeyService(context).refresh()
+        await refresh_keys(context)
         await refresh_item_overlay(context)
         await context.model_manager.refresh()
         await stack.enter_async_context(
             _background(context.model_manager.follow(settings.poll_interval_seconds))
         )
         await stack.enter_async_context(_background(_keep_reading(context)))
-        await stack.enter_async_context(_background(TrainingRunService(context).keep_counting()))
+        await stack.enter_async_context(_background(TrainingRunCounter(context).keep_counting()))
         await stack.enter_async_context(_background(keep_deleting_expired_impressions(context)))
         await stack.enter_async_context(_background(keep_writing_impressions(context)))
         yield
@@ -205,7 +205,7 @@ async def _keep_reading(context: AppContext) -> None:
     """Follow the keys and the items that other processes write."""
     while True:
         await asyncio.sleep(context.settings.poll_interval_seconds)
-        for refresh in (KeyService(context).refresh, partial(refresh_item_overlay, context)):
+        for refresh in (partial(refresh_keys, context), partial(refresh_item_overlay, context)):
             try:
                 await refresh()
             except Exception:

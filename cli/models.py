@@ -21,8 +21,8 @@ from model.store.store import BundleStore
 from model.store.traffic import Traffic
 
 if TYPE_CHECKING:
-    from app.models.changes import Move
-    from app.models.ledger import Ledger
+    from app.db.database import Database as ServiceDatabase
+    from app.models.schemas import ActivationKind
 
 models_app = typer.Typer(
     help="Published models: list, show, activate, roll back.", no_args_is_help=True
@@ -117,16 +117,20 @@ def rollback_command(
     """Make the version that was current before this one current again."""
     with reporting_errors():
         published = BundleStore(store)
-        with _ledger(published, database) as ledger:
-            change = ledger.roll_back(published.open, actor=_actor(), reason=_one_line(reason))
-        typer.echo(change.version)
+        from app.models.activation import roll_back_blocking  # noqa: PLC0415 - loads slowly
+
+        with _service_database(database) as records:
+            _, predictor = roll_back_blocking(
+                published, records, published.open, actor=_actor(), reason=_one_line(reason)
+            )
+        typer.echo(predictor.version)
 
 
 def make_current(
     store: BundleStore,
     version: str,
     *,
-    change: "Move",
+    change: "ActivationKind",
     reason: str | None = None,
     database: str | None = None,
 ) -> None:
@@ -140,11 +144,14 @@ def make_current(
         KairosError: if the reason is not a line.
     """
     from app.errors import DatabaseUnavailableError  # noqa: PLC0415 - the service loads slowly
+    from app.models.activation import activate_blocking  # noqa: PLC0415
 
     reason = _one_line(reason)
     try:
-        with _ledger(store, database) as ledger:
-            ledger.activate(version, store.open, actor=_actor(), reason=reason, change=change)
+        with _service_database(database) as records:
+            activate_blocking(
+                store, records, version, store.open, actor=_actor(), reason=reason, kind=change
+            )
     except DatabaseUnavailableError as error:
         store.open(version)
         with store.changing():
@@ -158,12 +165,11 @@ def make_current(
 
 
 @contextmanager
-def _ledger(store: BundleStore, database: str | None) -> Iterator["Ledger"]:
-    """The record of changes in the service's database, which is not created where there is none."""
-    from app.db.database import Database as Transactions  # noqa: PLC0415 - the service loads slowly
+def _service_database(database: str | None) -> Iterator["ServiceDatabase"]:
+    """Open the service's database, which must exist."""
+    from app.db.database import Database as ServiceDatabase  # noqa: PLC0415 - loads slowly
     from app.db.engine import parse_url  # noqa: PLC0415
     from app.errors import DatabaseUnavailableError  # noqa: PLC0415
-    from app.models.ledger import Ledger  # noqa: PLC0415
 
     database_url = database or database_url_of()
     url = parse_url(database_url)
@@ -172,11 +178,11 @@ def _ledger(store: BundleStore, database: str | None) -> Iterator["Ledger"]:
             f"changes are written down in the service's database, but {url.database} does not "
             "exist; name it with --database or KAIROS_DATABASE_URL"
         )
-    transactions = Transactions(database_url, threads=1, queue=0)
+    records = ServiceDatabase(database_url, threads=1, queue=0)
     try:
-        yield Ledger(store, transactions)
+        yield records
     finally:
-        transactions.close()
+        records.close()
 
 
 def _actor() -> str:

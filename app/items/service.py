@@ -96,18 +96,18 @@ async def refresh_item_overlay(context: AppContext) -> None:
     """
     overlay = context.item_overlay
     # Sequentially: an older read must not be applied after a newer one.
-    async with overlay.refreshing:
+    async with overlay.refresh_lock:
         # A commit becomes visible later than its timestamp, and clocks of processes differ.
         since = overlay.latest_update - _OVERLAP
         try:
             updates, changed = await context.database.read(
-                lambda session: _read_changes(ItemRepository(session), since, overlay.read_last)
+                lambda session: _read_changes(ItemRepository(session), since, overlay.last_read)
             )
         except (DatabaseUnavailableError, OverloadedError):
             return
         if changed:
             await asyncio.to_thread(overlay.put, changed)
-        overlay.read_last = updates
+        overlay.last_read = updates
 
 
 def _read_changes(

@@ -1,4 +1,4 @@
-"""Making, listing and revoking API keys: what the command line does, without a running service."""
+"""Creating, listing and revoking API keys from the command line, without a running service."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +19,14 @@ LONGEST_NAME = 128
 
 
 class KeyRefusedError(KairosError):
-    """A key cannot be made or revoked as it was asked for."""
+    """A key cannot be created or revoked as requested."""
 
     code = "key_refused"
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A key that was just made: the only time that its secret is known."""
+    """A new key with its secret, which is not stored."""
 
     key_id: str
     secret: str
@@ -40,14 +40,14 @@ def create_key(
     expires_at: int | None = None,
     requests_per_second: float | None = None,
 ) -> IssuedKey:
-    """Make a key; running processes know it within a poll interval.
+    """Create a key; running processes accept it within a poll interval.
 
     Args:
-        database_url: where keys are kept.
-        name: whose it is, for people: it stands in the audit trail.
-        role: what it is for.
+        database_url: the database that holds the keys.
+        name: the holder, as the audit trail shows it.
+        role: the operations that it authorizes.
         expires_at: epoch microseconds; None for never.
-        requests_per_second: a limit of its own; None for the service's.
+        requests_per_second: the key's own rate limit; None for the service's.
 
     Raises:
         KeyRefusedError: if name, expiry or limit break a rule.
@@ -58,12 +58,12 @@ def create_key(
     _require_name(name)
     if expires_at is not None and expires_at <= at:
         raise KeyRefusedError(
-            "a key expires in the future, but this one would have already; give a later instant"
+            "a key expires in the future, but this expiry has passed; give a later instant"
         )
     if requests_per_second is not None and not 0 < requests_per_second < float("inf"):
         raise KeyRefusedError(
-            f"a key may ask more than 0 times a second, but got {requests_per_second:g}; give a "
-            "larger limit, or none for the service's own"
+            f"a key's rate limit is more than 0 requests a second, but got "
+            f"{requests_per_second:g}; give a larger limit, or none for the service's own"
         )
     key_id, secret = new_key()
     key = Key(
@@ -82,7 +82,7 @@ def create_key(
 
 
 def list_keys(database_url: str) -> list[Key]:
-    """Every key ever made, oldest first.
+    """Every key ever created, oldest first.
 
     Raises:
         SchemaBehindError: if the database was not migrated.
@@ -93,9 +93,9 @@ def list_keys(database_url: str) -> list[Key]:
 
 
 def revoke_key(database_url: str, key_id: str) -> bool:
-    """Make a key invalid for ever; answers whether it was not revoked before.
+    """Revoke a key; returns False if it was revoked already.
 
-    Running processes turn it away within a poll interval.
+    Running processes refuse it within a poll interval.
 
     Raises:
         KeyRefusedError: if there is no such key.
@@ -117,13 +117,13 @@ def _require_name(name: str) -> None:
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or not name.strip():
         raise KeyRefusedError(
             f"a key's name is 1 to {LONGEST_NAME} printable characters, but got {name[:40]!r}; "
-            "name whoever is going to use it"
+            "name the person or program that is going to use it"
         )
 
 
 @contextmanager
 def _keys(database_url: str) -> Iterator[KeyRepository]:
-    """The keys, in a transaction that is committed at the end."""
+    """The keys, in a transaction that is committed when the block ends."""
     require_upgraded(database_url)
     engine = open_engine(database_url)
     try:
@@ -131,7 +131,8 @@ def _keys(database_url: str) -> Iterator[KeyRepository]:
             yield KeyRepository(session)
     except OperationalError as error:
         raise DatabaseUnavailableError(
-            f"keys are kept in the database, which must answer, but said: {error.orig}; try again"
+            f"keys are stored in the database, which must answer, but failed: {error.orig}; try "
+            "again"
         ) from error
     finally:
         engine.dispose()

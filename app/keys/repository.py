@@ -12,13 +12,13 @@ from app.db.tables import StoredKey
 
 @final
 class KeyRepository:
-    """Reads, adds and revokes keys within one transaction, which belongs to the caller."""
+    """Reads, adds and revokes keys within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self) -> list[Key]:
-        """Every key ever made, oldest first."""
+        """Every key ever created, oldest first."""
         stored: Sequence[StoredKey] = self._session.scalars(
             select(StoredKey).order_by(StoredKey.created_at, StoredKey.key_id)
         ).all()
@@ -37,7 +37,7 @@ class KeyRepository:
         ]
 
     def add(self, key: Key) -> None:
-        """Keep a new key."""
+        """Store a new key."""
         self._session.add(
             StoredKey(
                 key_id=key.key_id,
@@ -52,7 +52,7 @@ class KeyRepository:
         )
 
     def revoke(self, key_id: str, at: int) -> bool:
-        """Make a key invalid for ever; answers whether there was such a valid one."""
+        """Revoke a key; returns whether there was one of that id that was not revoked."""
         revoked = self._session.execute(
             update(StoredKey)
             .where(StoredKey.key_id == key_id, StoredKey.revoked_at.is_(None))

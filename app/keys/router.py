@@ -10,8 +10,13 @@ from app.keys.schemas import Caller
 router = APIRouter(prefix="/v1", tags=["keys"], route_class=ReadRoute)
 
 
-@router.get("/caller", summary="Who am I taken for?", response_model=Caller, responses=problems())
+@router.get(
+    "/caller",
+    summary="Identify the caller",
+    response_model=Caller,
+    responses=problems(),
+)
 async def read_caller(request: Request) -> JsonResponse:
-    """Who the service takes the caller for, and how far they reach; of the key only its name."""
-    told = request.state.caller
-    return JsonResponse(Caller(told.name, told.role, told.has_key))
+    """Returns the caller's name and role; of the key itself only its name and id."""
+    caller = request.state.caller
+    return JsonResponse(Caller(caller.name, caller.role, caller.has_key))

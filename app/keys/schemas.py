@@ -1,4 +1,4 @@
-"""What callers are told of themselves."""
+"""Responses of the key operations."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,14 +10,14 @@ from app.http.types import RESPONSE_CONFIG
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who the service takes the caller for."""
+    """The authenticated caller."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
-    """As the audit trail names them: the name and id of the key, or `loopback`."""
+    """As in the audit trail: the name and id of the key, or `loopback`."""
     role: Literal["read", "admin"]
-    """How far they reach: `read` asks and looks, `admin` may do everything."""
+    """The caller's role: `read` for queries, `admin` for every operation."""
     has_key: bool
-    """Whether they showed a key; without one this machine itself may do everything, if it may come
-    in at all."""
+    """Whether the request carried a key; without one, a request from the machine itself has the
+    role `admin`, where it is admitted."""

@@ -1,9 +1,10 @@
-"""One bundle in detail: its manifest, what it makes of time, and what came of its answers."""
+"""The description of one bundle: manifest, time kernels, attention profile, training and clicks."""
 
 import asyncio
 import json
 import math
-from typing import Any, final
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from app.context import AppContext
 from app.errors import (
@@ -12,103 +13,68 @@ from app.errors import (
     OverloadedError,
     StoreUnavailableError,
 )
-from app.models import description, provenance
 from app.models.repository import ClickRepository
-from app.models.service import ModelService, roles
-from model.bundle.kernels import kernel_curves
+from app.models.schemas import (
+    Clicks,
+    Epoch,
+    KernelCurve,
+    Missing,
+    ModelDetail,
+    ProfilePoint,
+    Rhythm,
+)
+from app.models.service import read_manifest, roles_of
+from model.bundle import kernels, provenance
 from model.bundle.manifest import Manifest
-from model.bundle.provenance import INDEX_RECALL, P95_SECONDS
+from model.bundle.provenance import Part
+from model.errors import ProvenanceError
 from model.inference.predictor import Predictor
 
 MOST_POINTS = 2000
-"""Points of an attention profile that are told; the rest is in the bundle."""
+"""Most points of an attention profile in a response; the bundle holds all."""
+MOST_EPOCHS = 10_000
+"""Most epochs in a response; the manifest holds all."""
 Z_95 = 1.959964
 """Standard normal quantile of a two-sided 95 % interval."""
 
+_INTERVAL_TOLERANCE = 1e-3
+"""Relative; the provenance holds intervals with six digits."""
+_INITIAL_KERNEL_ERROR = 5e-6
+"""Relative error of the numbers of initial kernels, which have six digits."""
 
-@final
-class DetailService:
-    """Describes one bundle, as far as it can be opened and the database answers."""
+Value = TypeVar("Value")
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
 
-    async def describe(self, version: str) -> description.ModelDetail:
-        """One bundle.
+async def describe_model(context: AppContext, version: str) -> ModelDetail:
+    """Describe one bundle; parts that cannot be read are null and listed in `missing`.
 
-        Raises:
-            ModelNotFoundError: if no bundle of that version is published.
-            ModelRefusedError: if its manifest was altered, or is of another format.
-            StoreUnavailableError: if the store cannot be read.
-            OverloadedError: if too many requests wait for the model already.
-        """
-        models = ModelService(self._context)
-        manifest, is_current = await asyncio.to_thread(models.described, version)
-        missing: list[description.Missing] = []
-        kernels, profile, is_normalised = await self._of_time(version, manifest, missing)
-        epochs = provenance.epochs(manifest, missing)
-        index_recall = provenance.read(INDEX_RECALL, manifest, missing)
-        p95_seconds = provenance.read(P95_SECONDS, manifest, missing)
-        clicks = await self._clicks(version, missing)
-        return description.ModelDetail(
-            version=version,
-            is_current=is_current,
-            **roles(version, self._context.model_manager.active),
-            manifest=json.loads(manifest.model_dump_json(), parse_int=_whole_number),
-            kernels=kernels,
-            attention_profile=profile,
-            attention_is_normalised=is_normalised,
-            epochs=epochs,
-            index_recall=index_recall,
-            p95_seconds=p95_seconds,
-            clicks=clicks,
-            missing=tuple(missing),
-        )
-
-    async def _of_time(
-        self, version: str, manifest: Manifest, missing: list[description.Missing]
-    ) -> tuple[
-        tuple[description.KernelCurve, ...] | None,
-        tuple[description.ProfilePoint, ...] | None,
-        bool | None,
-    ]:
-        try:
-            bundle = await self._context.model_manager.open_version(version)
-        except (ModelRefusedError, StoreUnavailableError) as error:
-            missing += (
-                description.Missing("kernels", str(error)),
-                description.Missing("attention_profile", str(error)),
-            )
-            return None, None, None
-        curves = await self._context.infer(
-            lambda: kernel_curves(bundle.bundle.recommender, manifest.data_window.days)
-        )
-        kernels = provenance.kernels(curves, manifest, missing)
-        profile = _points(bundle)
-        if not kernels:
-            kind = bundle.bundle.manifest.recommender.encoder.kind
-            why = f"the model {kind!r} has no time encoding whose kernel could be drawn"
-            missing.append(description.Missing("kernels", why))
-        if profile is None:
-            why = "the bundle was published without one"
-            missing.append(description.Missing("attention_profile", why))
-        return kernels or None, profile, bundle.bundle.recommender.encoder.is_normalised
-
-    async def _clicks(
-        self, version: str, missing: list[description.Missing]
-    ) -> description.Clicks | None:
-        try:
-            counted = await self._context.database.read(
-                lambda session: ClickRepository(session).of(version)
-            )
-        except (DatabaseUnavailableError, OverloadedError) as error:
-            missing.append(description.Missing("clicks", str(error)))
-            return None
-        shown, clicked = counted
-        if shown == 0:
-            return description.Clicks(shown, clicked, rate=None, rate_low=None, rate_high=None)
-        low, high = wilson_interval(clicked, shown)
-        return description.Clicks(shown, clicked, clicked / shown, rate_low=low, rate_high=high)
+    Raises:
+        ModelNotFoundError: if no bundle of that version is published.
+        ModelRefusedError: if its manifest was altered, or is of another format.
+        StoreUnavailableError: if the store cannot be read.
+        OverloadedError: if too many requests wait for the model already.
+    """
+    manifest, is_current = await asyncio.to_thread(read_manifest, context.store, version)
+    missing: list[Missing] = []
+    curves, profile, is_normalised = await _read_predictor(context, version, manifest, missing)
+    epochs = _read_epochs(manifest, missing)
+    index_recall = _read_part(provenance.INDEX_RECALL, manifest, missing)
+    p95_seconds = _read_part(provenance.P95_SECONDS, manifest, missing)
+    clicks = await _count_clicks(context, version, missing)
+    return ModelDetail(
+        version=version,
+        is_current=is_current,
+        **roles_of(version, context.model_manager.active),
+        manifest=json.loads(manifest.model_dump_json(), parse_int=_parse_integer),
+        kernels=curves,
+        attention_profile=profile,
+        attention_is_normalised=is_normalised,
+        epochs=epochs,
+        index_recall=index_recall,
+        p95_seconds=p95_seconds,
+        clicks=clicks,
+        missing=tuple(missing),
+    )
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -126,26 +92,145 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, center - half_width), min(1.0, center + half_width)
 
 
-def _whole_number(digits: str) -> int | float:
-    """A number of a manifest; one that takes more than 64 bits is told as good as a float can."""
-    number = int(digits)
-    return number if -(2**63) <= number < 2**64 else float(digits)
+async def _read_predictor(
+    context: AppContext, version: str, manifest: Manifest, missing: list[Missing]
+) -> tuple[tuple[KernelCurve, ...] | None, tuple[ProfilePoint, ...] | None, bool | None]:
+    """Kernels, attention profile, and whether attention is normalised, of the opened bundle."""
+    try:
+        predictor = await context.model_manager.open_version(version)
+    except (ModelRefusedError, StoreUnavailableError) as error:
+        missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
+        return None, None, None
+    measured = await context.infer(
+        lambda: kernels.kernel_curves(predictor.bundle.recommender, manifest.data_window.days)
+    )
+    curves = _kernel_responses(measured, manifest, missing)
+    profile = _profile_points(predictor)
+    if not curves:
+        kind = predictor.bundle.manifest.recommender.encoder.kind
+        why = f"the model {kind!r} has no time encoding whose kernel could be drawn"
+        missing.append(Missing("kernels", why))
+    if profile is None:
+        missing.append(Missing("attention_profile", "the bundle was published without one"))
+    return curves or None, profile, predictor.bundle.recommender.encoder.is_normalised
 
 
-def _points(bundle: Predictor) -> tuple[description.ProfilePoint, ...] | None:
-    if bundle.bundle.attention_profile is None:
+async def _count_clicks(context: AppContext, version: str, missing: list[Missing]) -> Clicks | None:
+    try:
+        shown, clicked = await context.database.read(
+            lambda session: ClickRepository(session).count(version)
+        )
+    except (DatabaseUnavailableError, OverloadedError) as error:
+        missing.append(Missing("clicks", str(error)))
         return None
-    rows = bundle.bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
-    return tuple(_to_point(**row) for row in rows)
+    if shown == 0:
+        return Clicks(shown, clicked, rate=None, rate_low=None, rate_high=None)
+    low, high = wilson_interval(clicked, shown)
+    return Clicks(shown, clicked, clicked / shown, rate_low=low, rate_high=high)
 
 
-def _to_point(
-    *, mean: float | None, sd: float | None, count: int, **row: Any
-) -> description.ProfilePoint:
+def _read_part(part: Part[Value], manifest: Manifest, missing: list[Missing]) -> Value | None:
+    """A part of the provenance; None, with the reason added to `missing`, if it cannot be read."""
+    try:
+        return part.read(manifest)
+    except ProvenanceError as error:
+        missing.append(Missing(part.name, str(error)))
+        return None
+
+
+def _read_epochs(manifest: Manifest, missing: list[Missing]) -> tuple[Epoch, ...] | None:
+    epochs = _read_part(provenance.EPOCHS, manifest, missing)
+    if epochs == ():
+        kind = manifest.recommender.encoder.kind
+        why = f"the model {kind!r} counts events once, in no epochs"
+        missing.append(Missing("epochs", why))
+    if not epochs:
+        return None
+    return tuple(
+        Epoch("fit", epoch.epoch, epoch.loss, epoch.validation, epoch.seconds)
+        for epoch in epochs[-MOST_EPOCHS:]
+    )
+
+
+def _kernel_responses(
+    curves: tuple[kernels.KernelCurve, ...], manifest: Manifest, missing: list[Missing]
+) -> tuple[KernelCurve, ...]:
+    """Kernels as they are now, each with the one before training."""
+    initial_curves = _read_part(provenance.INITIAL_KERNELS, manifest, missing) if curves else None
+    by_place = {curve.place: curve for curve in initial_curves or ()}
+    responses = []
+    for curve in curves:
+        initial = by_place.get(curve.place)
+        if initial is not None and not _is_comparable(initial, curve):
+            why = f"the provenance has that of {curve.place!r} at other intervals"
+            missing.append(Missing("initial_kernels", why))
+            initial = None
+        elif initial is None and initial_curves is not None:
+            why = f"the provenance has none of {curve.place!r}"
+            missing.append(Missing("initial_kernels", why))
+        responses.append(_kernel_response(curve, initial))
+    return tuple(responses)
+
+
+def _is_comparable(initial: kernels.KernelCurve, curve: kernels.KernelCurve) -> bool:
+    """Whether two curves are evaluated at the same intervals."""
+    return len(initial.psi) == len(initial.interval_days) == len(curve.interval_days) and all(
+        math.isclose(one, other, rel_tol=_INTERVAL_TOLERANCE)
+        for one, other in zip(initial.interval_days, curve.interval_days, strict=True)
+    )
+
+
+def _kernel_response(
+    curve: kernels.KernelCurve, initial: kernels.KernelCurve | None
+) -> KernelCurve:
+    if initial is not None:
+        initial = replace(initial, interval_days=curve.interval_days)
+    return KernelCurve(
+        place=curve.place,
+        kind=curve.kind,
+        is_stationary=curve.is_stationary,
+        interval_days=curve.interval_days,
+        psi=curve.psi,
+        spectrum=_spectrum_response(curve.spectrum),
+        initial_psi=None if initial is None else initial.psi,
+        initial_spectrum=None if initial is None else _spectrum_response(initial.spectrum),
+        constant=kernels.constant_term(curve),
+        initial_constant=None
+        if initial is None
+        else kernels.constant_term(initial, relative_error=_INITIAL_KERNEL_ERROR),
+    )
+
+
+def _spectrum_response(
+    spectrum: tuple[kernels.Rhythm, ...] | None,
+) -> tuple[Rhythm, ...] | None:
+    if spectrum is None:
+        return None
+    power = sum(rhythm.power for rhythm in spectrum)
+    return tuple(
+        Rhythm(rhythm.period_days, rhythm.power, rhythm.power / power if power else 0.0)
+        for rhythm in spectrum
+    )
+
+
+def _profile_points(predictor: Predictor) -> tuple[ProfilePoint, ...] | None:
+    if predictor.bundle.attention_profile is None:
+        return None
+    rows = predictor.bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
+    return tuple(_profile_point(**row) for row in rows)
+
+
+def _profile_point(*, mean: float | None, sd: float | None, count: int, **row: Any) -> ProfilePoint:
     mean, sd = _finite(mean), _finite(sd)
     error = None if sd is None or count < 2 else sd / math.sqrt(count)
-    return description.ProfilePoint(mean=mean, sd=sd, standard_error=error, count=count, **row)
+    return ProfilePoint(mean=mean, sd=sd, standard_error=error, count=count, **row)
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def _parse_integer(digits: str) -> int | float:
+    """An integer of a manifest; a float if it needs more than 64 bits."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else float(digits)

@@ -1,18 +1,42 @@
-"""Changes of what is served, and what came of what was shown, in the database."""
+"""Recorded changes of the served models, and clicks on impressions, in the database."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast, final
 
 from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
 from app.db.tables import ModelChange, StoredEvent, StoredRecommendation
-from app.models.changes import Change, Kind
+from app.models.schemas import ChangeKind
 from model.store.traffic import Traffic
 
 
-class ShownAndClicked(NamedTuple):
-    """How many answers of a version were shown, and how many of those led to an event."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the served models.
+
+    Attributes:
+        at: epoch microseconds, UTC.
+        actor: the author: a caller's name, or `cli:` and a user of the machine.
+        change: the kind; only "traffic" leaves the current version as it is.
+        version: the current version after the change.
+        previous_version: the current version before it, as read from the store.
+        reason: as the actor gave it.
+        traffic: the challenger and the shadow from then on; None unless the kind is "traffic".
+    """
+
+    at: int
+    actor: str
+    change: ChangeKind
+    version: str | None
+    previous_version: str | None
+    reason: str | None
+    traffic: Traffic | None = None
+
+
+class ClickCounts(NamedTuple):
+    """Impressions of a version, and how many of them led to an event."""
 
     shown: int
     clicked: int
@@ -20,13 +44,13 @@ class ShownAndClicked(NamedTuple):
 
 @final
 class ModelChangeRepository:
-    """Reads and adds changes within one transaction, which belongs to the caller."""
+    """Reads and adds changes within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def add(self, change: Change) -> None:
-        """Write a change down."""
+        """Store a change."""
         self._session.add(
             ModelChange(
                 at=change.at,
@@ -49,21 +73,21 @@ class ModelChangeRepository:
         )
 
     def all(self) -> list[Change]:
-        """Every change ever made, oldest first."""
+        """Every change, oldest first."""
         return _changes(self._session.scalars(select(ModelChange).order_by(ModelChange.id)).all())
 
 
 @final
 class ClickRepository:
-    """Counts what came of what was shown, within a transaction that belongs to the caller."""
+    """Counts impressions and clicks within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def of(self, version: str) -> ShownAndClicked:
-        """What came of the answers of a version that are still remembered.
+    def count(self, version: str) -> ClickCounts:
+        """The recorded impressions of a version, and the clicked ones among them.
 
-        An answer was clicked if an event names both it and an item that it showed.
+        An impression is clicked if an event names both it and an item that it showed.
         """
         of_version = StoredRecommendation.model_version == version
         shown = self._session.scalar(
@@ -75,11 +99,11 @@ class ClickRepository:
                 StoredRecommendation,
                 StoredRecommendation.recommendation_id == StoredEvent.recommendation_id,
             )
-            .where(of_version, self._showed_the_item())
+            .where(of_version, self._item_was_shown())
         )
-        return ShownAndClicked(shown or 0, clicked or 0)
+        return ClickCounts(shown or 0, clicked or 0)
 
-    def _showed_the_item(self) -> ColumnElement[bool]:
+    def _item_was_shown(self) -> ColumnElement[bool]:
         is_sqlite = self._session.get_bind().dialect.name == "sqlite"
         elements = func.json_each if is_sqlite else func.json_array_elements_text
         item = elements(StoredRecommendation.item_ids).table_valued("value")
@@ -91,7 +115,7 @@ def _changes(stored: Sequence[ModelChange]) -> list[Change]:
         Change(
             at=change.at,
             actor=change.actor,
-            change=cast(Kind, change.change),
+            change=cast(ChangeKind, change.change),
             version=change.version,
             previous_version=change.previous_version,
             reason=change.reason,

@@ -1,4 +1,4 @@
-"""What is published, what of it is served, and changing that."""
+"""GET, PUT and POST /v1/models."""
 
 from typing import Annotated
 
@@ -17,25 +17,26 @@ from app.errors import (
 from app.http.problems import problems
 from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
-from app.models.description import ModelDetail
-from app.models.detail import DetailService
-from app.models.lifecycle import LifecycleService
-from app.models.map import MapService, ModelMap
+from app.models import activation
+from app.models import service as models
+from app.models.detail import describe_model as build_description
+from app.models.map import draw_map
 from app.models.schemas import (
     ChangeList,
     ChangeRequest,
     CurrentVersion,
+    ModelDetail,
     ModelList,
+    ModelMap,
     ModelTraffic,
     TrafficRequest,
 )
-from app.models.service import ModelService
 from model.inference.item_map import MOST_ITEMS
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
-changing = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
+admin_router = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
 
-Version = Annotated[str, Path(description="As `GET /v1/models` lists it.")]
+Version = Annotated[str, Path(description="A version that `GET /v1/models` lists.")]
 
 
 @router.get(
@@ -45,24 +46,24 @@ Version = Annotated[str, Path(description="As `GET /v1/models` lists it.")]
     responses=problems(StoreUnavailableError),
 )
 async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Every published bundle: what it was trained on, how well it did, and what it answers here."""
-    return JsonResponse(await ModelService(context).list())
+    """Lists every published bundle: its training data, its headline metrics and its role."""
+    return JsonResponse(await models.list_models(context))
 
 
 @router.get(
     "/models/traffic",
-    summary="Which models answer beside the current one?",
+    summary="Read the challenger and the shadow",
     response_model=ModelTraffic,
     responses=problems(StoreUnavailableError),
 )
 async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """The challenger and its share of the users, and the shadow."""
-    return JsonResponse(await LifecycleService(context).traffic())
+    """Returns the challenger, its share of the users, and the shadow."""
+    return JsonResponse(await activation.read_traffic(context))
 
 
-@changing.put(
+@admin_router.put(
     "/models/traffic",
-    summary="Have other models answer beside the current one",
+    summary="Set the challenger and the shadow",
     response_model=ModelTraffic,
     responses=problems(
         ModelNotFoundError,
@@ -73,36 +74,36 @@ async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> 
     ),
 )
 async def put_traffic(
-    request: Request, asked: TrafficRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: Request, body: TrafficRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Give a challenger a share of the users, ask a shadow, too, or (with `{}`) neither.
+    """Gives a challenger a share of the users, sets a shadow, or (with `{}`) clears both.
 
-    Both are opened and checked first; in every other process they answer within two seconds.
+    Both are opened and verified first; every other process follows within two seconds.
     """
     actor = request.state.caller.name
-    return JsonResponse(await LifecycleService(context).route(asked, actor=actor))
+    return JsonResponse(await activation.set_traffic(context, body, actor=actor))
 
 
 @router.get(
     "/models/changes",
-    summary="Who changed what is served?",
+    summary="List changes of the served models",
     response_model=ChangeList,
     responses=problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_changes(
     context: Annotated[AppContext, Depends(get_context)],
-    limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to answer.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to return.")] = 100,
 ) -> JsonResponse:
-    """The record of activations, rollbacks and traffic, newest first.
+    """Lists recorded activations, rollbacks and traffic changes, newest first.
 
     `rollback_version` is the version that a rollback would activate now.
     """
-    return JsonResponse(await LifecycleService(context).changes(limit))
+    return JsonResponse(await activation.list_changes(context, limit))
 
 
-@changing.post(
+@admin_router.post(
     "/models/rollback",
-    summary="Go back to the model before",
+    summary="Roll back to the previous model",
     response_model=CurrentVersion,
     responses=problems(
         ModelRefusedError,
@@ -113,14 +114,14 @@ async def list_changes(
     ),
 )
 async def roll_back(
-    request: Request, asked: ChangeRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: Request, body: ChangeRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Make the version that was current before this one current again; once more goes further back.
+    """Makes the version before the current one current again; a second rollback goes further back.
 
-    It is opened and checked first; where it does not open, what serves, serves on.
+    The version is opened and verified first; on failure the active model is unchanged.
     """
     actor = request.state.caller.name
-    return JsonResponse(await LifecycleService(context).roll_back(actor=actor, reason=asked.reason))
+    return JsonResponse(await activation.roll_back(context, actor=actor, reason=body.reason))
 
 
 @router.get(
@@ -134,16 +135,16 @@ async def roll_back(
 async def describe_model(
     version: Version, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """A bundle's manifest, what it makes of time, and what came of its answers.
+    """Returns a bundle's manifest, time kernels, attention profile, training record and clicks.
 
-    What there is none of is null, and `missing` says why.
+    A part that is unavailable is null, and `missing` says why.
     """
-    return JsonResponse(await DetailService(context).describe(version))
+    return JsonResponse(await build_description(context, version))
 
 
 @router.get(
     "/models/{version}/map",
-    summary="Draw a model's items",
+    summary="Map a model's items",
     response_model=ModelMap,
     responses=problems(
         ModelNotFoundError,
@@ -157,19 +158,19 @@ async def read_map(
     version: Version,
     context: Annotated[AppContext, Depends(get_context)],
     items: Annotated[
-        int, Query(ge=1, le=MOST_ITEMS, description="How many items: the most popular ones.")
+        int, Query(ge=1, le=MOST_ITEMS, description="Number of items: the most popular ones.")
     ] = 2000,
 ) -> JsonResponse:
-    """The items in two dimensions: those that the model takes for alike lie together.
+    """Returns the items in two dimensions: items that the model finds similar lie close together.
 
-    The axes are those of the 10,000 most popular items, however many are asked for.
+    The axes are those of the 10,000 most popular items, whatever the number of items returned.
     """
-    return JsonResponse(await MapService(context).draw(version, items=items))
+    return JsonResponse(await draw_map(context, version, items=items))
 
 
-@changing.post(
+@admin_router.post(
     "/models/{version}/activate",
-    summary="Make a model the current one",
+    summary="Activate a model",
     response_model=CurrentVersion,
     responses=problems(
         ModelNotFoundError,
@@ -182,13 +183,15 @@ async def read_map(
 async def activate_model(
     request: Request,
     version: Version,
-    asked: ChangeRequest,
+    body: ChangeRequest,
     context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonResponse:
-    """Open and check a version, and only then have every process answer with it.
+    """Opens and verifies a version, then makes it the current one in every process.
 
-    This process does so once this is answered, every other within two seconds. No request fails
-    meanwhile; where the version does not open, what serves, serves on.
+    The responding process serves it at once, every other within two seconds. No request fails
+    meanwhile; if the version cannot be opened, the active model is unchanged.
     """
-    service, actor = LifecycleService(context), request.state.caller.name
-    return JsonResponse(await service.activate(version, actor=actor, reason=asked.reason))
+    actor = request.state.caller.name
+    return JsonResponse(
+        await activation.activate(context, version, actor=actor, reason=body.reason)
+    )

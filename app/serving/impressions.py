@@ -1,4 +1,4 @@
-"""What was shown, on its way to the database: kept in memory until a batch is written."""
+"""Impressions, buffered in memory until they are written to the database in a batch."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from app.observability.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """One answer, as far as it is needed to tell what came of it.
+    """A recommendation that was returned to be shown.
 
     Attributes:
-        at: when it was asked for, epoch microseconds.
+        at: the instant of the request, epoch microseconds.
     """
 
     recommendation_id: str
@@ -25,12 +25,17 @@ class Impression:
 
 @final
 class ImpressionBuffer:
-    """Answers that wait to be written, the oldest dropped where there are too many.
+    """Impressions that wait to be written; the oldest are dropped when the buffer is full.
 
-    An answer must not wait for a record of it, nor fail for want of one.
+    A response neither waits for its record nor fails without it.
     """
 
     def __init__(self, metrics: Metrics, *, longest: int) -> None:
+        """Start empty.
+
+        Args:
+            longest: most impressions that wait; 0 keeps none.
+        """
         self._metrics = metrics
         self._waiting: deque[Impression] = deque()
         self._longest = longest
@@ -38,27 +43,27 @@ class ImpressionBuffer:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, answer: Impression) -> None:
-        """Have an answer written soon."""
+    def put(self, impression: Impression) -> None:
+        """Append an impression; drops the oldest one if the buffer is full."""
         if self._longest == 0:
             return
         if len(self._waiting) >= self._longest:
             self._waiting.popleft()
             self._metrics.records_dropped.inc()
-        self._waiting.append(answer)
+        self._waiting.append(impression)
 
     def take(self, most: int) -> list[Impression]:
-        """The oldest that wait."""
+        """Remove and return the oldest impressions."""
         return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
 
-    def put_back(self, answers: list[Impression]) -> None:
-        """Have them wait on, in front."""
-        self._waiting.extendleft(reversed(answers))
+    def put_back(self, impressions: list[Impression]) -> None:
+        """Return impressions to the front, after a write that failed."""
+        self._waiting.extendleft(reversed(impressions))
         while len(self._waiting) > self._longest:
             self._waiting.popleft()
             self._metrics.records_dropped.inc()
 
-    def forget(self, user_id: str) -> None:
-        """Drop what was shown to a user."""
-        kept = [answer for answer in self._waiting if answer.user_id != user_id]
+    def drop_user(self, user_id: str) -> None:
+        """Drop the impressions of a user."""
+        kept = [impression for impression in self._waiting if impression.user_id != user_id]
         self._waiting = deque(kept)

@@ -1,4 +1,4 @@
-"""What is known of items right now, beside what the served models learned of them."""
+"""Live item data over the catalogues of the served models."""
 
 import asyncio
 import threading
@@ -18,12 +18,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class OverlaidItem:
-    """An item as it was last described, or deleted.
+    """An item as it was last stored, or its deletion.
 
     Attributes:
         available_from: epoch microseconds; None for always.
-        available_until: epoch microseconds, the first instant at which it is gone; None for never.
-        is_deleted: whether it was deleted; it is then never answered.
+        available_until: epoch microseconds, the first instant of unavailability; None for never.
+        is_deleted: whether the item was deleted; it is then never recommended.
         updated_at: epoch microseconds.
     """
 
@@ -38,26 +38,26 @@ class OverlaidItem:
 
 @final
 class ItemOverlayView:
-    """The shelf, laid out along one catalogue's rows. Immutable.
+    """The overlay arranged by the rows of one catalogue. Immutable.
 
-    Where nobody described an item, what the model's catalogue says of it holds.
+    For an item that was never stored, the catalogue's title and categories apply.
     """
 
     def __init__(self, catalog: Catalog, items: Mapping[str, OverlaidItem]) -> None:
         self._catalog = catalog
         rows = len(catalog) + 1
-        self._described = {
+        self._stored = {
             row: items[item_id]
             for row, item_id in enumerate(catalog.item_ids, start=1)
             if item_id in items
         }
-        gone = [row for row, item in self._described.items() if item.is_deleted]
-        self._gone = np.array(gone, dtype=np.int64)
+        deleted = [row for row, item in self._stored.items() if item.is_deleted]
+        self._deleted = np.array(deleted, dtype=np.int64)
         self._from: NDArray[np.int64] | None = None
         self._until: NDArray[np.int64] | None = None
         bounded = {
             row: item
-            for row, item in self._described.items()
+            for row, item in self._stored.items()
             if item.available_from is not None or item.available_until is not None
         }
         if bounded:
@@ -77,13 +77,13 @@ class ItemOverlayView:
         }
 
     def title(self, row: int) -> str | None:
-        """The readable name of a row."""
-        item = self._described.get(row)
+        """The title of a row."""
+        item = self._stored.get(row)
         return self._catalog.title(row) if item is None or item.title is None else item.title
 
     def categories(self, row: int) -> tuple[str, ...]:
         """The categories of a row."""
-        item = self._described.get(row)
+        item = self._stored.get(row)
         return self._catalog.categories[row - 1] if item is None else item.categories
 
     def allowed(
@@ -94,39 +94,39 @@ class ItemOverlayView:
         no_categories: Sequence[str] = (),
         available_only: bool = True,
     ) -> Mask | None:
-        """Which rows may be answered at an instant; None where every one may.
+        """The mask of rows that may be recommended at an instant; None if every row may.
 
         Args:
             at: epoch microseconds.
-            any_categories: if any: only items of at least one of these.
+            any_categories: if not empty: only items of at least one of these.
             no_categories: no items of these.
             available_only: leave out items that are not available at `at`.
         """
         has_windows = available_only and self._from is not None and self._until is not None
-        if not (any_categories or no_categories or has_windows or len(self._gone)):
+        if not (any_categories or no_categories or has_windows or len(self._deleted)):
             return None
         allowed = np.full(len(self._catalog) + 1, not any_categories, dtype=np.bool_)
         for category in any_categories:
-            allowed[self._of(category)] = True
+            allowed[self._rows_of(category)] = True
         for category in no_categories:
-            allowed[self._of(category)] = False
+            allowed[self._rows_of(category)] = False
         if available_only and self._from is not None and self._until is not None:
             allowed &= (self._from <= at) & (at < self._until)
-        allowed[self._gone] = False
+        allowed[self._deleted] = False
         allowed[0] = False
         return allowed
 
-    def _of(self, category: str) -> NDArray[np.int64]:
+    def _rows_of(self, category: str) -> NDArray[np.int64]:
         return self._by_category.get(category, np.empty(0, dtype=np.int64))
 
 
 class Updates(NamedTuple):
-    """The updates of items since an instant: equal ones are the same updates.
+    """A fingerprint of the item updates since an instant: equal ones mean the same updates.
 
     Attributes:
         since: epoch microseconds.
-        items: how many items were updated since.
-        stamps: the sum of the microseconds from `since` to each one's update.
+        items: number of items updated since.
+        stamps: the sum of the microseconds from `since` to each update.
     """
 
     since: int
@@ -136,14 +136,14 @@ class Updates(NamedTuple):
 
 @final
 class ItemOverlay:
-    """The described items, and their views along the catalogues of the models in use.
+    """The stored items, and a view of them for the catalogue of each open model.
 
-    Views are laid out when items change or a model comes, off the event loop; requests only look
+    Views are built when items change or a model is loaded, off the event loop; requests only look
     them up.
 
     Attributes:
-        refreshing: held from reading the database until what was read is here.
-        read_last: the updates that are here already; None before the first.
+        refresh_lock: held while the database is read and the result is applied.
+        last_read: the updates that are applied already; None before the first read.
     """
 
     def __init__(self) -> None:
@@ -152,16 +152,16 @@ class ItemOverlay:
         self._views: dict[str, ItemOverlayView] = {}
         self._latest_update = 0
         self._lock = threading.Lock()
-        self.refreshing = asyncio.Lock()
-        self.read_last: Updates | None = None
+        self.refresh_lock = asyncio.Lock()
+        self.last_read: Updates | None = None
 
     @property
     def latest_update(self) -> int:
-        """When the last known change was made, epoch microseconds; 0 before the first."""
+        """The instant of the latest applied update, epoch microseconds; 0 before the first."""
         return self._latest_update
 
     def put(self, items: Iterable[OverlaidItem]) -> bool:
-        """Take over what was said of items; answers whether anything is new."""
+        """Apply stored items and deletions; returns whether any of them is new."""
         with self._lock:
             changed = {
                 item.item_id: item for item in items if self._items.get(item.item_id) != item
@@ -180,20 +180,20 @@ class ItemOverlay:
             return True
 
     def add_catalog(self, version: str, catalog: Catalog) -> None:
-        """Make ready for a model, before it answers."""
+        """Build the view of a model's catalogue, before the model serves requests."""
         with self._lock:
             if version not in self._catalogs:
                 self._views = self._views | {version: ItemOverlayView(catalog, self._items)}
                 self._catalogs[version] = catalog
 
     def retain_versions(self, versions: Iterable[str]) -> None:
-        """Let go of models that answer no more."""
+        """Drop the views of all other models."""
         kept = set(versions)
         with self._lock:
             self._catalogs = {v: c for v, c in self._catalogs.items() if v in kept}
             self._views = {v: view for v, view in self._views.items() if v in kept}
 
     def view(self, version: str, catalog: Catalog) -> ItemOverlayView:
-        """The shelf along the catalogue of a model; laid out now if it is not yet."""
+        """The view of a model's catalogue; built now if there is none."""
         view = self._views.get(version)
         return ItemOverlayView(catalog, self._items) if view is None else view

@@ -1,12 +1,12 @@
-"""The bundles that answer, and following the store to the next."""
+"""The models that serve requests, and the poll that follows the store."""
 
 import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar, final
+from typing import final
 
 import structlog
 
@@ -18,29 +18,23 @@ from app.errors import (
 )
 from app.observability.metrics import Metrics
 from app.serving.item_overlay import ItemOverlay
-from model.errors import BundleError, StoreBusyError
+from model.errors import BundleError
 from model.inference.predictor import Predictor
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
-
-T = TypeVar("T")
-
-Prove = Callable[[str], object]
-"""Opens a version, checks it and warms it up, and raises where it does not pass. It is opened anew
-even where it is open already: what counts is what lies in the store, for every process alike."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveModels:
-    """The bundles that answer, all at once.
+    """The models that serve requests at one moment.
 
     Attributes:
-        current: answers whoever nobody else does.
-        challenger: answers a share of the users in its place.
-        share: of the users, 0 to 1.
-        shadow: is asked too, and its answer thrown away.
+        current: serves every request that the challenger does not.
+        challenger: serves a share of the users instead of the current model.
+        share: the challenger's share of the users, 0 to 1.
+        shadow: scores the same requests; its results are compared, never returned.
     """
 
     current: Predictor | None = None
@@ -51,140 +45,164 @@ class ActiveModels:
     @property
     def versions(self) -> frozenset[str]:
         """The versions that are open."""
-        bundles = (self.current, self.challenger, self.shadow)
-        return frozenset(bundle.version for bundle in bundles if bundle is not None)
+        predictors = (self.current, self.challenger, self.shadow)
+        return frozenset(predictor.version for predictor in predictors if predictor is not None)
 
 
 @final
 class ModelManager:
-    """Holds one immutable line-up of bundles, and swaps it whole when the store says otherwise.
+    """Holds the active models, and replaces them when the store's pointers change.
 
-    A request takes its bundle once and keeps it, so that every answer comes from one version. A
-    bundle is opened, checked, warmed up and laid out before it is in the line-up. A version that
-    does not open is refused and remembered: the previous one serves on, and the refused one is not
-    tried again until the store names something else.
+    A request reads `active` once and keeps its predictor, so a response comes from one version. A
+    version is opened, verified and warmed up before it becomes active. A version that fails to open
+    is refused: the previous one stays active, and the refused one is not opened again until the
+    store's pointers name another.
+
+    Attributes:
+        lock: held while versions are opened or swapped. Callers of `swap_current` and
+            `swap_traffic` hold it from before the version is loaded.
     """
 
     def __init__(
-        self, store: BundleStore, metrics: Metrics, shelf: ItemOverlay, *, pinned_versions: int
+        self,
+        store: BundleStore,
+        metrics: Metrics,
+        item_overlay: ItemOverlay,
+        *,
+        pinned_versions: int,
     ) -> None:
+        """Open nothing yet.
+
+        Args:
+            pinned_versions: how many versions stay open because requests name them.
+        """
+        self.lock = asyncio.Lock()
         self._store = store
         self._metrics = metrics
-        self._shelf = shelf
+        self._item_overlay = item_overlay
         self._pinned_versions = pinned_versions
-        self._lineup = ActiveModels()
+        self._active = ActiveModels()
         self._refused: dict[str, str] = {}
         self._pinned: OrderedDict[str, Predictor] = OrderedDict()
-        self._opening = asyncio.Lock()
 
     @property
     def active(self) -> ActiveModels:
-        """The bundles that answer now."""
-        return self._lineup
-
-    @property
-    def bundle(self) -> Predictor | None:
-        """The current bundle; None before the first one opens."""
-        return self._lineup.current
+        """The models that serve requests now."""
+        return self._active
 
     def require_current(self) -> Predictor:
-        """The current bundle.
+        """The current model.
 
         Raises:
             NoModelError: if there is none yet.
         """
-        if self._lineup.current is None:
+        if self._active.current is None:
             refused = next(iter(self._refused), None)
             raise NoModelError(
                 "recommending needs a published bundle, but none is being served"
                 + (f" ({refused!r} was refused)" if refused else "")
                 + "; publish one and activate it"
             )
-        return self._lineup.current
+        return self._active.current
 
     def select_for_user(self, user_id: str | None) -> Predictor:
-        """The bundle that answers a user: always the same one while the traffic stays as it is.
+        """The model that serves a user; stable for as long as the traffic is unchanged.
+
+        Args:
+            user_id: None for an anonymous request, which the current model serves.
 
         Raises:
             NoModelError: if there is none yet.
         """
-        current, lineup = self.require_current(), self._lineup
-        if lineup.challenger is None or user_id is None:
+        current, active = self.require_current(), self._active
+        if active.challenger is None or user_id is None:
             return current
-        return lineup.challenger if traffic_position(user_id) < lineup.share else current
+        return active.challenger if traffic_position(user_id) < active.share else current
 
     async def open_version(self, version: str) -> Predictor:
-        """A version that a request insists on; the most recent few stay open.
+        """The model of a version that a request names; the most recent few stay open.
 
         Raises:
             ModelNotFoundError: if no such version is published.
             ModelRefusedError: if it cannot be opened.
+            StoreUnavailableError: if the store cannot be read.
         """
-        bundle = self._open_already(version)
-        if bundle is not None:
-            return bundle
-        async with self._opening:
-            bundle = self._open_already(version) or await self._open(version)
-            self._pinned[version] = bundle
+        found = self._find_open(version)
+        if found is not None:
+            return found
+        async with self.lock:
+            predictor = self._find_open(version)
+            if predictor is None:
+                predictor = await asyncio.to_thread(self.load, version)
+            self._pinned[version] = predictor
             while len(self._pinned) > self._pinned_versions:
                 self._pinned.popitem(last=False)
-            self._shelf.retain_versions(self._lineup.versions | self._pinned.keys())
-            return bundle
+            self._item_overlay.retain_versions(self._active.versions | self._pinned.keys())
+            return predictor
 
-    async def activate(self, move: Callable[[Prove], T]) -> T:
-        """Serve with the version that `move` makes the current one for every process.
-
-        Args:
-            move: proves the version before it points at it; runs on a thread of its own, and what
-                it answers is answered. Where it fails, what serves, serves on.
+    def load(self, version: str) -> Predictor:
+        """Open a version from the store, verify it and warm it up; blocks, and changes nothing.
 
         Raises:
             ModelNotFoundError: if no such version is published.
             ModelRefusedError: if it cannot be opened.
-            StoreUnavailableError: if the store cannot be read or changed.
-        """
-        async with self._opening:
-            moved, opened = await self._moved(move)
-            (bundle,) = opened.values()
-            lineup = self._lineup
-            if lineup.current is None or lineup.current.version != bundle.version:
-                lineup = replace(lineup, current=bundle)
-            self._line_up(lineup)
-            return moved
-
-    async def route(self, traffic: Traffic, move: Callable[[Prove], T]) -> T:
-        """Have the versions that `move` points at answer beside the current one.
-
-        Raises:
-            ModelNotFoundError: if one of them is not published.
-            ModelRefusedError: if one of them cannot be opened.
-            StoreUnavailableError: if the store cannot be read or changed.
-        """
-        async with self._opening:
-            moved, opened = await self._moved(move)
-            self._line_up(
-                ActiveModels(
-                    self._lineup.current,
-                    opened.get(traffic.challenger or ""),
-                    traffic.share,
-                    opened.get(traffic.shadow or ""),
-                )
-            )
-            return moved
-
-    async def refresh(self) -> None:
-        """Look at the store once, and swap to the line-up it names if that is another one.
-
-        A store that cannot be read is logged, and read again the next time.
+            StoreUnavailableError: if the store cannot be read.
         """
         try:
-            async with self._opening:
+            # A request's version becomes a path only if the store lists it.
+            if version not in self._store.versions():
+                raise ModelNotFoundError(
+                    f"a model must be published before it can be used, but {version[:80]!r} is "
+                    "not; GET /v1/models lists those that are"
+                )
+            predictor = self._store.open(version)
+            self._item_overlay.add_catalog(version, predictor.catalog)
+        except ModelNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreUnavailableError.because(error) from error
+        except Exception as error:
+            # No defect of a bundle may take down the model that is active.
+            raise ModelRefusedError(str(error)) from error
+        return predictor
+
+    def swap_current(self, predictor: Predictor) -> None:
+        """Make a loaded model the current one; the caller holds `lock`."""
+        self._refused.pop(predictor.version, None)
+        active = self._active
+        if active.current is None or active.current.version != predictor.version:
+            active = replace(active, current=predictor)
+        self._swap(active)
+
+    def swap_traffic(self, traffic: Traffic, predictors: Mapping[str, Predictor]) -> None:
+        """Replace the challenger and the shadow by loaded models; the caller holds `lock`.
+
+        Args:
+            predictors: the loaded models, by version.
+        """
+        self._refused = {v: why for v, why in self._refused.items() if v not in predictors}
+        self._swap(
+            ActiveModels(
+                self._active.current,
+                predictors.get(traffic.challenger or ""),
+                traffic.share,
+                predictors.get(traffic.shadow or ""),
+            )
+        )
+
+    async def refresh(self) -> None:
+        """Read the store's pointers once, and swap to the versions they name.
+
+        If the store cannot be read, logs that and leaves the active models unchanged.
+        """
+        try:
+            async with self.lock:
                 await self._refresh()
         except (OSError, BundleError, StoreUnavailableError) as error:
             _log.warning("bundle_store_unreadable", error=str(error))
 
     async def follow(self, poll_interval_seconds: float) -> None:
-        """Refresh for ever."""
+        """Refresh at an interval, until cancelled."""
         while True:
             await asyncio.sleep(poll_interval_seconds)
             await self.refresh()
@@ -194,86 +212,48 @@ class ModelManager:
         traffic: Traffic = await asyncio.to_thread(self._store.traffic)
         named = {version, traffic.challenger, traffic.shadow} - {None}
         self._refused = {v: why for v, why in self._refused.items() if v in named}
-        lineup = ActiveModels(
-            current=await self._opened(version) or self._lineup.current,
-            challenger=await self._opened(traffic.challenger),
+        active = ActiveModels(
+            current=await self._open_or_refuse(version) or self._active.current,
+            challenger=await self._open_or_refuse(traffic.challenger),
             share=traffic.share,
-            shadow=await self._opened(traffic.shadow),
+            shadow=await self._open_or_refuse(traffic.shadow),
         )
-        if lineup != self._lineup:
-            self._line_up(lineup)
+        if active != self._active:
+            self._swap(active)
 
-    async def _opened(self, version: str | None) -> Predictor | None:
-        """A version that the store names; None where it names none, or it does not open."""
+    async def _open_or_refuse(self, version: str | None) -> Predictor | None:
+        """A version that a pointer names; None without one, or if it cannot be opened."""
         if version is None or version in self._refused:
             return None
         try:
-            return self._open_already(version) or await self._open(version)
+            return self._find_open(version) or await asyncio.to_thread(self.load, version)
         except (ModelNotFoundError, ModelRefusedError) as error:
             self._refused[version] = str(error)
             self._metrics.model_swaps.labels("refused").inc()
-            serving = self._lineup.current
+            current = self._active.current
             _log.error(
                 "bundle_refused",
                 version=version,
-                serving=None if serving is None else serving.version,
+                serving=None if current is None else current.version,
                 error=str(error),
             )
             return None
 
-    def _open_already(self, version: str) -> Predictor | None:
-        lineup = self._lineup
-        for bundle in (lineup.current, lineup.challenger, lineup.shadow):
-            if bundle is not None and bundle.version == version:
-                return bundle
+    def _find_open(self, version: str) -> Predictor | None:
+        active = self._active
+        for predictor in (active.current, active.challenger, active.shadow):
+            if predictor is not None and predictor.version == version:
+                return predictor
         if version in self._pinned:
             self._pinned.move_to_end(version)
         return self._pinned.get(version)
 
-    async def _open(self, version: str) -> Predictor:
-        return await asyncio.to_thread(self._open_now, version)
-
-    def _open_now(self, version: str) -> Predictor:
-        try:
-            # Only names the store itself lists are ever turned into paths.
-            if version not in self._store.versions():
-                raise ModelNotFoundError(
-                    f"a model must be published before it can be used, but {version[:80]!r} is "
-                    "not; GET /v1/models lists those that are"
-                )
-            bundle = self._store.open(version)
-            self._shelf.add_catalog(version, bundle.catalog)
-        except ModelNotFoundError:
-            raise
-        except OSError as error:
-            raise StoreUnavailableError.because(error) from error
-        except Exception as error:
-            # Whatever is wrong with a bundle, it must not take down the one that serves.
-            raise ModelRefusedError(str(error)) from error
-        return bundle
-
-    async def _moved(self, move: Callable[[Prove], T]) -> tuple[T, dict[str, Predictor]]:
-        """What `move` answers, and the versions it proved; failures as the service tells them."""
-        opened: dict[str, Predictor] = {}
-
-        def prove(version: str) -> None:
-            opened[version] = self._open_now(version)
-
-        try:
-            moved = await asyncio.to_thread(move, prove)
-        except BundleError as error:
-            raise ModelRefusedError(str(error)) from error
-        except (OSError, StoreBusyError) as error:
-            raise StoreUnavailableError.because(error) from error
-        self._refused = {v: why for v, why in self._refused.items() if v not in opened}
-        return moved, opened
-
-    def _line_up(self, lineup: ActiveModels) -> None:
-        previous, self._lineup = self._lineup, lineup
-        for version in lineup.versions:
+    def _swap(self, active: ActiveModels) -> None:
+        previous, self._active = self._active, active
+        for version in active.versions:
             self._pinned.pop(version, None)
-        self._shelf.retain_versions(lineup.versions | self._pinned.keys())
-        current = lineup.current
+        self._item_overlay.retain_versions(active.versions | self._pinned.keys())
+        current = active.current
         if current is None or current is previous.current:
             return
         self._metrics.model_swaps.labels("activated").inc()
@@ -292,6 +272,9 @@ class ModelManager:
 
 
 def traffic_position(user_id: str) -> float:
-    """Where a user stands between 0 and 1, evenly spread and always the same."""
+    """The position of a user in [0, 1): a hash of the id, uniform and stable.
+
+    The challenger serves the users whose position is below its share.
+    """
     digest = hashlib.sha256(b"kairos traffic " + user_id.encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64

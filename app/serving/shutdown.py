@@ -1,20 +1,20 @@
-"""Whether the process is about to stop: told by its server, and told on to whoever asks."""
+"""The shutdown flag, read by the readiness probe and by the middleware."""
 
 from typing import final
 
 
 @final
 class ShutdownState:
-    """Begins once, when the process is told to stop, and is over when it has."""
+    """Whether the process is about to stop; set once, by the server's signal handler."""
 
     def __init__(self) -> None:
         self._has_begun = False
 
     @property
     def has_begun(self) -> bool:
-        """Whether to send the process no more requests."""
+        """Whether the process is about to stop and should receive no more requests."""
         return self._has_begun
 
     def begin(self) -> None:
-        """Say from now on that the process is not ready."""
+        """Report the process as not ready from now on."""
         self._has_begun = True

@@ -1,4 +1,4 @@
-"""A lock that machines share by sharing a PostgreSQL database."""
+"""A lock between machines that share a PostgreSQL database."""
 
 from types import TracebackType
 from typing import Self, final
@@ -16,17 +16,17 @@ _LONGEST_NAME = 63
 
 @final
 class AdvisoryLock:
-    """One holder at a time; PostgreSQL lets go of it when its connection ends, however that ends.
+    """A PostgreSQL advisory lock, released when its connection ends, in whatever way.
 
-    The connection must reach the server itself: a pooler that gives it to others between two
-    statements gives them the lock with it.
+    The connection must reach the server itself: a pooler that shares connections between clients
+    would share the lock, too.
     """
 
     def __init__(self, database_url: str, holder: str) -> None:
         """Connect.
 
         Args:
-            holder: what others are told of who has it.
+            holder: the name under which other processes see the holder of the lock.
 
         Raises:
             DatabaseUnavailableError: if the database does not answer.
@@ -36,9 +36,9 @@ class AdvisoryLock:
             self._connection: Connection = self._engine.connect().execution_options(
                 isolation_level="AUTOCOMMIT"
             )
-            self._ask("SELECT set_config('application_name', :it, false)", holder[:_LONGEST_NAME])
+            self._query("SELECT set_config('application_name', :it, false)", holder[:_LONGEST_NAME])
         except DBAPIError as error:
-            raise _away(error) from error
+            raise _unavailable(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -50,37 +50,37 @@ class AdvisoryLock:
         self._engine.dispose()
 
     def take(self) -> bool:
-        """Whether the lock is ours now."""
-        return bool(self._ask("SELECT pg_try_advisory_lock(:it)", _KEY))
+        """Try to take the lock; returns whether that succeeded."""
+        return bool(self._query("SELECT pg_try_advisory_lock(:it)", _KEY))
 
     def holder(self) -> str:
-        """Who has it, and since when, as far as the server may tell."""
-        told = self._ask(
+        """The name of the lock's holder, and since when it is connected, if the server shows it."""
+        name = self._query(
             "SELECT application_name || ', connected since ' || "
             "to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
             "FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND "
             "granted AND (classid::bigint << 32) + objid::bigint = :it",
             _KEY,
         )
-        return str(told or "another process")
+        return str(name or "another process")
 
     def require(self) -> None:
-        """Make sure that the lock is still ours.
+        """Check that the connection, and with it the lock, still exists.
 
         Raises:
-            DatabaseUnavailableError: if the connection that held it is gone.
+            DatabaseUnavailableError: if it does not.
         """
         try:
-            self._ask("SELECT :it", 1)
+            self._query("SELECT :it", 1)
         except DBAPIError as error:
-            raise _away(error) from error
+            raise _unavailable(error) from error
 
-    def _ask(self, statement: str, it: str | int) -> object:
+    def _query(self, statement: str, it: str | int) -> object:
         return self._connection.scalar(text(statement), {"it": it})
 
 
-def _away(error: DBAPIError) -> DatabaseUnavailableError:
+def _unavailable(error: DBAPIError) -> DatabaseUnavailableError:
     return DatabaseUnavailableError(
-        f"retraining holds a lock of the database, which said: {type(error.orig).__name__}; run it "
-        "again once the database answers"
+        "retraining holds a lock of the database, which failed with "
+        f"{type(error.orig).__name__}; run it again once the database answers"
     )

@@ -1,4 +1,4 @@
-"""Runs of the retraining job in the database."""
+"""Retraining runs in the database."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -14,7 +14,7 @@ ABANDONED = "abandoned"
 
 @final
 class TrainingRunRepository:
-    """Reads and writes runs within one transaction, which belongs to the caller."""
+    """Reads and writes runs within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -22,7 +22,7 @@ class TrainingRunRepository:
     def begin(
         self, run_id: str, *, started_at: int, champion: str | None, report: dict[str, Any]
     ) -> None:
-        """Record that a run is going on."""
+        """Add a run that is running."""
         self._session.add(
             TrainingRun(
                 run_id=run_id,
@@ -37,9 +37,9 @@ class TrainingRunRepository:
         )
 
     def abandon_running(self, at: int, reason: str) -> int:
-        """Give up whatever is recorded as going on; answers how many runs that was.
+        """Mark every running run as abandoned; returns their number.
 
-        Only who holds the lock may: nothing can really be going on then.
+        Only for the holder of the retraining lock: no other run can then really be running.
         """
         abandoned = self._session.execute(
             update(TrainingRun)
@@ -59,7 +59,7 @@ class TrainingRunRepository:
         reason: str | None,
         report: dict[str, Any],
     ) -> None:
-        """Record what came of a run."""
+        """Store the result of a run."""
         self._session.execute(
             update(TrainingRun)
             .where(TrainingRun.run_id == run_id)
@@ -78,7 +78,7 @@ class TrainingRunRepository:
         return self._session.scalars(select(TrainingRun).order_by(*order).limit(limit)).all()
 
     def counts(self) -> dict[str, int]:
-        """How many runs came to each result; those still going on came to none."""
+        """The number of finished or abandoned runs by result."""
         counted = self._session.execute(
             select(TrainingRun.result, func.count().label("runs"))
             .where(TrainingRun.result != RUNNING)

@@ -1,4 +1,4 @@
-"""What the service tells of runs of the retraining job."""
+"""Responses of the retraining operations."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,23 +10,23 @@ from app.http.types import RESPONSE_CONFIG, Rfc3339
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One rule of the gate, applied."""
+    """One rule of the promotion gate, evaluated."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
     value: float | None
-    """What was measured; null where it could not be."""
+    """The measured value; null if it could not be measured."""
     threshold: float
-    """What it is held against."""
+    """The value that it is compared with."""
     passed: bool
     sentence: str
-    """The same for a person."""
+    """The check in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What the gate said of the new model."""
+    """The gate's decision on the new model."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
@@ -36,15 +36,15 @@ class GateDecision:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRunSummary:
-    """One run of the job."""
+    """One run of the retraining job."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     run_id: str
     result: str
     """`running`; `promoted`: the new model was activated; `kept`: it was not, see `reason`;
-    `passed`: it would have been, but the run was a dry one; `failed`: there is no new model;
-    `abandoned`: the process died."""
+    `passed`: the gate let it pass in a dry run; `failed`: there is no new model; `abandoned`: the
+    process died."""
     reason: str | None
     started_at: Rfc3339
     finished_at: Rfc3339 | None
@@ -54,16 +54,16 @@ class TrainingRunSummary:
     """The version of the new model, published or not."""
     recipe: str | None
     questions: int | None
-    """Questions that all were asked."""
+    """Number of test events on which every ranker was evaluated."""
     metrics: dict[str, dict[str, float]] | None
     """By ranker (`challenger`, `champion`, `popular_all_time`, `popular_last_week`,
-    `last_item_markov`; `_withheld`: asked without the query time), then by metric."""
+    `last_item_markov`; `_withheld`: without the query time), then by metric."""
     decision: GateDecision | None
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRunList:
-    """Runs of the job."""
+    """Runs of the retraining job."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 

@@ -1,4 +1,4 @@
-"""What became of the retraining job, for operators and for Prometheus."""
+"""Retraining runs, for operators and for Prometheus."""
 
 import asyncio
 from typing import Any, final
@@ -18,34 +18,36 @@ from app.training_runs.schemas import (
 _SECONDS_BETWEEN_COUNTS = 15.0
 
 
+async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList:
+    """The most recent runs, newest first.
+
+    Raises:
+        DatabaseUnavailableError: if they cannot be read.
+        OverloadedError: if too many requests wait already.
+    """
+    runs = await context.database.read(lambda session: TrainingRunRepository(session).newest(limit))
+    return TrainingRunList(tuple(_to_response(run) for run in runs))
+
+
 @final
-class TrainingRunService:
-    """Tells of runs. The job is not scraped, so the service counts its rows for Prometheus."""
+class TrainingRunCounter:
+    """Counts runs by result for Prometheus.
+
+    The job itself is too short-lived to be scraped, so the service counts its rows.
+    """
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
         self._counted: dict[str, int] = {}
 
-    async def list(self, limit: int) -> TrainingRunList:
-        """The most recent runs, newest first.
-
-        Raises:
-            DatabaseUnavailableError: if they cannot be read.
-            OverloadedError: if too many requests wait already.
-        """
-        runs = await self._context.database.read(
-            lambda session: TrainingRunRepository(session).newest(limit)
-        )
-        return TrainingRunList(tuple(_summary(run) for run in runs))
-
     async def keep_counting(self) -> None:
-        """Count for ever."""
+        """Count at an interval, until cancelled."""
         while True:
             await self.count()
             await asyncio.sleep(_SECONDS_BETWEEN_COUNTS)
 
     async def count(self) -> None:
-        """Bring the counter up to what the database says; while it is away, it stays."""
+        """Raise the counters to the number of rows; without the database they stay unchanged."""
         try:
             counts = await self._context.database.read(
                 lambda session: TrainingRunRepository(session).counts()
@@ -59,7 +61,7 @@ class TrainingRunService:
                 self._counted[result] = count
 
 
-def _summary(run: TrainingRun) -> TrainingRunSummary:
+def _to_response(run: TrainingRun) -> TrainingRunSummary:
     report: dict[str, Any] = run.report or {}
     comparison, decision = report.get("comparison") or {}, report.get("decision")
     return TrainingRunSummary(
@@ -73,11 +75,11 @@ def _summary(run: TrainingRun) -> TrainingRunSummary:
         recipe=report.get("recipe"),
         questions=comparison.get("questions"),
         metrics=comparison.get("rows"),
-        decision=None if decision is None else _decision(decision),
+        decision=None if decision is None else _decision_response(decision),
     )
 
 
-def _decision(decision: dict[str, Any]) -> GateDecision:
+def _decision_response(decision: dict[str, Any]) -> GateDecision:
     checks = tuple(
         GateCheck(
             name=check["name"],

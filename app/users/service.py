@@ -77,7 +77,7 @@ async def erase_user_data(
         OverloadedError: if too many requests are waiting.
     """
     if impressions is not None:
-        impressions.forget(user_id)
+        impressions.drop_user(user_id)
     at = now()
     erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
     await _empty_write_ahead_log(database)

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.changes import Change, Kind, rollback_target
+from app.models.activation import rollback_target
+from app.models.repository import Change
+from app.models.schemas import ChangeKind
 
 
-def recorded(*changes: tuple[Kind, str | None, str | None]) -> list[Change]:
+def recorded(*changes: tuple[ChangeKind, str | None, str | None]) -> list[Change]:
     """Changes by kind, version and the version that was found."""
     return [Change(0, "somebody", kind, version, found, None) for kind, version, found in changes]
 
@@ -59,7 +61,9 @@ def recorded(*changes: tuple[Kind, str | None, str | None]) -> list[Change]:
     ],
 )
 def test_a_rollback_leads_to(
-    changes: Sequence[tuple[Kind, str | None, str | None]], current: str | None, before: str | None
+    changes: Sequence[tuple[ChangeKind, str | None, str | None]],
+    current: str | None,
+    before: str | None,
 ) -> None:
     assert rollback_target(recorded(*changes), current) == before
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
-from app.models.description import ModelDetail
-from app.models.provenance import MOST_EPOCHS
+from app.models.detail import MOST_EPOCHS
+from app.models.schemas import ModelDetail
 from model.bundle.kernels import kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
 from model.encoders.markov import MarkovConfig
@@ -22,7 +22,7 @@ from tests.app.test_models import detail, why
 from tests.training.test_run import RUN, Heard
 from training.run import train
 
-RESPONSE_CONFIG = TypeAdapter(ModelDetail)
+RESPONSE = TypeAdapter(ModelDetail)
 PARTS = ("epochs", "index_recall", "p95_seconds", "initial_kernels")
 EPOCH: dict[str, JsonValue] = {
     "epoch": 1,
@@ -37,7 +37,7 @@ def described(client: Client, root: Path, provenance: dict[str, JsonValue]) -> d
     """What the service tells of a bundle with this provenance, checked against the schema."""
     version = tiny_bundle.publish(root, seed=2, activate=False, provenance=provenance)
     told = detail(client, version)
-    RESPONSE_CONFIG.validate_json(json.dumps(told))
+    RESPONSE.validate_json(json.dumps(told))
     return told
 
 

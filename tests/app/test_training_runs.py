@@ -12,7 +12,7 @@ from app.errors import DatabaseUnavailableError
 from app.models.repository import ModelChangeRepository
 from app.training_runs.journal import DatabaseJournal
 from app.training_runs.lock import AdvisoryLock
-from app.training_runs.service import TrainingRunService
+from app.training_runs.service import TrainingRunCounter
 from migrations.run import upgrade
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
@@ -158,7 +158,7 @@ def test_prometheus_learns_of_runs_that_no_process_of_the_service_made(
     begin(journal, "one", AT + 1)
     finish(journal, "one", "promoted")
     begin(journal, "going on", AT + 2)
-    service = TrainingRunService(client_on_either.app.state.context)
+    service = TrainingRunCounter(client_on_either.app.state.context)
     for _ in range(2):  # counting again counts nothing twice
         client_on_either.portal.call(service.count)
     counted = {

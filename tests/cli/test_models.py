@@ -8,8 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from app.db.database import Database
-from app.models.changes import Change
-from app.models.repository import ModelChangeRepository
+from app.models.repository import Change, ModelChangeRepository
 from migrations.run import upgrade
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic

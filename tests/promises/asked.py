@@ -12,7 +12,7 @@ from starlette.types import Message
 from app.auth.key_cache import Key, digest_key, new_key
 from app.http.problems import MEDIA_TYPE, Problem
 from app.keys.repository import KeyRepository
-from app.keys.service import KeyService
+from app.keys.service import refresh_keys
 from model.clock import now
 from tests.app.client import Client
 
@@ -68,7 +68,7 @@ class Asking:
 
         async def make() -> None:
             await context.database.write(lambda session: KeyRepository(session).add(key))
-            await KeyService(context).refresh()
+            await refresh_keys(context)
 
         self.client.portal.call(make)
 
