@@ -89,13 +89,13 @@ class TrainingProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def phase(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int) -> None:
         """Begin a bar of its own."""
         self._epochs, self._epoch, self._metric = epochs, 0, ""
         self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=None, told="")
 
-    def step(self, done: int, of: int, loss: float) -> None:
+    def finish_step(self, done: int, of: int, loss: float) -> None:
         """Advance by a batch."""
         self._bar.update(
             self._task,
@@ -104,7 +104,7 @@ class TrainingProgress:
             told=f"epoch {self._epoch + 1}/{self._epochs}  loss {loss:.4f}{self._metric}",
         )
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         """Note an epoch's figures."""
         self._epoch = report.epoch
         if self._monitor in report.validation:

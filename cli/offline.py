@@ -22,8 +22,8 @@ from training.data.database_source import read_erasures
 from training.data.dataset import Dataset
 from training.data.erasures import Erasures
 from training.data.sources import read_events, read_items
-from training.evaluation.report import measure
-from training.run import Outcome, lay_out, train
+from training.evaluation.report import build_report
+from training.run import Outcome, build_dataset, train
 
 Events = Annotated[
     str,
@@ -129,10 +129,10 @@ def evaluate_command(
             )
         described = opened.bundle.manifest.recommender
         table = read_events(events, erasures=_erasures(erased))
-        split = config.split.split(lay_out(config, table, None), config.data.predict)
-        report = measure(
+        split = config.split.split(build_dataset(config, table, None), config.data.predict)
+        report = build_report(
             opened.bundle.recommender,
-            split.in_terms_of(opened.catalog, described.actions),
+            split.reindex(opened.catalog, described.actions),
             config.data,
             max_history=opened.bundle.manifest.max_history,
         )

@@ -20,11 +20,10 @@ from model.errors import KairosError
 from model.store.store import BundleStore
 from training.config import RunConfig
 from training.data.sources import is_database
-from training.retraining.job import retrain
-from training.retraining.journal import Journal, NoJournal
+from training.retraining.job import Journal, NoJournal, RetrainingJob
 from training.retraining.lock import AlreadyRunningError, already_running, file_lock, this_process
 from training.retraining.report import PAGE, RunReport
-from training.retraining.settings import RetrainingJob
+from training.retraining.retrain import retrain
 
 LOCKED = 3
 """Exit code of a run that another one kept from beginning."""
@@ -86,7 +85,7 @@ def retrain_command(
         source = events or database_url_of()
         known = database or (source if is_database(source) else None)
         cut = now() if until is None else _instant("--until", until)
-        order = RetrainingJob(
+        job = RetrainingJob(
             config=RunConfig.read(recipe),
             recipe=Path(recipe).stem,
             events=source,
@@ -99,7 +98,7 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _retrain(order, BundleStore(store), runs, device_named(device))
+            report = _retrain(job, BundleStore(store), runs, device_named(device))
         except AlreadyRunningError as error:
             console.print(f"[bold yellow]busy[/] {error}", highlight=False, soft_wrap=True)
             raise typer.Exit(LOCKED) from error
@@ -107,34 +106,32 @@ def retrain_command(
         typer.echo(runs / report.directory / PAGE)
 
 
-def _retrain(
-    order: RetrainingJob, store: BundleStore, runs: Path, device: torch.device
-) -> RunReport:
+def _retrain(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.device) -> RunReport:
     from app.db.database import Database  # noqa: PLC0415 - the service's parts load slowly
     from app.training_runs.journal import DatabaseJournal  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
 
     with ExitStack() as stack:
-        still_alone = stack.enter_context(_alone(store, order.database))
+        require_lock = stack.enter_context(_alone(store, job.database))
         journal: Journal = NoJournal(store)
-        if order.database is not None:
-            upgrade(order.database)
-            connections = Database(order.database, threads=1, queue=0)
+        if job.database is not None:
+            upgrade(job.database)
+            connections = Database(job.database, threads=1, queue=0)
             stack.callback(connections.close)
             journal = DatabaseJournal(store, connections, actor=f"cli:{socket.gethostname()}")
-        watcher: Bars | LogLines = LogLines()
+        progress: Bars | LogLines = LogLines()
         if console.is_terminal:
-            watcher = stack.enter_context(Bars(order.config.fit.monitor))
+            progress = stack.enter_context(Bars(job.config.fit.monitor))
         report = retrain(
-            order,
+            job,
             store=store,
             runs=runs,
             journal=journal,
-            watcher=watcher,
-            still_alone=still_alone,
+            progress=progress,
+            require_lock=require_lock,
             device=device,
         )
-    watcher.end(report)
+    progress.end(report)
     return report
 
 
@@ -150,7 +147,7 @@ def _alone(store: BundleStore, database: str | None) -> Iterator[Callable[[], No
 
     with ExitStack() as stack:
         stack.enter_context(file_lock(store.root / _LOCK))
-        still_alone: Callable[[], None] = _sure
+        require_lock: Callable[[], None] = _sure
         if database is not None:
             url = parse_url(database)
             if url.get_backend_name() == "sqlite":
@@ -159,8 +156,8 @@ def _alone(store: BundleStore, database: str | None) -> Iterator[Callable[[], No
                 lock = stack.enter_context(AdvisoryLock(database, f"retrain: {this_process()}"))
                 if not lock.take():
                     raise already_running(lock.holder(), "a lock of the database")
-                still_alone = lock.require
-        yield still_alone
+                require_lock = lock.require
+        yield require_lock
 
 
 def _sure() -> None:

@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from cli.console import TrainingProgress, console
 from training.fitting.fit import EpochReport
-from training.retraining.journal import Phase
+from training.retraining.job import Phase
 from training.retraining.report import RunReport
 
 _TOLD: dict[Phase, str] = {
@@ -41,21 +41,21 @@ class Bars:
     ) -> None:
         self._progress.__exit__()
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         """Say what comes now."""
         console.print(f"[bold]{phase}[/]  {_TOLD[phase]}", highlight=False)
 
-    def phase(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int) -> None:
         """Begin a bar."""
-        self._progress.phase(name, epochs)
+        self._progress.start_fit(name, epochs)
 
-    def step(self, done: int, of: int, loss: float) -> None:
+    def finish_step(self, done: int, of: int, loss: float) -> None:
         """Move it on."""
-        self._progress.step(done, of, loss)
+        self._progress.finish_step(done, of, loss)
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         """Note an epoch's figures."""
-        self._progress.epoch(report)
+        self._progress.finish_epoch(report)
 
     def end(self, report: RunReport) -> None:
         """Say what came of it all."""
@@ -79,18 +79,18 @@ class LogLines:
             ],
         )
 
-    def enter(self, phase: Phase) -> None:
+    def start_phase(self, phase: Phase) -> None:
         """Say what comes now."""
         self._log.info("retraining_phase", phase=phase)
 
-    def phase(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int) -> None:
         """Remember what is fitted."""
         self._fitting, self._epochs = name, epochs
 
-    def step(self, done: int, of: int, loss: float) -> None:
+    def finish_step(self, done: int, of: int, loss: float) -> None:
         """Too often for a log."""
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         """Note an epoch's figures."""
         self._log.info(
             "retraining_epoch",

@@ -1,17 +1,21 @@
-"""A whole run: events in, a measured and written bundle out."""
+"""A training run: events in, a measured bundle out.
+
+`train` is the whole of it. Retraining calls its three steps, `fit_recommender`,
+`evaluate_on_test` and `write_outcome`, and compares models between them.
+"""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, final
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.kernels import kernel_curves
 from model.catalog import Catalog
 from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
@@ -22,7 +26,7 @@ from training.data.dataset import Dataset
 from training.data.split import Questions, Split
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
-from training.evaluation.report import Report, measure
+from training.evaluation.report import Report, build_report
 from training.export import Holdout, TrainedModel, export, fingerprint, window_of
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
@@ -30,72 +34,80 @@ from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far a run has come."""
+    """Receives the progress of a run."""
 
-    def phase(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int) -> None:
         """A phase begins: "fit" or "refit", of at most so many epochs."""
 
-    def step(self, done: int, of: int, loss: float) -> None:
+    def finish_step(self, done: int, of: int, loss: float) -> None:
         """A batch is done."""
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         """An epoch is done."""
+
+
+InitialiseWeights = Callable[[RecommenderConfig, Recommender, Catalog], None]
+"""Replaces the weights of a fresh recommender for a catalogue, before it is fitted."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every step of a run needs.
+
+    Attributes:
+        output: the directory of checkpoint, report and bundle.
+        initialise_weights: sets the weights that fitting begins from; by default the seed alone
+            decides them.
+        replaces_checkpoint: whether the checkpoint of another run is removed instead of refused.
+        began: `time.monotonic()` at the beginning.
+    """
+
+    config: RunConfig
+    output: Path
+    progress: Progress
+    device: torch.device
+    initialise_weights: InitialiseWeights | None
+    replaces_checkpoint: bool
+    began: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted recommender, before it is measured.
+
+    Attributes:
+        whole: every event.
+        split: the events cut for measurement.
+        model: the recommender, fitted to the training part of the split.
+    """
+
+    whole: Dataset
+    split: Split
+    model: TrainedModel
+    state: FitState
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves behind.
+    """The results of a run.
 
     Attributes:
         bundle: the directory of the bundle, named by its version.
-        report: what was measured on the test questions.
-        trial: what was measured of the bundle.
-        epochs: what every epoch of the fit did; none where counting was all.
+        report: metrics on the test questions.
+        latency: recall of the index and latency of the bundle.
+        epochs: the figures of every epoch; empty for encoders fitted by counting.
         best_epoch: the epoch whose weights were kept.
-        parameters: numbers that were learned.
+        parameters: the number of learned parameters.
         seconds: wall time of the run.
     """
 
     bundle: Path
     report: Report
-    trial: LatencyCheck
+    latency: LatencyCheck
     epochs: tuple[EpochReport, ...]
     best_epoch: int
     parameters: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a run has after fitting, and before it is measured.
-
-    Attributes:
-        whole: every event.
-        split: the events cut for measurement; `recommender` learned from its training part.
-        initial_kernels: of `recommender`, before it learned.
-    """
-
-    whole: Dataset
-    split: Split
-    described: RecommenderConfig
-    recommender: Recommender
-    initial_kernels: tuple[KernelCurve, ...]
-    state: FitState
-
-
-Prepare = Callable[[RecommenderConfig, Recommender, Catalog], None]
-"""Sets the weights of a fresh recommender for a catalogue."""
-
-
-def lay_out(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
-    """The events as the recipe wants them."""
-    return Dataset.of(
-        events,
-        items,
-        min_item_events=config.data.min_item_events,
-        min_user_events=config.data.min_user_events,
-        ignored_actions=config.data.ignored_actions,
-    )
 
 
 def train(
@@ -107,155 +119,139 @@ def train(
     progress: Progress,
     device: torch.device | None = None,
 ) -> Outcome:
-    """Fit, measure on the test questions, refit where asked, and write a bundle.
+    """Fit on the training events, measure on the test questions, and write a bundle.
 
-    A checkpoint in `output` from the same recipe and events is gone on with.
+    Resumes from the checkpoint in `output`, if it is of the same recipe and events.
 
     Raises:
-        TrainingError: if the run cannot start or go on.
+        TrainingError: if the recipe does not fit the events, or the checkpoint is of another run.
+        DivergedError: if the loss, or a score, is NaN or infinite.
+        BundleError: if the result makes no valid bundle.
     """
-    run = Run(config, output, progress=progress, device=device)
-    fitted = run.fit(events, items)
-    return run.complete(fitted, run.measure(fitted))
+    run = begin_run(config, output, progress=progress, device=device)
+    fitted = fit_recommender(run, events, items)
+    report = evaluate_on_test(run, fitted)
+    return write_outcome(run, fitted, report, fitted.split.test)
 
 
-@final
-class Run:
-    """A run in steps, for whoever has something to do between them.
+def begin_run(
+    config: RunConfig,
+    output: Path,
+    *,
+    progress: Progress,
+    device: torch.device | None = None,
+    initialise_weights: InitialiseWeights | None = None,
+    replaces_checkpoint: bool = False,
+) -> Run:
+    """Start the clock of a run and make its output directory; see `Run` for the arguments."""
+    output.mkdir(parents=True, exist_ok=True)
+    return Run(
+        config=config,
+        output=output,
+        progress=progress,
+        device=device or torch.device("cpu"),
+        initialise_weights=initialise_weights,
+        replaces_checkpoint=replaces_checkpoint,
+        began=time.monotonic(),
+    )
+
+
+def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
+    """Lay out the events, filtered as the recipe's `[data]` says."""
+    return Dataset.of(
+        events,
+        items,
+        min_item_events=config.data.min_item_events,
+        min_user_events=config.data.min_user_events,
+        ignored_actions=config.data.ignored_actions,
+    )
+
+
+def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) -> Fitted:
+    """Split the events and fit to their training part, resuming from a checkpoint if there is one.
+
+    Raises:
+        TrainingError: if the recipe does not fit the events, or the checkpoint is of another run.
+        DivergedError: if the loss, or a score, is NaN or infinite.
+    """
+    whole = build_dataset(run.config, events, items)
+    split = run.config.split.split(whole, run.config.data.predict)
+    model = _build_model(run, split.dataset, split.is_training)
+    if isinstance(model.recommender.encoder, CountingEncoder):
+        count_events(model.recommender, split.dataset, split.is_training)
+        state = FitState()
+    else:
+        state = _fit_with_checkpoints(run, split, model.recommender)
+    model.recommender.to("cpu")
+    return Fitted(whole, split, model, state)
+
+
+def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
+    """Rank the test questions by model and references, and write the report into the output."""
+    report = build_report(
+        fitted.model.recommender,
+        fitted.split,
+        run.config.data,
+        max_history=run.config.encoder.max_history,
+    )
+    report.write(run.output / "report.json")
+    return report
+
+
+def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions) -> Outcome:
+    """Refit on all events if the recipe says so, write the bundle and measure its latency.
 
     Args:
-        prepare: sets the weights that fitting begins from; by default the seed alone decides.
-        begins_anew: where the checkpoint is of another run, remove it instead of refusing to go on.
+        questions: what latency and index recall are measured with, in terms of the whole data set.
+
+    Raises:
+        DivergedError: if the loss of the refit is NaN or infinite.
+        BundleError: if the result makes no valid bundle.
     """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        output: Path,
-        *,
-        progress: Progress,
-        device: torch.device | None = None,
-        prepare: Prepare | None = None,
-        begins_anew: bool = False,
-    ) -> None:
-        self._began = time.monotonic()
-        self._config = config
-        self._output = output
-        self._progress = progress
-        self._device = device or torch.device("cpu")
-        self._prepare = prepare
-        self._begins_anew = begins_anew
-
-    def fit(self, events: pl.DataFrame, items: pl.DataFrame | None) -> Fitted:
-        """Fit to the training events, going on from a checkpoint where there is one.
-
-        Raises:
-            TrainingError: if the run cannot start or go on.
-            DivergedError: if the loss, or a score, stops being a number.
-        """
-        self._output.mkdir(parents=True, exist_ok=True)
-        whole = lay_out(self._config, events, items)
-        split = self._config.split.split(whole, self._config.data.predict)
-        described, recommender, initial = self._build(split.dataset, split.is_training)
-        if isinstance(recommender.encoder, CountingEncoder):
-            state = FitState()
-            count_events(recommender, split.dataset, split.is_training)
-        else:
-            try:
-                state = _fit(self._config, split, recommender, self._output, self._progress)
-            except ForeignCheckpointError:
-                if not self._begins_anew:
-                    raise
-                (self._output / CHECKPOINT).unlink()
-                state = _fit(self._config, split, recommender, self._output, self._progress)
-        return Fitted(whole, split, described, recommender.to("cpu"), initial, state)
-
-    def measure(self, fitted: Fitted) -> Report:
-        """Rank the test questions, beside the references; the report goes into the output."""
-        report = measure(
-            fitted.recommender,
-            fitted.split,
-            self._config.data,
-            max_history=self._config.encoder.max_history,
-        )
-        report.write(self._output / "report.json")
-        return report
-
-    def complete(
-        self, fitted: Fitted, report: Report, questions: Questions | None = None
-    ) -> Outcome:
-        """Refit on all events where the recipe asks for it, write the bundle and try it out.
-
-        Args:
-            questions: what to try it out with; by default those of the test.
-
-        Raises:
-            DivergedError: if the loss of the refit stops being a number.
-            BundleError: if what was learned makes no sound bundle.
-        """
-        config, state = self._config, fitted.state
-        described, recommender, initial = (
-            fitted.described,
-            fitted.recommender,
-            fitted.initial_kernels,
-        )
-        dataset, learned = fitted.split.dataset, fitted.split.is_training
-        if config.fit.refit:
-            dataset, learned = fitted.whole, np.ones(len(fitted.whole), dtype=np.bool_)
-            described, recommender, initial = self._build(dataset, learned)
-            if isinstance(recommender.encoder, CountingEncoder):
-                count_events(recommender, dataset, learned)
-            else:
-                self._progress.phase("refit", state.best_epoch)
-                fit(
-                    recommender,
-                    _windows(config, dataset, dataset.offsets[1:]),
-                    config.fit,
-                    evaluate=None,
-                    stop_after=state.best_epoch,
-                    on_step=self._progress.step,
-                    on_epoch=lambda now, *_: self._progress.epoch(now.reports[-1]),
-                )
-            recommender.to("cpu")
-        seconds = time.monotonic() - self._began
-        bundle, trial = export(
-            config,
-            TrainedModel(described, recommender, dataset, learned, initial),
-            state,
-            report,
-            Holdout(fitted.whole, fitted.split.test if questions is None else questions),
-            self._output,
-            seconds,
-        )
-        return Outcome(
-            bundle=bundle,
-            report=report,
-            trial=trial,
-            epochs=tuple(state.reports),
-            best_epoch=state.best_epoch,
-            parameters=sum(
-                weight.numel() for weight in recommender.parameters() if weight.requires_grad
-            ),
-            seconds=seconds,
-        )
-
-    def _build(
-        self, dataset: Dataset, learned: NDArray[np.bool_]
-    ) -> tuple[RecommenderConfig, Recommender, tuple[KernelCurve, ...]]:
-        """A recommender that has not learned yet, and its kernels."""
-        described, recommender = build_recommender(self._config, dataset, learned)
-        if self._prepare is not None:
-            self._prepare(described, recommender, dataset.catalog)
-        initial = kernel_curves(recommender, window_of(dataset, learned).days)
-        return described, recommender.to(self._device), initial
+    model = _refit(run, fitted) if run.config.fit.refit else fitted.model
+    seconds = time.monotonic() - run.began
+    bundle, latency = export(
+        run.config,
+        model,
+        fitted.state,
+        report,
+        Holdout(fitted.whole, questions),
+        run.output,
+        seconds,
+    )
+    learned = (weight for weight in model.recommender.parameters() if weight.requires_grad)
+    return Outcome(
+        bundle=bundle,
+        report=report,
+        latency=latency,
+        epochs=tuple(fitted.state.reports),
+        best_epoch=fitted.state.best_epoch,
+        parameters=sum(weight.numel() for weight in learned),
+        seconds=seconds,
+    )
 
 
-def _fit(
-    config: RunConfig, split: Split, recommender: Recommender, output: Path, progress: Progress
-) -> FitState:
-    begun_with = fingerprint(config, split.dataset)
+def _build_model(run: Run, dataset: Dataset, is_training: NDArray[np.bool_]) -> TrainedModel:
+    """Build a recommender for a data set, and compute its kernels before it is fitted."""
+    config, recommender = build_recommender(run.config, dataset, is_training)
+    if run.initialise_weights is not None:
+        run.initialise_weights(config, recommender, dataset.catalog)
+    initial_kernels = kernel_curves(recommender, window_of(dataset, is_training).days)
+    return TrainedModel(config, recommender.to(run.device), dataset, is_training, initial_kernels)
+
+
+def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> FitState:
+    """Fit with early stopping on the validation questions, writing a checkpoint every epoch."""
+    config = run.config
+    identity = fingerprint(config, split.dataset)
     optimizer = make_optimizer(recommender, config.fit)
-    state = load_checkpoint(output, begun_with, recommender, optimizer)
+    try:
+        state = load_checkpoint(run.output, identity, recommender, optimizer)
+    except ForeignCheckpointError:
+        if not run.replaces_checkpoint:
+            raise
+        (run.output / CHECKPOINT).unlink()
+        state = None
 
     def validate(current: Recommender) -> dict[str, float]:
         return evaluate(
@@ -266,24 +262,48 @@ def _fit(
             exclude_seen=config.data.exclude_seen,
         ).summarise()
 
-    def keep(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
-        save_checkpoint(output, begun_with, now, current, moments)
-        progress.epoch(now.reports[-1])
+    def save(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
+        save_checkpoint(run.output, identity, now, current, moments)
+        run.progress.finish_epoch(now.reports[-1])
 
-    progress.phase("fit", config.fit.epochs)
+    run.progress.start_fit("fit", config.fit.epochs)
     return fit(
         recommender,
-        _windows(config, split.dataset, split.train_ends),
+        _build_windows(config, split.dataset, split.train_ends),
         config.fit,
         evaluate=validate,
         state=state,
         optimizer=optimizer,
-        on_step=progress.step,
-        on_epoch=keep,
+        on_step=run.progress.finish_step,
+        on_epoch=save,
     )
 
 
-def _windows(config: RunConfig, dataset: Dataset, ends: np.ndarray) -> TrainingWindows:
+def _refit(run: Run, fitted: Fitted) -> TrainedModel:
+    """Train again on all events, for as many epochs as were best."""
+    dataset = fitted.whole
+    is_training = np.ones(len(dataset), dtype=np.bool_)
+    model = _build_model(run, dataset, is_training)
+    if isinstance(model.recommender.encoder, CountingEncoder):
+        count_events(model.recommender, dataset, is_training)
+    else:
+        run.progress.start_fit("refit", fitted.state.best_epoch)
+        fit(
+            model.recommender,
+            _build_windows(run.config, dataset, dataset.offsets[1:]),
+            run.config.fit,
+            evaluate=None,
+            stop_after=fitted.state.best_epoch,
+            on_step=run.progress.finish_step,
+            on_epoch=lambda now, *_: run.progress.finish_epoch(now.reports[-1]),
+        )
+    model.recommender.to("cpu")
+    return model
+
+
+def _build_windows(
+    config: RunConfig, dataset: Dataset, train_ends: NDArray[np.int64]
+) -> TrainingWindows:
     return TrainingWindows(
-        dataset, ends, predict=config.data.predict, max_history=config.encoder.max_history
+        dataset, train_ends, predict=config.data.predict, max_history=config.encoder.max_history
     )

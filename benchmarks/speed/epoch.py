@@ -31,7 +31,7 @@ from training.data.dataset import Dataset
 from training.data.sources import read_events
 from training.data.split import LeaveOneOutConfig
 from training.fitting.fit import make_optimizer
-from training.fitting.objective import batch_loss
+from training.fitting.objective import Objective
 
 RESULTS = Path(__file__).parent / "results" / "epoch.json"
 DIM, MAX_HISTORY = 64, 200
@@ -117,11 +117,12 @@ def _epoch(
 ) -> float:
     """Seconds an epoch takes, from a share of its batches spread over it."""
     rng = np.random.default_rng(0)
+    objective = Objective(recommender, config)
     recommender.train()
     chosen = plan[:: max(round(1 / share), 1)]
     began = time.perf_counter()
     for batch in chosen:
-        loss = batch_loss(recommender, windows.supervise(batch), config, rng)
+        loss = objective.loss(windows.build_batch(batch), rng)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

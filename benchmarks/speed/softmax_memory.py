@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from training.fitting.losses import full_softmax
+from training.fitting.losses.softmax import full_softmax
 
 RESULTS = Path(__file__).parent / "results" / "softmax_memory.json"
 POSITIONS, WIDTH = 6_400, 64

@@ -14,7 +14,7 @@ from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
 from model.store.store import BundleStore
-from training.evaluation.latency import recall_of
+from training.evaluation.latency import measure_recall
 
 _OLD_DAYS = 30
 _LEAST_RECALL = 0.99
@@ -96,7 +96,7 @@ def tried_out(predictor: Predictor) -> tuple[float, float]:
                 f"a bundle answers with finite scores, but {predictor.version} answered "
                 f"{len(answer.items)} items; train again"
             )
-        recalls += recall_of(predictor, query, exact)
+        recalls += measure_recall(predictor, query, exact)
     return float(np.median(seconds)) * 1000, float(np.mean(recalls)) if recalls else 1.0
 
 

@@ -19,7 +19,8 @@ from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client
 from tests.app.test_models import detail, why
-from tests.training.test_run import RUN, Heard
+from tests.training.progress import RecordingProgress
+from tests.training.recipes import RUN
 from training.run import train
 
 RESPONSE = TypeAdapter(ModelDetail)
@@ -48,7 +49,9 @@ def reasons(told: dict[str, Any], part: str) -> list[str]:
 def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
-    outcome = train(RUN, tiny.gap_world(users=30, length=8), None, tmp_path, progress=Heard())
+    outcome = train(
+        RUN, tiny.gap_world(users=30, length=8), None, tmp_path, progress=RecordingProgress()
+    )
     version = BundleStore(bundle_store).add_copy(outcome.bundle, activate=False)
     told = detail(client, version)
     assert [epoch.pop("seconds") for epoch in told["epochs"]] == pytest.approx(
@@ -73,7 +76,7 @@ def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
         constant = kernel[f"{prefix}psi"][0] - power
         assert kernel[f"{prefix}constant"] == pytest.approx(constant, abs=1e-4)
     assert told["index_recall"] == 1.0
-    assert told["p95_seconds"] == pytest.approx(outcome.trial.p95_seconds, rel=1e-5)
+    assert told["p95_seconds"] == pytest.approx(outcome.latency.p95_seconds, rel=1e-5)
     assert not {missing["part"] for missing in told["missing"]} & {*PARTS}
 
 

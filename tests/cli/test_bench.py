@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from tests.cli.conftest import kairos
-from tests.training.papers import SUITE, folder_with_suite
 
 BROKEN = SUITE.replace('"popularity"', '"crystal_ball"').replace("seeds = [0, 3]", "seeds = 1")
 

@@ -17,8 +17,8 @@ from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.sources import read_events
 from training.data.split import Questions
-from training.evaluation.scoring import score
-from training.run import lay_out
+from training.evaluation.scoring import score_questions
+from training.run import build_dataset
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 
@@ -67,10 +67,12 @@ def test_a_history_is_scored_alike_in_training_and_over_http(
 ) -> None:
     config = RunConfig.read(world.recipe)
     predictor = BundleStore(store).open()
-    split = config.split.split(lay_out(config, read_events(world.events), None), "next_event")
-    split = split.in_terms_of(predictor.catalog, predictor.bundle.manifest.recommender.actions)
+    split = config.split.split(build_dataset(config, read_events(world.events), None), "next_event")
+    split = split.reindex(predictor.catalog, predictor.bundle.manifest.recommender.actions)
     expected = np.empty((len(split.test), len(predictor.catalog) + 1))
-    for block in score(predictor.bundle.recommender, split.dataset, split.test, max_history=6):
+    for block in score_questions(
+        predictor.bundle.recommender, split.dataset, split.test, max_history=6
+    ):
         expected[block.questions] = block.scores.numpy()
     lengths = set()
     with running(Settings(database_url=database, bundle_store=store)) as client:

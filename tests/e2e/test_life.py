@@ -11,6 +11,7 @@ from model.store.store import BundleStore
 from tests import tiny
 from tests.app.client import Client, running
 from tests.processes import eventually
+from tests.training.progress import SilentProgress
 from training.config import FitConfig, RunConfig
 from training.data.sources import read_events, read_items
 from training.data.split import ByTimeConfig
@@ -21,16 +22,6 @@ RECIPE = RunConfig(
     encoder=tiny.ENCODER,
     fit=FitConfig(epochs=3, tokens=300, warmup_steps=2, refit=True),
 )
-
-
-class Unheard:
-    """A progress nobody looks at."""
-
-    def phase(self, name: str, epochs: int) -> None: ...
-
-    def step(self, done: int, of: int, loss: float) -> None: ...
-
-    def epoch(self, report: object) -> None: ...
 
 
 def test_events_become_recommendations_that_say_what_they_rest_on(tmp_path: Path) -> None:
@@ -47,7 +38,7 @@ def test_events_become_recommendations_that_say_what_they_rest_on(tmp_path: Path
         events = read_events(database_url)
         assert events.sort("user_id", "timestamp").equals(happened.sort("user_id", "timestamp"))
         outcome = train(
-            RECIPE, events, read_items(database_url), tmp_path / "run", progress=Unheard()
+            RECIPE, events, read_items(database_url), tmp_path / "run", progress=SilentProgress()
         )
         version = store.add_copy(outcome.bundle)
 

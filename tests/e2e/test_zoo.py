@@ -16,8 +16,8 @@ from model.store.opening import open_predictor
 from model.store.store import BundleStore
 from tests import tiny, zoo
 from tests.app.client import Client, running
-from tests.e2e.test_life import Unheard
 from tests.processes import eventually
+from tests.training.progress import SilentProgress
 from training.run import Outcome, train
 
 EVENTS = tiny.gap_world(users=24, length=8)
@@ -68,7 +68,7 @@ def test_a_method_trains_is_bundled_and_answers(
     method: str, served: tuple[Client, BundleStore], tmp_path: Path
 ) -> None:
     client, store = served
-    outcome = train(zoo.recipe(method), EVENTS, ITEMS, tmp_path, progress=Unheard())
+    outcome = train(zoo.recipe(method), EVENTS, ITEMS, tmp_path, progress=SilentProgress())
     assert_finite(outcome)
     assert outcome.report.rows["model"]["questions"] == EVENTS["user_id"].n_unique()
     version = store.add_copy(outcome.bundle)
@@ -98,7 +98,7 @@ def test_a_method_trains_is_bundled_and_answers(
 
 @pytest.mark.parametrize("method", zoo.METHODS)
 def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Path) -> None:
-    outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=Unheard())
+    outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=SilentProgress())
     assert_finite(outcome)
     predictor = open_predictor(outcome.bundle)
     at = tiny.FIRST_AT

@@ -21,7 +21,7 @@ from cli.main import app as kairos
 from cli.retrain_progress import LogLines
 from training import export
 from training.fitting.fit import EpochReport
-from training.retraining.journal import Phase
+from training.retraining.job import Phase
 from training.retraining.report import RunReport
 
 POINTS = (
@@ -51,7 +51,7 @@ def die_at(point: str) -> None:
         def after_an_epoch(self: LogLines, report: EpochReport) -> None:
             die()
 
-        LogLines.epoch = after_an_epoch  # type: ignore[method-assign]
+        LogLines.finish_epoch = after_an_epoch  # type: ignore[method-assign]
     else:
         _die_in_a_phase(point)
 
@@ -64,14 +64,14 @@ def _die_in_a_phase(point: str) -> None:
         "after_pointer": ("activate", lambda: _die_after("replace")),
     }
     phase, prepare = phases.get(point, (point, die))
-    enter = LogLines.enter
+    enter = LogLines.start_phase
 
     def entering(self: LogLines, entered: Phase) -> None:
         enter(self, entered)
         if entered == phase:
             prepare()
 
-    LogLines.enter = entering  # type: ignore[method-assign]
+    LogLines.start_phase = entering  # type: ignore[method-assign]
 
 
 def _die_after(move: str) -> None:

@@ -12,7 +12,7 @@ from tests import tiny
 from training.config import DataConfig, FitConfig, GateConfig, RunConfig
 from training.data.split import ByTimeConfig
 from training.fitting.fit import EpochReport
-from training.retraining.journal import Phase
+from training.retraining.job import Phase
 
 ITEMS = 12
 GATE = GateConfig(questions=20, p95_seconds=5.0)
@@ -68,21 +68,21 @@ def written(events: pl.DataFrame, file: Path) -> str:
     return str(file)
 
 
-class Watched:
+class PhaseRecorder:
     """A watcher that remembers, and does something when a phase begins."""
 
     def __init__(self) -> None:
-        self.entered: list[Phase] = []
+        self.phases: list[Phase] = []
         self.epochs: list[tuple[str, int]] = []
         self._fitting = ""
 
-    def enter(self, phase: Phase) -> None:
-        self.entered.append(phase)
+    def start_phase(self, phase: Phase) -> None:
+        self.phases.append(phase)
 
-    def phase(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int) -> None:
         self._fitting = name
 
-    def step(self, done: int, of: int, loss: float) -> None: ...
+    def finish_step(self, done: int, of: int, loss: float) -> None: ...
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         self.epochs.append((self._fitting, report.epoch))

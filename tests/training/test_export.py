@@ -14,13 +14,21 @@ from model.errors import BundleError
 from model.inference.predictor import Predictor
 from model.store.opening import open_predictor
 from tests import tiny
-from tests.training.test_run import REFIT, RUN, Heard
+from tests.training.progress import RecordingProgress
+from tests.training.recipes import REFIT, RUN
 from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.fitting.building import build_recommender
 from training.fitting.fit import EpochReport
-from training.retraining.warm_start import beginning_from
-from training.run import Outcome, Run, train
+from training.retraining.warm_start import copy_champion_weights
+from training.run import (
+    Outcome,
+    begin_run,
+    evaluate_on_test,
+    fit_recommender,
+    train,
+    write_outcome,
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +38,14 @@ def events() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def outcome(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=Heard())
+    return train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=RecordingProgress())
 
 
 @pytest.fixture(scope="module")
 def refitted(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return train(REFIT, events, None, tmp_path_factory.mktemp("refit"), progress=Heard())
+    return train(
+        REFIT, events, None, tmp_path_factory.mktemp("refit"), progress=RecordingProgress()
+    )
 
 
 @pytest.fixture(params=["outcome", "refitted"])
@@ -114,9 +124,15 @@ def test_after_a_warm_start_it_is_the_champions(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
     champion = open_predictor(outcome.bundle)
-    run = Run(RUN, tmp_path, progress=Heard(), prepare=beginning_from(champion))
-    fitted = run.fit(events, None)
-    warm = open_predictor(run.complete(fitted, run.measure(fitted)).bundle)
+    run = begin_run(
+        RUN,
+        tmp_path,
+        progress=RecordingProgress(),
+        initialise_weights=copy_champion_weights(champion),
+    )
+    fitted = fit_recommender(run, events, None)
+    report = evaluate_on_test(run, fitted)
+    warm = open_predictor(write_outcome(run, fitted, report, fitted.split.test).bundle)
     (kept,) = INITIAL_KERNELS.read(warm.bundle.manifest)
     assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
 
@@ -124,14 +140,14 @@ def test_after_a_warm_start_it_is_the_champions(
 def test_a_run_that_was_killed_keeps_what_came_before_it_was(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    class Killed(Heard):
-        def epoch(self, report: EpochReport) -> None:
+    class Killed(RecordingProgress):
+        def finish_epoch(self, report: EpochReport) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(RUN, events, None, tmp_path, progress=Killed())
     resumed = open_predictor(
-        train(RUN, events, None, tmp_path, progress=Heard()).bundle
+        train(RUN, events, None, tmp_path, progress=RecordingProgress()).bundle
     ).bundle.manifest
     whole = open_predictor(outcome.bundle).bundle.manifest
     assert INITIAL_KERNELS.read(resumed) == INITIAL_KERNELS.read(whole)
@@ -145,7 +161,7 @@ def test_a_model_that_counts_has_no_epochs_and_no_kernels(
 ) -> None:
     config = RUN.model_copy(update={"encoder": MarkovConfig()})
     manifest = open_predictor(
-        train(config, events, None, tmp_path, progress=Heard()).bundle
+        train(config, events, None, tmp_path, progress=RecordingProgress()).bundle
     ).bundle.manifest
     assert EPOCHS.read(manifest) == ()
     assert INITIAL_KERNELS.read(manifest) == ()
@@ -154,9 +170,9 @@ def test_a_model_that_counts_has_no_epochs_and_no_kernels(
 
 def test_a_bundle_tells_how_it_did_when_it_was_tried_out(either: Outcome) -> None:
     manifest = open_predictor(either.bundle).bundle.manifest
-    assert INDEX_RECALL.read(manifest) == either.trial.index_recall == 1.0
-    assert P95_SECONDS.read(manifest) == pytest.approx(either.trial.p95_seconds, rel=1e-5)
-    assert 0 < either.trial.p95_seconds < 60
+    assert INDEX_RECALL.read(manifest) == either.latency.index_recall == 1.0
+    assert P95_SECONDS.read(manifest) == pytest.approx(either.latency.p95_seconds, rel=1e-5)
+    assert 0 < either.latency.p95_seconds < 60
 
 
 def test_nothing_but_the_bundle_is_left_of_writing_it(either: Outcome) -> None:
@@ -167,13 +183,13 @@ def test_nothing_but_the_bundle_is_left_of_writing_it(either: Outcome) -> None:
 def test_what_makes_no_sound_bundle_is_refused_and_has_no_name(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    run = Run(RUN, tmp_path, progress=Heard())
-    fitted = run.fit(events, None)
-    report = run.measure(fitted)
+    run = begin_run(RUN, tmp_path, progress=RecordingProgress())
+    fitted = fit_recommender(run, events, None)
+    report = evaluate_on_test(run, fitted)
     with torch.no_grad():
-        next(fitted.recommender.encoder.parameters()).fill_(float("nan"))
+        next(fitted.model.recommender.encoder.parameters()).fill_(float("nan"))
     with pytest.raises(BundleError, match="finite"):
-        run.complete(fitted, report)
+        write_outcome(run, fitted, report, fitted.split.test)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("2")]
 
 

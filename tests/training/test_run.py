@@ -11,37 +11,11 @@ from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.store.opening import open_predictor
 from tests import tiny
-from training.config import DataConfig, FitConfig, RunConfig
+from tests.training.progress import RecordingProgress
+from tests.training.recipes import REFIT, RUN
 from training.data.dataset import Dataset
-from training.data.split import ByTimeConfig
 from training.fitting.fit import EpochReport
 from training.run import Outcome, train
-
-RUN = RunConfig(
-    data=DataConfig(read_actions=True),
-    split=ByTimeConfig(test=0.15, validation=0.15),
-    encoder=tiny.ENCODER,
-    fit=FitConfig(epochs=3, tokens=300, warmup_steps=2),
-)
-REFIT = RUN.model_copy(update={"fit": RUN.fit.model_copy(update={"refit": True})})
-
-
-class Heard:
-    """A progress that remembers."""
-
-    def __init__(self) -> None:
-        self.phases: list[str] = []
-        self.steps = 0
-        self.epochs: list[int] = []
-
-    def phase(self, name: str, epochs: int) -> None:
-        self.phases.append(name)
-
-    def step(self, done: int, of: int, loss: float) -> None:
-        self.steps += 1
-
-    def epoch(self, report: EpochReport) -> None:
-        self.epochs.append(report.epoch)
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +24,17 @@ def events() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def run(events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Heard]:
-    heard = Heard()
+def run(
+    events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Outcome, RecordingProgress]:
+    heard = RecordingProgress()
     outcome = train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=heard)
     return outcome, heard
 
 
-def test_a_run_leaves_a_bundle_that_opens_and_answers(run: tuple[Outcome, Heard]) -> None:
+def test_a_run_leaves_a_bundle_that_opens_and_answers(
+    run: tuple[Outcome, RecordingProgress],
+) -> None:
     predictor = open_predictor(run[0].bundle)
     last = predictor.bundle.manifest.data_window.last_at
     answer = predictor.recommend(Query((Event("i1", last, "event"),), last), Constraints(n=5))
@@ -65,7 +43,7 @@ def test_a_run_leaves_a_bundle_that_opens_and_answers(run: tuple[Outcome, Heard]
 
 
 def test_the_bundle_says_what_was_measured_and_how_it_came_about(
-    run: tuple[Outcome, Heard],
+    run: tuple[Outcome, RecordingProgress],
 ) -> None:
     outcome = run[0]
     manifest = open_predictor(outcome.bundle).bundle.manifest
@@ -77,13 +55,15 @@ def test_the_bundle_says_what_was_measured_and_how_it_came_about(
     assert str(outcome.bundle.parent) not in json.dumps(manifest.provenance)
 
 
-def test_progress_is_told_of_every_epoch(run: tuple[Outcome, Heard]) -> None:
+def test_progress_is_told_of_every_epoch(run: tuple[Outcome, RecordingProgress]) -> None:
     assert run[1].phases == ["fit"]
     assert run[1].epochs == [1, 2, 3]
     assert run[1].steps >= 3
 
 
-def test_the_report_sets_the_model_beside_the_references(run: tuple[Outcome, Heard]) -> None:
+def test_the_report_sets_the_model_beside_the_references(
+    run: tuple[Outcome, RecordingProgress],
+) -> None:
     outcome = run[0]
     written = json.loads((outcome.bundle.parent / "report.json").read_text())
     assert written["rows"].keys() == outcome.report.rows.keys()
@@ -94,7 +74,7 @@ def test_the_report_sets_the_model_beside_the_references(run: tuple[Outcome, Hea
 
 
 def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
-    run: tuple[Outcome, Heard], events: pl.DataFrame
+    run: tuple[Outcome, RecordingProgress], events: pl.DataFrame
 ) -> None:
     manifest = open_predictor(run[0].bundle).bundle.manifest
     split = RUN.split.split(Dataset.of(events), "next_event")
@@ -103,7 +83,7 @@ def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
 
 
 def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
-    heard = Heard()
+    heard = RecordingProgress()
     outcome = train(REFIT, events, None, tmp_path, progress=heard)
     manifest = open_predictor(outcome.bundle).bundle.manifest
     assert heard.phases == ["fit", "refit"]
@@ -113,35 +93,35 @@ def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) ->
 
 
 def test_the_same_run_gives_the_same_weights(
-    run: tuple[Outcome, Heard], events: pl.DataFrame, tmp_path: Path
+    run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    again = train(RUN, events, None, tmp_path, progress=Heard())
+    again = train(RUN, events, None, tmp_path, progress=RecordingProgress())
     assert np.array_equal(item_vectors(again), item_vectors(run[0]))
 
 
 def test_a_run_killed_after_an_epoch_goes_on_to_the_same_end(
-    run: tuple[Outcome, Heard], events: pl.DataFrame, tmp_path: Path
+    run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    class Killed(Heard):
-        def epoch(self, report: EpochReport) -> None:
-            super().epoch(report)
+    class Killed(RecordingProgress):
+        def finish_epoch(self, report: EpochReport) -> None:
+            super().finish_epoch(report)
             if report.epoch == 2:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(RUN, events, None, tmp_path, progress=Killed())
-    heard = Heard()
+    heard = RecordingProgress()
     resumed = train(RUN, events, None, tmp_path, progress=heard)
     assert heard.epochs == [3]
     assert np.array_equal(item_vectors(resumed), item_vectors(run[0]))
 
 
 def test_another_recipe_in_the_same_directory_is_refused(
-    run: tuple[Outcome, Heard], events: pl.DataFrame
+    run: tuple[Outcome, RecordingProgress], events: pl.DataFrame
 ) -> None:
     other = RUN.model_copy(update={"item_bias": False})
     with pytest.raises(TrainingError, match="recipe and events it began with"):
-        train(other, events, None, run[0].bundle.parent, progress=Heard())
+        train(other, events, None, run[0].bundle.parent, progress=RecordingProgress())
 
 
 def item_vectors(outcome: Outcome) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from model.inference.predictor import Predictor
 from model.layers.self_modulation import ModulationConfig
 from model.store.opening import open_predictor
 from tests import tiny
-from tests.training.test_run import Heard
+from tests.training.progress import RecordingProgress
 from training.config import DataConfig, FitConfig, RunConfig
 from training.data.split import ByTimeConfig
 from training.run import train
@@ -33,7 +33,7 @@ def trained(
         encoder=encoder,
         fit=FitConfig(epochs=2, tokens=300, warmup_steps=2),
     )
-    return open_predictor(train(run, events, items, output, progress=Heard()).bundle)
+    return open_predictor(train(run, events, items, output, progress=RecordingProgress()).bundle)
 
 
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, MODULATED], ids=["plain", "modulated"])

@@ -1,4 +1,4 @@
-"""From flat arrays to batches: windows, buckets of like length, and positions to supervise."""
+"""From flat arrays to batches: windows, batches of like length, and supervised positions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import days_between
 from training.data.dataset import Dataset
-from training.data.negatives import MetItems
-from training.data.split import Predict, basket_ends, spans
+from training.data.negatives import SeenItems
+from training.data.split import Predict, expand_spans, find_basket_ends
 
 
-class Supervised(NamedTuple):
-    """A batch and what each of its supervised positions should have answered.
+class TrainingBatch(NamedTuple):
+    """Windows, and the targets of their supervised positions.
 
     Attributes:
-        batch: the windows.
+        sequences: the windows.
         positions: flat indices into batch x len, one per supervised position.
         targets: catalogue rows.
         position_of: per target, which of `positions` it belongs to.
-        weights: per target; the targets of one position share a weight of one.
+        weights: per target; the weights of one position's targets sum to one.
         users: per window, the index of its user.
-        met: what every user has met in training, and so what is no negative for them.
+        seen: the items that every user has seen in training; no others are negatives.
     """
 
-    batch: SequenceBatch
+    sequences: SequenceBatch
     positions: Int64[Tensor, " positions"]
     targets: Int64[Tensor, " targets"]
     position_of: Int64[Tensor, " targets"]
     weights: Float[Tensor, " targets"]
     users: Int64[np.ndarray, " batch"]
-    met: MetItems
+    seen: SeenItems
 
-    def to(self, device: torch.device) -> "Supervised":
-        """The same with its tensors on another device."""
+    def to(self, device: torch.device) -> "TrainingBatch":
+        """Copy the tensors to another device."""
         return self._replace(
-            batch=self.batch.to(device),
+            sequences=self.sequences.to(device),
             positions=self.positions.to(device, non_blocking=True),
             targets=self.targets.to(device, non_blocking=True),
             position_of=self.position_of.to(device, non_blocking=True),
@@ -51,12 +51,12 @@ class Supervised(NamedTuple):
 
 @dataclass(frozen=True)
 class Windows:
-    """Stretches of the known events of a data set, each within one user.
+    """Spans of the known events of a data set, each within one user.
 
     Attributes:
         starts: absolute index of the first event read.
         ends: absolute index after the last event read.
-        query_times: the instant the last position is asked about, epoch microseconds.
+        query_times: query time of the last position, epoch microseconds.
     """
 
     starts: NDArray[np.int64]
@@ -67,12 +67,12 @@ class Windows:
         return len(self.starts)
 
     def select(self, chosen: NDArray[np.int64]) -> "Windows":
-        """Some of the windows."""
+        """The windows of some indices."""
         return Windows(self.starts[chosen], self.ends[chosen], self.query_times[chosen])
 
 
-def gather(dataset: Dataset, windows: Windows) -> SequenceBatch:
-    """Windows as a batch; every position but the last is asked about its next event's time."""
+def collate(dataset: Dataset, windows: Windows) -> SequenceBatch:
+    """Pad windows into a batch; the query time of an inner position is its next event's time."""
     lengths = windows.ends - windows.starts
     places = np.arange(lengths.max())
     is_real = places < lengths[:, None]
@@ -98,7 +98,7 @@ class TrainingWindows:
     """The windows of a training run: each target is supervised exactly once an epoch.
 
     Histories longer than `max_history` are read as windows that overlap by half; a later window
-    supervises only what no earlier one did, so each of its targets sees at least half a window.
+    supervises only what no earlier one did, so each of its targets reads at least half a window.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class TrainingWindows:
     ) -> None:
         self._dataset = dataset.known
         ends = dataset.known_before[train_ends]
-        self._met = MetItems(self._dataset, ends)
-        last_of_instant = basket_ends(self._dataset) if predict == "next_basket" else None
+        self._seen = SeenItems(self._dataset, ends)
+        last_of_instant = find_basket_ends(self._dataset) if predict == "next_basket" else None
         starts = self._dataset.offsets[:-1]
         counts = np.maximum(ends - starts - 1, 0)
-        positions = spans(starts, counts)
+        positions = expand_spans(starts, counts)
         users = np.repeat(np.arange(len(starts)), counts)
         if last_of_instant is None:
             target_counts = np.ones(len(positions), dtype=np.int64)
@@ -126,36 +126,40 @@ class TrainingWindows:
         self._positions = positions
         self._target_counts = target_counts
         begins, stops, self._first, self._last = _cut(starts, positions, users, max_history)
-        # A window stops just before a target, whose time its last position is asked about.
+        # A window stops just before a target, whose time is the last position's query time.
         self.windows = Windows(begins, stops, self._dataset.times[stops])
         self.targets = int(target_counts.sum())
 
-    def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[Supervised]:
+    def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[TrainingBatch]:
         """Every window once, in batches of like length with at most `tokens` places each."""
-        for chosen in self.plan(rng, tokens=tokens):
-            yield self.supervise(chosen)
+        return self.build_batches(self.plan(rng, tokens=tokens))
 
     def plan(self, rng: np.random.Generator, *, tokens: int) -> list[NDArray[np.int64]]:
-        """Which windows go together: near-equal lengths, differently grouped every epoch."""
+        """Group windows of near-equal length into batches; the groups differ from call to call."""
         lengths = self.windows.ends - self.windows.starts
         order = np.argsort(lengths * rng.uniform(1.0, 1.05, len(lengths)), kind="stable")
-        batches = [order[part] for part in _under_budget(lengths[order], tokens)]
+        batches = [order[part] for part in _group_within_budget(lengths[order], tokens)]
         rng.shuffle(batches)
         return batches
 
-    def supervise(self, chosen: NDArray[np.int64]) -> Supervised:
-        """A batch of some windows, with their supervised positions."""
+    def build_batches(self, plan: list[NDArray[np.int64]]) -> Iterator[TrainingBatch]:
+        """Build the batches of a plan, one at a time."""
+        for chosen in plan:
+            yield self.build_batch(chosen)
+
+    def build_batch(self, chosen: NDArray[np.int64]) -> TrainingBatch:
+        """Build the batch of some windows, with their supervised positions."""
         windows = self.windows.select(chosen)
-        batch = gather(self._dataset, windows)
+        sequences = collate(self._dataset, windows)
         counts = self._last[chosen] - self._first[chosen]
-        index = spans(self._first[chosen], counts)
+        index = expand_spans(self._first[chosen], counts)
         sample = np.repeat(np.arange(len(chosen)), counts)
         positions = self._positions[index]
         target_counts = self._target_counts[index]
-        targets = self._dataset.rows[spans(positions + 1, target_counts)]
-        flat = sample * batch.rows.shape[1] + positions - windows.starts[sample]
-        return Supervised(
-            batch=batch,
+        targets = self._dataset.rows[expand_spans(positions + 1, target_counts)]
+        flat = sample * sequences.rows.shape[1] + positions - windows.starts[sample]
+        return TrainingBatch(
+            sequences=sequences,
             positions=torch.from_numpy(flat),
             targets=torch.from_numpy(targets.astype(np.int64)),
             position_of=torch.from_numpy(np.repeat(np.arange(len(index)), target_counts)),
@@ -163,7 +167,7 @@ class TrainingWindows:
                 np.repeat(1 / target_counts, target_counts).astype(np.float32)
             ),
             users=np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1,
-            met=self._met,
+            seen=self._seen,
         )
 
 
@@ -198,8 +202,8 @@ def _cut(
     return [np.array(column, dtype=np.int64) for column in (begins, ends, spans_from, spans_to)]
 
 
-def _under_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:
-    """Split lengths, near ascending, into runs whose padded size stays within `tokens`."""
+def _group_within_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:
+    """Split near-ascending lengths into runs whose padded size stays within `tokens`."""
     begin, longest = 0, 0
     for place, length in enumerate(lengths.tolist()):
         longest = max(longest, length)

@@ -89,7 +89,7 @@ def stream_database_events(
     if known_by is not None:
         selection = selection.where(EVENTS.c.received_at <= known_by)
     for name, frame in _chunks(address, selection, _EVENT_CHUNK):
-        yield erasures.leave_out(event_columns(RawTable(name, frame, place=_event_place(frame))))
+        yield erasures.drop_erased(event_columns(RawTable(name, frame, place=_event_place(frame))))
 
 
 def read_erasures(address: str) -> Erasures:

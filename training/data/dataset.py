@@ -136,7 +136,7 @@ class Dataset:
             if row
         )
 
-    def limited_to(self, is_training: NDArray[np.bool_]) -> "Dataset":
+    def limit_catalog(self, is_training: NDArray[np.bool_]) -> "Dataset":
         """The same events with a catalogue of the items met in training, and counts from there.
 
         Items met only later become unknown (row 0): no model can have learned them.
@@ -158,7 +158,7 @@ class Dataset:
         )
         return replace(self, catalog=catalog, rows=rows)
 
-    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
+    def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
         """The same events under the rows of another catalogue and its actions."""
         known = {action: row for row, action in enumerate(actions, start=1)}
         action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
@@ -166,11 +166,11 @@ class Dataset:
             self,
             catalog=catalog,
             actions=actions,
-            rows=self.rows_in(catalog)[self.rows],
+            rows=self.map_rows(catalog)[self.rows],
             action_rows=action_rows[self.action_rows].astype(np.int16),
         )
 
-    def rows_in(self, catalog: Catalog) -> NDArray[np.int32]:
+    def map_rows(self, catalog: Catalog) -> NDArray[np.int32]:
         """For every row of this catalogue, padding included, its row in another, or 0."""
         rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
         return np.array([0, *rows], dtype=np.int32)

@@ -19,7 +19,7 @@ class Erasures:
 
     until: Mapping[str, int]
 
-    def leave_out(self, events: pl.DataFrame) -> pl.DataFrame:
+    def drop_erased(self, events: pl.DataFrame) -> pl.DataFrame:
         """The events but for those that happened to erased users before their erasure."""
         if not self.until or events.is_empty():
             return events

@@ -17,7 +17,7 @@ REACH = 5
 
 
 @dataclass(frozen=True)
-class Marks:
+class GroupMembership:
     """Which groups every catalogue row belongs to.
 
     Attributes:
@@ -29,9 +29,9 @@ class Marks:
     names: tuple[str, ...]
 
 
-def groups_of(
+def assign_groups(
     dataset: Dataset, is_training: NDArray[np.bool_], *, groups: int, source: GroupSource
-) -> Marks:
+) -> GroupMembership:
     """So many groups of the catalogue's items, from its training events; every item is in one.
 
     "categories": the categories with the most training events, an item in each it has, and "other"
@@ -46,7 +46,7 @@ def groups_of(
     return _by_company(dataset, is_training, groups)
 
 
-def _by_category(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> Marks:
+def _by_category(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> GroupMembership:
     categories = dataset.catalog.categories
     events = _events_per_row(dataset, is_training)
     counts: Counter[str] = Counter()
@@ -66,10 +66,10 @@ def _by_category(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) 
         values[row, [column[name] for name in names if name in column]] = 1
     if is_rest:
         values[1:, -1] = ~values[1:].any(axis=1)
-    return Marks(values, (*kept, *(["other"] if is_rest else [])))
+    return GroupMembership(values, (*kept, *(["other"] if is_rest else [])))
 
 
-def _by_company(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> Marks:
+def _by_company(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> GroupMembership:
     # Loads slowly, and most recipes want no groups.
     from sklearn.cluster import KMeans  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def _by_company(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -
     rank[np.argsort(-events, kind="stable")] = np.arange(groups)
     values = np.zeros((len(places) + 1, groups), dtype=np.float32)
     values[np.arange(1, len(values)), rank[found]] = 1
-    return Marks(values, tuple(f"cluster {number}" for number in range(1, groups + 1)))
+    return GroupMembership(values, tuple(f"cluster {number}" for number in range(1, groups + 1)))
 
 
 def _places(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> NDArray[np.float64]:

@@ -72,7 +72,7 @@ def read_events(
         everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
         if until is not None:
             everything = everything.filter(pl.col("timestamp").to_physical() <= until)
-    return everything if erasures is None else erasures.leave_out(everything)
+    return everything if erasures is None else erasures.drop_erased(everything)
 
 
 def read_items(location: str | Path) -> pl.DataFrame:

@@ -45,7 +45,7 @@ class Questions:
     def select(self, chosen: NDArray[np.int64]) -> "Questions":
         """Some of the questions, in the order given."""
         counts = np.diff(self.target_offsets)[chosen]
-        targets = spans(self.target_offsets[chosen], counts)
+        targets = expand_spans(self.target_offsets[chosen], counts)
         return Questions(
             users=self.users[chosen],
             ends=self.ends[chosen],
@@ -84,10 +84,10 @@ class Split:
         """Whether each event may be counted by what is fitted just before the test."""
         return is_before(self.dataset, self.test_starts)
 
-    def in_terms_of(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
+    def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
         """The same split under the rows of another catalogue, such as a published one."""
-        dataset = self.dataset.in_terms_of(catalog, actions)
-        rows = self.dataset.rows_in(catalog)
+        dataset = self.dataset.reindex(catalog, actions)
+        rows = self.dataset.map_rows(catalog)
         return Split(
             dataset=dataset,
             train_ends=self.train_ends,
@@ -184,20 +184,20 @@ SplitConfig = Annotated[
 ]
 
 
-def ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
+def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
     """Questions whose answers are some events, or the baskets that begin with one of them.
 
     Args:
         events: absolute event indices, each with an event of the same user before it.
     """
     if predict == "next_basket":
-        starts_basket = basket_ends(dataset)[np.maximum(events - 1, 0)] == events
+        starts_basket = find_basket_ends(dataset)[np.maximum(events - 1, 0)] == events
         events = events[starts_basket]
-        counts = basket_ends(dataset)[events] - events
+        counts = find_basket_ends(dataset)[events] - events
     else:
         counts = np.ones(len(events), dtype=np.int64)
     targets, question = (
-        dataset.rows[spans(events, counts)],
+        dataset.rows[expand_spans(events, counts)],
         np.repeat(np.arange(len(events)), counts),
     )
     # A basket may list an item twice; the question has it as one target.
@@ -213,14 +213,14 @@ def ask(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questi
     )
 
 
-def ask_after(dataset: Dataset, instant: int, predict: Predict) -> Questions:
+def build_questions_after(dataset: Dataset, instant: int, predict: Predict) -> Questions:
     """Each user's first event or basket later than an instant, where the user has one before."""
     begins = _first_at_or_after(dataset, instant + 1)
     starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
-    return ask(dataset, begins[(begins > starts) & (begins < ends)], predict)
+    return build_questions(dataset, begins[(begins > starts) & (begins < ends)], predict)
 
 
-def spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def expand_spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The integers of every span `start, start + 1, ..., start + count - 1`, one after another."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())
@@ -231,7 +231,7 @@ def is_before(dataset: Dataset, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.arange(len(dataset)) < ends[dataset.user_of]
 
 
-def basket_ends(dataset: Dataset) -> NDArray[np.int64]:
+def find_basket_ends(dataset: Dataset) -> NDArray[np.int64]:
     """Per event, the absolute index just after the last event of the same user and instant."""
     count = len(dataset)
     changes = (np.diff(dataset.times) != 0) | (np.diff(dataset.user_of) != 0)
@@ -248,7 +248,7 @@ def _first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:
 def _later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int64]:
     """Every event of some users but their first."""
     counts = np.diff(dataset.offsets)[users]
-    return spans(dataset.offsets[users] + 1, np.maximum(counts - 1, 0))
+    return expand_spans(dataset.offsets[users] + 1, np.maximum(counts - 1, 0))
 
 
 def _assemble(
@@ -266,11 +266,11 @@ def _assemble(
             f"{len(dataset.user_ids)} users it leaves nothing to train on; ask for less or bring "
             "more events"
         )
-    limited = dataset.limited_to(is_training)
+    limited = dataset.limit_catalog(is_training)
     return Split(
         dataset=limited,
         train_ends=train_ends,
         test_starts=test_starts,
-        validation=ask(limited, validated, predict),
-        test=ask(limited, tested, predict),
+        validation=build_questions(limited, validated, predict),
+        test=build_questions(limited, tested, predict),
     )

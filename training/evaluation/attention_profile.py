@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from model.bundle.attention_profile import SCHEMA
 from model.clock import MICROSECONDS_PER_DAY
 from model.recommender import Recommender
-from training.data.batches import Windows, gather
+from training.data.batches import Windows, collate
 from training.data.dataset import Dataset
-from training.evaluation.scoring import by_length
+from training.evaluation.scoring import group_by_length
 
 SHORTEST_DAYS = 1 / 1440
 BINS = 16
@@ -72,8 +72,8 @@ def _weights_on_last(
 ) -> NDArray[np.float64] | None:
     recommender.eval()
     weights = np.empty(len(windows))
-    for chosen in by_length(windows, np.arange(len(windows)), 1):
-        batch = gather(known, windows.select(chosen)).to(recommender.device)
+    for chosen in group_by_length(windows, np.arange(len(windows)), 1):
+        batch = collate(known, windows.select(chosen)).to(recommender.device)
         attention = recommender(batch).attention
         if attention is None:
             return None

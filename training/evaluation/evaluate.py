@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from model.recommender import Recommender
 from training.data.dataset import Dataset
-from training.data.split import Questions, spans
-from training.evaluation.metrics import MISS, Ranks, ranks_of, sampled_ranks_of
-from training.evaluation.scoring import ScoreBlock, score
+from training.data.split import Questions, expand_spans
+from training.evaluation.metrics import MISS, Ranks, compute_ranks, compute_sampled_ranks
+from training.evaluation.scoring import ScoreBlock, score_questions
 
 
-def rank(
+def rank_targets(
     blocks: Iterable[ScoreBlock],
     dataset: Dataset,
     questions: Questions,
@@ -34,13 +34,13 @@ def rank(
             scores = scores.copy()
             _hide_seen(scores, dataset, questions, block.questions)
         counts = np.diff(questions.target_offsets)[block.questions]
-        targets = spans(questions.target_offsets[block.questions], counts)
+        targets = expand_spans(questions.target_offsets[block.questions], counts)
         rows = questions.target_rows[targets].astype(np.int64)
         lines = np.repeat(np.arange(len(counts)), counts)
-        found[targets] = ranks_of(scores, rows, lines)
+        found[targets] = compute_ranks(scores, rows, lines)
         if candidates is not None and sampled is not None:
             drawn = candidates[block.questions]
-            sampled[targets] = sampled_ranks_of(scores, rows, lines, drawn)
+            sampled[targets] = compute_sampled_ranks(scores, rows, lines, drawn)
     return Ranks(found, questions.question_of, len(questions), sampled)
 
 
@@ -58,11 +58,15 @@ def evaluate(
 
     And among `candidates`, as `rank` does.
     """
-    blocks = score(recommender, dataset, questions, max_history=max_history, withheld=withheld)
-    return rank(blocks, dataset, questions, exclude_seen=exclude_seen, candidates=candidates)
+    blocks = score_questions(
+        recommender, dataset, questions, max_history=max_history, withheld=withheld
+    )
+    return rank_targets(
+        blocks, dataset, questions, exclude_seen=exclude_seen, candidates=candidates
+    )
 
 
-def after_a_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:
+def select_after_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:
     """The questions that come strictly later than the last event of their history."""
     return np.flatnonzero(questions.query_times > dataset.times[questions.ends - 1])
 
@@ -75,5 +79,5 @@ def _hide_seen(
 ) -> None:
     starts = dataset.offsets[questions.users[chosen]]
     counts = questions.ends[chosen] - starts
-    seen = dataset.rows[spans(starts, counts)]
+    seen = dataset.rows[expand_spans(starts, counts)]
     scores[np.repeat(np.arange(len(chosen)), counts), seen] = -np.inf

@@ -49,13 +49,13 @@ def measure_latency(
             began = time.perf_counter()
             predictor.recommend(query, Constraints(n=TOP, exclude_seen=False))
             seconds.append(time.perf_counter() - began)
-            recalls += recall_of(predictor, query, exact)
+            recalls += measure_recall(predictor, query, exact)
     # Without one usable history there is nothing the index could miss.
     recall = float(np.mean(recalls)) if recalls else 1.0
     return LatencyCheck(recall, float(np.quantile(seconds, 0.95)))
 
 
-def recall_of(predictor: Predictor, query: Query, exact: np.ndarray) -> list[float]:
+def measure_recall(predictor: Predictor, query: Query, exact: np.ndarray) -> list[float]:
     """The share found of the exact ten best; nothing where no event of the history is known."""
     history = predictor.look_up_history(query)
     if not history.events:

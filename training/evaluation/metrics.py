@@ -106,7 +106,7 @@ class Ranks:
         return sums.astype(np.float64)
 
 
-def ranks_of(
+def compute_ranks(
     scores: Float32[np.ndarray, "questions rows"],
     target_rows: Int64[np.ndarray, " targets"],
     question: Int64[np.ndarray, " targets"],
@@ -141,7 +141,7 @@ def ranks_of(
     return ranks
 
 
-def sampled_ranks_of(
+def compute_sampled_ranks(
     scores: Float32[np.ndarray, "questions rows"],
     target_rows: Int64[np.ndarray, " targets"],
     question: Int64[np.ndarray, " targets"],
@@ -150,18 +150,18 @@ def sampled_ranks_of(
     """The rank of every target among some candidates and the other targets of its question.
 
     Args:
-        scores: as for `ranks_of`.
+        scores: as for `compute_ranks`.
         target_rows: the items that were met; 0 where the catalogue does not hold the item.
         question: the line of `scores` and of `candidates` that each target belongs to.
         candidates: distinct items, none of them a target of the question; 0 where there is none.
 
     Returns:
-        As `ranks_of` does, if there were no items but these.
+        As `compute_ranks` does, if there were no items but these.
     """
     among = np.full_like(scores, -np.inf)
     np.put_along_axis(among, candidates, np.take_along_axis(scores, candidates, axis=1), axis=1)
     among[question, target_rows] = scores[question, target_rows]
-    return ranks_of(among, target_rows, question)
+    return compute_ranks(among, target_rows, question)
 
 
 def paired_bootstrap(

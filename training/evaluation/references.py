@@ -43,7 +43,7 @@ def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str
     }
 
 
-def score_by(reference: Reference, questions: Questions, items: int) -> Iterator[ScoreBlock]:
+def score_reference(reference: Reference, questions: Questions, items: int) -> Iterator[ScoreBlock]:
     """A reference's scores in blocks that fit in memory, as a model's come from `score`."""
     size = max(BLOCK_ELEMENTS // (items + 1), 1)
     for begin in range(0, len(questions), size):

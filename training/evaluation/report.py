@@ -10,11 +10,11 @@ from pydantic import Field
 from model.config import Config
 from model.recommender import Recommender
 from training.config import DataConfig
-from training.data.negatives import MetItems, sample_candidates
+from training.data.negatives import SeenItems, sample_candidates
 from training.data.split import Split
-from training.evaluation.evaluate import after_a_gap, evaluate, rank
+from training.evaluation.evaluate import evaluate, rank_targets, select_after_gap
 from training.evaluation.metrics import SAMPLED, Ranks, paired_bootstrap
-from training.evaluation.references import fit_references, score_by
+from training.evaluation.references import fit_references, score_reference
 
 MODEL = "model"
 WITHHELD = "model_withheld"
@@ -62,14 +62,14 @@ class Report(Config):
         return given | withheld | references
 
 
-def measure(
+def build_report(
     recommender: Recommender, split: Split, data: DataConfig, *, max_history: int
 ) -> Report:
     """Rank the test questions by the model, given and withheld, and by every reference."""
     dataset, questions = split.dataset, split.test
     candidates = None
     if data.sampled_metrics:
-        met = MetItems(dataset, split.train_ends)
+        met = SeenItems(dataset, split.train_ends)
         candidates = sample_candidates(met, questions, count=SAMPLED)
     found: dict[str, Ranks] = {
         name: evaluate(
@@ -84,12 +84,12 @@ def measure(
         for name, withheld in ((MODEL, False), (WITHHELD, True))
     }
     for name, reference in fit_references(dataset, split.is_known_before_test).items():
-        blocks = score_by(reference, questions, len(dataset.catalog))
-        found[name] = rank(
+        blocks = score_reference(reference, questions, len(dataset.catalog))
+        found[name] = rank_targets(
             blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
         )
     own = found[MODEL].ndcg(10)
-    later = after_a_gap(dataset, questions)
+    later = select_after_gap(dataset, questions)
     return Report(
         rows={name: ranks.summarise() for name, ranks in found.items()},
         after_a_gap={name: _mean_of(ranks, later) for name, ranks in found.items()},

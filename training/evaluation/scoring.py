@@ -12,7 +12,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.interfaces import CausalEncoder
 from model.recommender import Recommender, add_repeat_scores
-from training.data.batches import Windows, gather
+from training.data.batches import Windows, collate
 from training.data.dataset import Dataset
 from training.data.split import Questions
 
@@ -36,7 +36,7 @@ class ScoreBlock(NamedTuple):
 
 
 @torch.no_grad()
-def score(
+def score_questions(
     recommender: Recommender,
     dataset: Dataset,
     questions: Questions,
@@ -59,10 +59,10 @@ def score(
     shared = np.zeros(len(questions), dtype=np.bool_)
     if not withheld and isinstance(recommender.encoder, CausalEncoder):
         shared = _can_share(dataset, questions, windows, starts)
-    for chosen in by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
+    for chosen in group_by_length(windows, np.flatnonzero(~shared & (ends > starts)), len(vectors)):
         yield ScoreBlock(
             chosen,
-            _score_last(recommender, vectors, gather(known, windows.select(chosen)), withheld),
+            _score_last(recommender, vectors, collate(known, windows.select(chosen)), withheld),
         )
     yield from _score_shared(
         recommender, vectors, known, windows, questions.users, np.flatnonzero(shared)
@@ -95,7 +95,7 @@ def _can_share(
     return several
 
 
-def by_length(
+def group_by_length(
     windows: Windows, chosen: NDArray[np.int64], rows: int
 ) -> Iterator[NDArray[np.int64]]:
     """Chosen windows, the longest first, so many at a time as fit with `rows` scores for each."""
@@ -134,8 +134,8 @@ def _score_shared(
     firsts = np.flatnonzero(np.diff(users[chosen], prepend=-1))
     latest = np.append(firsts[1:], len(chosen)) - 1
     of_users = windows.select(chosen[latest])
-    for group in by_length(of_users, np.arange(len(of_users)), 1):
-        batch = gather(known, of_users.select(group)).to(recommender.device)
+    for group in group_by_length(of_users, np.arange(len(of_users)), 1):
+        batch = collate(known, of_users.select(group)).to(recommender.device)
         states = recommender.encode_positions(batch)
         of_positions = recommender.user_vectors(states.users)
         for sample, user in enumerate(group):

@@ -9,7 +9,7 @@ from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.data.dataset import Dataset
-from training.data.item_groups import groups_of
+from training.data.item_groups import assign_groups
 
 
 def build_recommender(
@@ -30,7 +30,7 @@ def build_recommender(
     recommender = described.build()
     item_groups = recommender.encoder.item_groups
     if item_groups is not None:
-        marks = groups_of(
+        marks = assign_groups(
             dataset, is_training, groups=item_groups.groups, source=config.data.groups
         )
         item_groups.set_membership(torch.from_numpy(marks.values))

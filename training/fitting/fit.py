@@ -1,4 +1,4 @@
-"""The training loop, readable from top to bottom."""
+"""The training loop."""
 
 import time
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from model.interfaces import RandomFeatures
 from model.recommender import Recommender
 from training.config import FitConfig
 from training.data.batches import TrainingWindows
-from training.fitting.objective import batch_loss
+from training.fitting.objective import Objective
 
 
 class EpochReport(NamedTuple):
-    """What one epoch did; `validation` is empty where it was not evaluated."""
+    """The figures of one epoch; `validation` is empty where it was not evaluated."""
 
     epoch: int
     loss: float
@@ -28,9 +28,9 @@ class EpochReport(NamedTuple):
 
 @dataclass
 class FitState:
-    """Where a run stands between two epochs: all that a resumed run needs.
+    """The state of a run between two epochs, beside the weights and the optimizer.
 
-    Randomness is seeded anew from (seed, epoch) each epoch, so no generator state is kept.
+    Random generators are seeded anew from (seed, epoch) at every epoch, so none is kept.
     """
 
     epoch: int = 0
@@ -58,39 +58,41 @@ def fit(
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> FitState:
-    """Fit, and leave the recommender with the weights of its best validated epoch.
+    """Fit a recommender; it ends with the weights of its best validated epoch.
 
-    Pass the `state` and `optimizer` of a checkpoint to go on as if never interrupted.
+    Pass the `state` and `optimizer` of a checkpoint to resume: the result is then the same as
+    without the interruption.
 
     Args:
-        evaluate: metrics on the validation questions; `config.monitor` picks the one that counts.
-            None to keep the last epoch's weights, whatever they are worth.
+        evaluate: metrics on the validation questions; `config.monitor` selects the one that
+            counts. None to keep the last epoch's weights.
         stop_after: epochs to run of the schedule of `config.epochs`; all of it by default.
         on_step: called with (batches done, batches in this epoch, smoothed loss).
         on_epoch: called after every epoch, for checkpoints and progress.
 
     Raises:
-        DivergedError: if the loss stops being a number.
+        DivergedError: if the loss is NaN or infinite.
+        TrainingError: if the encoder cannot be trained with the configured loss.
     """
+    objective = Objective(recommender, config)
     state = state or FitState()
     optimizer = optimizer or make_optimizer(recommender, config)
     steps_per_epoch = len(windows.plan(np.random.default_rng(config.seed), tokens=config.tokens))
     total_steps = steps_per_epoch * config.epochs
     last_epoch = min(stop_after or config.epochs, config.epochs)
-    drawn = [module for module in recommender.modules() if isinstance(module, RandomFeatures)]
-    while state.epoch < last_epoch and not _out_of_patience(state, config):
+    resampled = [module for module in recommender.modules() if isinstance(module, RandomFeatures)]
+    while state.epoch < last_epoch and not _is_out_of_patience(state, config):
         began = time.monotonic()
         rng = np.random.default_rng([config.seed, state.epoch])
         torch.manual_seed(int(rng.integers(2**62)))
         recommender.train()
         losses: list[float] = []
         plan = windows.plan(rng, tokens=config.tokens)
-        for done, chosen in enumerate(plan, start=1):
-            supervised = windows.supervise(chosen)
-            _set_rate(optimizer, config, state.step, total_steps)
-            for module in drawn:
+        for done, batch in enumerate(windows.build_batches(plan), start=1):
+            _set_learning_rate(optimizer, config, state.step, total_steps)
+            for module in resampled:
                 module.resample()
-            loss = batch_loss(recommender, supervised, config, rng)
+            loss = objective.loss(batch, rng)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             for group in optimizer.param_groups:
@@ -108,8 +110,8 @@ def fit(
         state.epoch += 1
         seconds = time.monotonic() - began
         validation: dict[str, float] = {}
-        due = state.epoch % config.evaluate_every == 0 or state.epoch == last_epoch
-        if evaluate is not None and due:
+        is_due = state.epoch % config.evaluate_every == 0 or state.epoch == last_epoch
+        if evaluate is not None and is_due:
             validation = evaluate(recommender)
             if validation[config.monitor] > state.best_value:
                 state.best_value, state.best_epoch = validation[config.monitor], state.epoch
@@ -127,10 +129,10 @@ def fit(
 
 
 def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.AdamW:
-    """AdamW over three groups: matrices that decay, vectors that do not, and frequencies.
+    """Build AdamW over three groups: decayed matrices, undecayed vectors, and frequencies.
 
-    The gradient of a frequency grows with the interval, up to years; under one shared norm clip it
-    would drown the weights' gradient. So frequencies have a clip and a rate of their own.
+    The gradient of a frequency grows with the interval, up to years; under a shared norm clip it
+    would dominate the weights' gradient. So frequencies have their own clip and learning rate.
     """
     periods = [
         parameter
@@ -170,9 +172,10 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
 
 
-def _set_rate(
+def _set_learning_rate(
     optimizer: torch.optim.Optimizer, config: FitConfig, step: int, total_steps: int
 ) -> None:
+    """Linear warm-up, then constant or cosine decay, scaled by each group's own rate."""
     share = min((step + 1) / (config.warmup_steps + 1), 1.0)
     if config.decay == "cosine" and step >= config.warmup_steps:
         progress = (step - config.warmup_steps) / max(total_steps - config.warmup_steps, 1)
@@ -181,7 +184,7 @@ def _set_rate(
         group["lr"] = group["rate"] * share
 
 
-def _out_of_patience(state: FitState, config: FitConfig) -> bool:
+def _is_out_of_patience(state: FitState, config: FitConfig) -> bool:
     return (
         state.best_epoch > 0
         and (state.epoch - state.best_epoch) // config.evaluate_every >= config.patience

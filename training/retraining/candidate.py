@@ -1,114 +1,143 @@
-"""From events to a challenger, and to what the gate says of it."""
+"""The challenger: read its events, fit it, compare it with the champion, and apply the gate."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
 import torch
 
-from model.errors import BundleError, DivergedError
+from model.clock import to_datetime
+from model.errors import BundleError, DivergedError, TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
-from training.data.sources import read_items
+from training.data.sources import name_of, read_events, read_items
 from training.evaluation.latency import LatencyCheck
-from training.retraining.comparison import (
-    CHALLENGER,
-    CHAMPION,
-    POPULARITY,
-    Comparison,
-    compare,
-)
+from training.retraining.comparison import CHALLENGER, CHAMPION, POPULARITY, Comparison, compare
 from training.retraining.gate import Decision, Evidence, decide
-from training.retraining.journal import Phase, Watcher
-from training.retraining.report import DataRead, Learned
-from training.retraining.settings import RetrainingJob
-from training.retraining.training_data import read_known
-from training.retraining.warm_start import beginning_from
-from training.run import Run
+from training.retraining.job import Phase, RetrainingJob, RetrainingProgress
+from training.retraining.report import DataSummary, FitSummary
+from training.retraining.warm_start import copy_champion_weights
+from training.run import begin_run, evaluate_on_test, fit_recommender, write_outcome
 
 
 class Candidate(NamedTuple):
-    """A challenger, as far as it came.
+    """A challenger and the gate's decision on it.
 
     Attributes:
-        bundle: its directory; None where it came to no bundle.
+        comparison: None where the challenger is not usable; so are `learned` and `bundle`.
+        bundle: its directory.
     """
 
-    data: DataRead
+    data: DataSummary
     decision: Decision
     comparison: Comparison | None = None
-    learned: Learned | None = None
+    learned: FitSummary | None = None
     bundle: Path | None = None
 
 
 def evaluate_candidate(
-    order: RetrainingJob,
+    job: RetrainingJob,
     champion: Predictor | None,
     directory: Path,
     *,
-    watcher: Watcher,
-    enter: Callable[[Phase], None],
+    progress: RetrainingProgress,
+    start_phase: Callable[[Phase], None],
     device: torch.device | None,
 ) -> Candidate:
-    """Read, fit, compare, write, and ask the gate.
+    """Train a challenger, compare it with the champion, write its bundle and apply the gate.
 
-    A challenger that is not made of numbers is not compared: the gate refuses it as it is.
+    A challenger with NaN or infinite weights or scores is not compared; the gate refuses it.
 
     Args:
-        directory: of the run; a checkpoint in it is gone on with.
-        enter: called when a phase begins.
+        directory: of the run; a checkpoint of the same recipe and events in it is resumed.
+        start_phase: called when a phase begins.
 
     Raises:
-        KairosError: if there is no challenger to speak of.
+        KairosError: if no challenger can be trained.
     """
-    config = order.config
-    enter("read")
-    known = read_known(
-        order.events,
-        until=order.until,
-        known_by=order.known_by,
-        erasures=Erasures({}) if order.database is None else read_erasures(order.database),
+    config = job.config
+    start_phase("read")
+    events, data = read_training_data(
+        job.events,
+        until=job.until,
+        known_by=job.known_by,
+        erasures=Erasures({}) if job.database is None else read_erasures(job.database),
     )
-    items = None if order.items is None else read_items(order.items)
-    prepare = beginning_from(champion) if champion is not None and order.warm_start else None
-    # Who was erased since the checkpoint is in no run any more: the events may be others by now.
-    run = Run(
+    items = None if job.items is None else read_items(job.items)
+    is_warm = champion is not None and job.warm_start
+    # The checkpoint is of other events if users were erased since: it is replaced.
+    run = begin_run(
         config,
         directory,
-        progress=watcher,
+        progress=progress,
         device=device,
-        prepare=prepare,
-        begins_anew=True,
+        initialise_weights=copy_champion_weights(champion) if champion and is_warm else None,
+        replaces_checkpoint=True,
     )
     try:
-        enter("fit")
-        fitted = run.fit(known.events, items)
-        _require_finite(fitted.recommender)
-        enter("evaluate")
-        compared = compare(fitted, config, champion, is_warm=prepare is not None)
-        report = run.measure(fitted)
-        enter("write")
-        outcome = run.complete(fitted, report, compared.questions)
+        start_phase("fit")
+        fitted = fit_recommender(run, events, items)
+        _require_finite(fitted.model.recommender)
+        start_phase("evaluate")
+        comparison, questions = compare(fitted, config, champion, is_warm=is_warm)
+        report = evaluate_on_test(run, fitted)
+        start_phase("write")
+        outcome = write_outcome(run, fitted, report, questions)
     except (DivergedError, BundleError) as error:
-        return Candidate(known.described, decide(config.gate, Evidence(unsound=str(error))))
-    learned = Learned(
+        return Candidate(data, decide(config.gate, Evidence(unsound=str(error))))
+    learned = FitSummary(
         epochs=len(outcome.epochs),
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
         refitted=config.fit.refit,
         seconds=round(outcome.seconds, 1),
     )
-    enter("gate")
-    evidence = _evidence(compared.comparison, outcome.trial)
-    return Candidate(
-        known.described,
-        decide(config.gate, evidence),
-        compared.comparison,
-        learned,
-        outcome.bundle,
+    start_phase("gate")
+    decision = decide(config.gate, _gather_evidence(comparison, outcome.latency))
+    return Candidate(data, decision, comparison, learned, outcome.bundle)
+
+
+def read_training_data(
+    location: str, *, until: int, known_by: int, erasures: Erasures
+) -> tuple[pl.DataFrame, DataSummary]:
+    """Read the events that had happened by one instant and arrived by another.
+
+    Args:
+        location: as for `training.data.sources.read_events`.
+        until: epoch microseconds; later events are left out.
+        known_by: epoch microseconds; events that arrived later are left out, where the source
+            records arrival.
+        erasures: users whose events are left out; files may still hold old copies of them.
+
+    Raises:
+        EventSourceError: if the events cannot be read.
+        TrainingError: if there are none.
+    """
+    read = read_events(location, until, known_by=known_by)
+    events = erasures.drop_erased(read)
+    if events.is_empty():
+        raise TrainingError(
+            f"a run learns from events, but {name_of(location)} had none by {to_datetime(until)} "
+            f"that had arrived by {to_datetime(known_by)}; check --until, and give --known-by a "
+            "later instant where old events were imported"
+        )
+    summary = DataSummary.model_validate(
+        {
+            "source": name_of(location),
+            "until": to_datetime(until),
+            "known_by": to_datetime(known_by),
+            "events": len(events),
+            "users": events["user_id"].n_unique(),
+            "items": events["item_id"].n_unique(),
+            "first_at": events["timestamp"].min(),
+            "last_at": events["timestamp"].max(),
+            "erased_events": len(read) - len(events),
+        }
     )
+    return events, summary
 
 
 def _require_finite(recommender: Recommender) -> None:
@@ -117,8 +146,7 @@ def _require_finite(recommender: Recommender) -> None:
         raise DivergedError(f"{count} weights are NaN or infinite; lower the learning rate")
 
 
-def _evidence(comparison: Comparison, trial: LatencyCheck) -> Evidence:
-    """What the gate is told of a challenger that can be used."""
+def _gather_evidence(comparison: Comparison, latency: LatencyCheck) -> Evidence:
     metric, rows, leads = comparison.metric, comparison.rows, comparison.leads
     popularity = min(POPULARITY, key=lambda name: leads[name].low)
     has_champion = CHAMPION in rows
@@ -129,6 +157,6 @@ def _evidence(comparison: Comparison, trial: LatencyCheck) -> Evidence:
         over_champion=leads[CHAMPION].low if has_champion else None,
         popularity=rows[popularity][metric],
         over_popularity=leads[popularity].low,
-        index_recall=trial.index_recall,
-        p95_seconds=trial.p95_seconds,
+        index_recall=latency.index_recall,
+        p95_seconds=latency.p95_seconds,
     )

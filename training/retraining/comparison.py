@@ -1,7 +1,6 @@
 """Challenger, champion and references on the same questions, among the same items."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,12 @@ from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from training.config import GateMetric, RunConfig
 from training.data.dataset import Dataset
-from training.data.split import Questions, ask, ask_after
-from training.evaluation.evaluate import rank
+from training.data.split import Questions, build_questions, build_questions_after
+from training.evaluation.evaluate import rank_targets
 from training.evaluation.metrics import Ranks, paired_bootstrap
-from training.evaluation.references import fit_references, score_by
+from training.evaluation.references import fit_references, score_reference
 from training.evaluation.report import Difference
-from training.evaluation.scoring import ScoreBlock, score
+from training.evaluation.scoring import ScoreBlock, score_questions
 from training.run import Fitted
 
 CHALLENGER = "challenger"
@@ -26,20 +25,20 @@ REFERENCES = (*POPULARITY, "last_item_markov")
 
 
 class Comparison(Config):
-    """What everybody reached.
+    """The metrics of every ranker on the same questions.
 
-    Every item of the log is a candidate for everybody. An item that a model does not know is ranked
-    by it behind all others, and as an answer counts as a miss.
+    Every item of the log is a candidate for every ranker. An item that a model does not hold is
+    ranked behind all others, and as a target counts as a miss.
 
     Attributes:
-        metric: what `leads` are in.
-        questions: how many.
-        first_at: instant of the first question, epoch microseconds; `last_at` of the last.
-        candidates: items that were ranked.
-        known_to_champion: questions whose answers the champion may have learned from, because it
-            was trained on events as late. None are, unless there are too few later ones.
-        rows: metrics by ranker; a model asked without the query time ends in `_withheld`.
-        leads: how far the challenger is ahead of each other ranker.
+        metric: the metric of `leads`.
+        questions: number of questions.
+        first_at: query time of the first question, epoch microseconds; `last_at` of the last.
+        candidates: number of ranked items.
+        known_to_champion: questions whose targets the champion may have learned from, because it
+            was trained on events as late. Zero, unless there are too few later questions.
+        rows: metrics by ranker; `_withheld` marks a model without the query time.
+        leads: the challenger's lead over every other ranker.
     """
 
     metric: GateMetric
@@ -52,47 +51,43 @@ class Comparison(Config):
     leads: dict[str, Difference]
 
 
-class Compared(NamedTuple):
-    """A comparison, and the questions it was made on, in terms of the whole data set."""
-
-    comparison: Comparison
-    questions: Questions
-
-
 def compare(
     fitted: Fitted, config: RunConfig, champion: Predictor | None, *, is_warm: bool = False
-) -> Compared:
-    """Ask challenger, champion, popularity and Markov what came next.
+) -> tuple[Comparison, Questions]:
+    """Rank the same questions by challenger, champion, popularity and Markov.
 
-    The questions are those of the split's test. Where the champion has learned from some of their
-    answers, each user's first event after the champion's data is asked instead, if the gate's
-    number of questions can be had so: none of those asked has then been learned from by anybody.
+    The questions are those of the split's test. If the champion was trained on some of their
+    targets, the questions are each user's first event after the champion's data instead, provided
+    that there are as many as the gate requires: no model has then learned from a target.
 
     Args:
-        is_warm: whether the challenger began from the champion's weights: what the champion has
-            learned, it knows, and is not asked.
+        is_warm: whether the challenger began from the champion's weights, and with them from the
+            champion's data; then only later questions are fair.
+
+    Returns:
+        The comparison, and its questions in terms of the whole data set.
 
     Raises:
-        DivergedError: if a model's scores are not numbers.
-        TrainingError: if there is nothing to ask.
+        DivergedError: if a score is NaN.
+        TrainingError: if there is no question.
     """
     whole, predict = fitted.whole, config.data.predict
-    questions = ask(whole, fitted.split.test.ends, predict)
+    questions = build_questions(whole, fitted.split.test.ends, predict)
     learned_until = None if champion is None else champion.bundle.manifest.data_window.last_at
     if learned_until is not None and (questions.query_times <= learned_until).any():
-        later = ask_after(whole, learned_until, predict)
+        later = build_questions_after(whole, learned_until, predict)
         questions = later if is_warm or len(later) >= config.gate.questions else questions
     if not len(questions):
         raise TrainingError(
-            "a challenger is asked what came next, but no event is left to ask for"
+            "a challenger is measured on the events that came next, but none is left"
             + (" that is later than the weights it began from" if is_warm else "")
             + "; bring more events"
         )
-    found = {
-        name: rank(blocks, whole, questions, exclude_seen=config.data.exclude_seen)
-        for name, blocks in _rankers(fitted, config, champion, questions)
+    ranks_of = {
+        name: rank_targets(blocks, whole, questions, exclude_seen=config.data.exclude_seen)
+        for name, blocks in _score_rankers(fitted, config, champion, questions)
     }
-    own = _per_question(found[CHALLENGER], config.gate.metric)
+    own = _per_question(ranks_of[CHALLENGER], config.gate.metric)
     comparison = Comparison(
         metric=config.gate.metric,
         questions=len(questions),
@@ -102,45 +97,45 @@ def compare(
         known_to_champion=(
             0 if learned_until is None else int((questions.query_times <= learned_until).sum())
         ),
-        rows={name: ranks.summarise() for name, ranks in found.items()},
+        rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         leads={
             name: Difference(*paired_bootstrap(own, _per_question(ranks, config.gate.metric)))
-            for name, ranks in found.items()
+            for name, ranks in ranks_of.items()
             if name != CHALLENGER
         },
     )
-    return Compared(comparison, questions)
+    return comparison, questions
 
 
-def _rankers(
+def _score_rankers(
     fitted: Fitted, config: RunConfig, champion: Predictor | None, questions: Questions
 ) -> Iterator[tuple[str, Iterable[ScoreBlock]]]:
-    """Everybody's scores in terms of the whole catalogue, by name."""
+    """The name and the scores of every ranker, in terms of the whole catalogue."""
     whole, split = fitted.whole, fitted.split
-    models = [(CHALLENGER, split.dataset, fitted.recommender, config.encoder.max_history)]
+    models = [(CHALLENGER, split.dataset, fitted.model.recommender, config.encoder.max_history)]
     if champion is not None:
         described = champion.bundle.manifest.recommender
-        known = whole.in_terms_of(champion.catalog, described.actions)
+        known = whole.reindex(champion.catalog, described.actions)
         models.append(
             (CHAMPION, known, champion.bundle.recommender, champion.bundle.manifest.max_history)
         )
     for name, dataset, recommender, max_history in models:
         for ending, withheld in (("", False), ("_withheld", True)):
-            blocks = score(
+            blocks = score_questions(
                 recommender, dataset, questions, max_history=max_history, withheld=withheld
             )
-            yield name + ending, _in_terms_of_the_whole(blocks, whole, dataset)
+            yield name + ending, _to_whole_catalog(blocks, whole, dataset)
     references = fit_references(split.dataset, split.is_known_before_test)
     for name in REFERENCES:
-        blocks = score_by(references[name], questions, len(split.dataset.catalog))
-        yield name, _in_terms_of_the_whole(blocks, whole, split.dataset)
+        blocks = score_reference(references[name], questions, len(split.dataset.catalog))
+        yield name, _to_whole_catalog(blocks, whole, split.dataset)
 
 
-def _in_terms_of_the_whole(
+def _to_whole_catalog(
     blocks: Iterable[ScoreBlock], whole: Dataset, own: Dataset
 ) -> Iterator[ScoreBlock]:
-    """Scores of a catalogue as scores of the whole one; what the former lacks is left out."""
-    own_rows = whole.rows_in(own.catalog)
+    """Scores of the rows of a catalogue as scores of the whole one's; -inf where it has no row."""
+    own_rows = whole.map_rows(own.catalog)
     for block in blocks:
         scores = block.scores[:, own_rows]
         scores[:, own_rows == 0] = float("-inf")

@@ -1,7 +1,7 @@
-"""What a newly trained model, the challenger, must show before it takes the champion's place.
+"""The gate: the rules that a newly trained model, the challenger, must pass to be activated.
 
-Every rule is a small function that says one thing about the evidence, with its value, its threshold
-and a sentence for a person. A challenger passes where every rule that applies does.
+Every rule is a function of the evidence that returns one check: a value, its threshold and a
+sentence. A challenger passes if every rule that applies passes.
 """
 
 import math
@@ -14,19 +14,19 @@ from training.config import GateConfig
 
 
 class Evidence(Config):
-    """What is known of a challenger; None where it could not be measured, or does not apply.
+    """The measurements of a challenger; None where not measured or not applicable.
 
     Attributes:
-        unsound: why it cannot be used at all: a loss, a score or a weight that is no number, or a
+        unsound: why it cannot be used at all: a loss, score or weight that is NaN or infinite, or a
             bundle that does not open.
-        questions: how many were asked.
+        questions: number of questions.
         metric: the challenger's mean.
-        champion: the champion's, on the same questions; None before the first activation.
-        over_champion: the lower end of the interval of the lead over the champion.
-        popularity: the mean of the popularity that is harder to beat.
-        over_popularity: the lower end of the interval of the lead over it.
-        index_recall: share of the exact ten best that the index found.
-        p95_seconds: of answers.
+        champion: the champion's mean on the same questions; None before the first activation.
+        over_champion: lower end of the 95 % interval of the lead over the champion.
+        popularity: the mean of the popularity ranker that is harder to beat.
+        over_popularity: lower end of the 95 % interval of the lead over it.
+        index_recall: share of the exact ten best items that the index found.
+        p95_seconds: 95th percentile of the latency.
     """
 
     unsound: str | None = None
@@ -41,12 +41,12 @@ class Evidence(Config):
 
 
 class Check(Config):
-    """One rule, applied.
+    """The result of one rule.
 
     Attributes:
-        value: what was measured; None where it could not be.
-        threshold: what it is held against.
-        sentence: the same for a person.
+        value: the measurement; None where there is none.
+        threshold: what the value is compared with.
+        sentence: the check in words.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Check(Config):
 
 
 class Decision(Config):
-    """What the gate says of a challenger, and why."""
+    """The gate's decision on a challenger, with its checks."""
 
     promote: bool
     checks: tuple[Check, ...]
 
     @property
     def reason(self) -> str:
-        """Why it is refused, or that nothing speaks against it."""
+        """The sentences of the failed checks, or that all passed."""
         failed = [check.sentence for check in self.checks if not check.passed]
         return "; ".join(failed) if failed else f"all {len(self.checks)} checks of the gate passed"
 
@@ -73,88 +73,88 @@ Rule = Callable[[GateConfig, Evidence], Check | None]
 
 
 def decide(gate: GateConfig, evidence: Evidence) -> Decision:
-    """Apply every rule. Of a challenger that cannot be used, nothing else is asked."""
-    sound = _is_sound(gate, evidence)
+    """Apply every rule; an unusable challenger fails at the first, and the others are skipped."""
+    sound = _check_soundness(gate, evidence)
     if not sound.passed:
         return Decision(promote=False, checks=(sound,))
-    found = (rule(gate, evidence) for rule in _RULES)
-    checks = (sound, *(check for check in found if check is not None))
+    results = (rule(gate, evidence) for rule in _RULES)
+    checks = (sound, *(check for check in results if check is not None))
     return Decision(promote=all(check.passed for check in checks), checks=checks)
 
 
-def _is_sound(_: GateConfig, evidence: Evidence) -> Check:
-    told = "every loss, score and weight is a number, and the bundle opens"
+def _check_soundness(_: GateConfig, evidence: Evidence) -> Check:
+    sentence = "every loss, score and weight is a number, and the bundle opens"
     if evidence.unsound is not None:
-        told = f"every loss, score and weight must be a number, however {evidence.unsound}"
+        sentence = f"every loss, score and weight must be a number, however {evidence.unsound}"
     passed = evidence.unsound is None
-    return Check(name="sound", value=float(passed), threshold=1, passed=passed, sentence=told)
+    return Check(name="sound", value=float(passed), threshold=1, passed=passed, sentence=sentence)
 
 
-def _asks_enough(gate: GateConfig, evidence: Evidence) -> Check:
+def _check_questions(gate: GateConfig, evidence: Evidence) -> Check:
     return _at_least(
         "questions", evidence.questions, gate.questions, "{value:.0f} questions of {least:.0f}"
     )
 
 
-def _reaches_the_floor(gate: GateConfig, evidence: Evidence) -> Check:
-    told = f"{gate.metric} is {{value:.4f}}, the floor {{least:.4f}}"
-    return _at_least("floor", evidence.metric, gate.floor, told)
+def _check_floor(gate: GateConfig, evidence: Evidence) -> Check:
+    template = f"{gate.metric} is {{value:.4f}}, the floor {{least:.4f}}"
+    return _at_least("floor", evidence.metric, gate.floor, template)
 
 
-def _is_not_worse_than_the_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
+def _check_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
     if evidence.champion is None:
         return None
-    told = (
+    template = (
         f"the lead over the champion's {gate.metric} of {evidence.champion:.4f} is at least "
         "{value:+.4f} (95 % interval), and must be {least:+.4f}"
     )
-    return _at_least("champion", evidence.over_champion, -gate.may_lose, told)
+    return _at_least("champion", evidence.over_champion, -gate.may_lose, template)
 
 
-def _beats_popularity(gate: GateConfig, evidence: Evidence) -> Check:
+def _check_popularity(gate: GateConfig, evidence: Evidence) -> Check:
     of = math.nan if evidence.popularity is None else evidence.popularity
-    told = (
+    template = (
         f"the lead over popularity's {gate.metric} of {of:.4f} is at least {{value:+.4f}} (95 % "
         "interval), and must be more than {least:+.4f}"
     )
-    check = _at_least("popularity", evidence.over_popularity, gate.popularity_lead, told)
+    check = _at_least("popularity", evidence.over_popularity, gate.popularity_lead, template)
     is_more = check.value is not None and check.value > gate.popularity_lead
     return check.model_copy(update={"passed": is_more})
 
 
-def _index_finds_the_best(gate: GateConfig, evidence: Evidence) -> Check:
-    told = "the index finds {value:.2%} of the exact ten best items, and must find {least:.2%}"
-    return _at_least("index_recall", evidence.index_recall, gate.index_recall, told)
+def _check_index_recall(gate: GateConfig, evidence: Evidence) -> Check:
+    template = "the index finds {value:.2%} of the exact ten best items, and must find {least:.2%}"
+    return _at_least("index_recall", evidence.index_recall, gate.index_recall, template)
 
 
-def _answers_in_time(gate: GateConfig, evidence: Evidence) -> Check:
+def _check_latency(gate: GateConfig, evidence: Evidence) -> Check:
     value, budget = evidence.p95_seconds, gate.p95_seconds
-    taken = "was not measured" if value is None else f"is {1000 * value:.1f} ms"
+    measured = "was not measured" if value is None else f"is {1000 * value:.1f} ms"
     return Check(
         name="latency",
         value=value,
         threshold=budget,
         passed=value is not None and value <= budget,
-        sentence=f"the 95th percentile of an answer {taken}, the budget {1000 * budget:.1f} ms",
+        sentence=f"the p95 latency {measured}, the budget {1000 * budget:.1f} ms",
     )
 
 
 _RULES: tuple[Rule, ...] = (
-    _asks_enough,
-    _reaches_the_floor,
-    _is_not_worse_than_the_champion,
-    _beats_popularity,
-    _index_finds_the_best,
-    _answers_in_time,
+    _check_questions,
+    _check_floor,
+    _check_champion,
+    _check_popularity,
+    _check_index_recall,
+    _check_latency,
 )
 
 
-def _at_least(name: str, value: float | None, least: float, told: str) -> Check:
-    """A rule that something is as large as a threshold; NaN never is."""
+def _at_least(name: str, value: float | None, least: float, template: str) -> Check:
+    """A check that a value is at least a threshold; NaN fails."""
     return Check(
         name=name,
         value=None if value is None or math.isnan(value) else value,
         threshold=least,
         passed=value is not None and value >= least,
-        sentence=told.format(value=math.nan if value is None else value, least=least),
+        sentence=template.format(value=math.nan if value is None else value, least=least),
     )

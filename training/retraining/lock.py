@@ -1,4 +1,4 @@
-"""One run at a time: a lock that a dead process cannot keep."""
+"""The lock that keeps two retraining runs apart; it ends with the process that holds it."""
 
 import fcntl
 import json
@@ -20,10 +20,10 @@ class AlreadyRunningError(KairosError):
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Hold a file, which says who does; it is let go when the process ends, however it ends.
+    """Lock a file and write the holder's name into it; released when the process ends.
 
     Raises:
-        AlreadyRunningError: if somebody else holds it, saying who and since when.
+        AlreadyRunningError: if another process holds it; the message names it, and since when.
         OSError: if the file cannot be written.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -31,19 +31,19 @@ def file_lock(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise already_running(_holder(file), str(file)) from error
+            raise already_running(_read_holder(file), str(file)) from error
         opened.truncate(0)
-        json.dump({"holder": this_process(), "since": _now()}, opened)
+        json.dump({"holder": this_process(), "since": _format_now()}, opened)
         opened.flush()
         try:
             yield
         finally:
-            # The file stays: who removed it might remove one that somebody else has just taken.
+            # The file stays: removing it could remove one that another process has just locked.
             opened.truncate(0)
 
 
 def already_running(holder: str, lock: str) -> AlreadyRunningError:
-    """What a run says that comes second."""
+    """The error of a run that finds the lock held."""
     return AlreadyRunningError(
         f"retraining runs once at a time, but {holder} is at it and holds {lock}; wait for it to "
         "end"
@@ -51,18 +51,18 @@ def already_running(holder: str, lock: str) -> AlreadyRunningError:
 
 
 def this_process() -> str:
-    """This process, by the name other machines can make sense of."""
+    """The process id and host, as other machines can read them."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _holder(file: Path) -> str:
+def _read_holder(file: Path) -> str:
     try:
-        told = json.loads(file.read_text("utf-8"))
-        return f"{told['holder']}, since {told['since']},"
+        record = json.loads(file.read_text("utf-8"))
+        return f"{record['holder']}, since {record['since']},"
     except (ValueError, KeyError, OSError):
-        # Between taking the lock and writing the name lies a moment.
+        # The holder writes its name shortly after it takes the lock.
         return "another process"
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Clearing away what nobody will ask for again; only where an operator wants it."""
+"""Removal of old versions and runs, on an operator's request."""
 
 import shutil
 from collections.abc import Collection
@@ -9,9 +9,9 @@ from training.retraining.report import REPORT
 
 
 def prune_store(store: BundleStore, keep: int, needed: Collection[str]) -> list[str]:
-    """Remove all versions but the newest `keep`, and those still in use; answers which went.
+    """Remove all versions but the newest `keep` and those in use; returns the removed ones.
 
-    In use are the current version, those that answer beside it, and `needed`.
+    In use are the current version, those that receive or shadow traffic, and `needed`.
     """
     traffic = store.traffic()
     in_use = {store.current(), traffic.challenger, traffic.shadow, *needed}
@@ -22,7 +22,7 @@ def prune_store(store: BundleStore, keep: int, needed: Collection[str]) -> list[
 
 
 def prune_runs(runs: Path, keep: int, current: Path) -> list[str]:
-    """Remove all directories of runs but the newest `keep` and the current one."""
+    """Remove all directories of runs but the newest `keep` and the current one; returns names."""
     reports = sorted(runs.glob(f"*/{REPORT}"), key=lambda it: it.stat().st_mtime_ns, reverse=True)
     directories = [report.parent for report in reports]
     old = [directory for directory in directories[keep:] if directory != current]

@@ -1,4 +1,4 @@
-"""Beginning from the weights of a model that has learned already."""
+"""Warm start: begin from the weights of a trained model."""
 
 import torch
 
@@ -6,61 +6,63 @@ from model.catalog import Catalog
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
-from training.run import Prepare
+from training.run import InitialiseWeights
 
-_OF_ITEMS = ("items.weight", "item_bias")
-"""Weights with one line per catalogue row; encoders own none."""
+_ITEM_WEIGHTS = ("items.weight", "item_bias")
+"""Weights with one row per catalogue row; encoders own none."""
 
 
-def beginning_from(champion: Predictor) -> Prepare:
-    """Sets fresh weights to those of a champion: each item's by its id, all others as they are.
+def copy_champion_weights(champion: Predictor) -> InitialiseWeights:
+    """Build the function that replaces fresh weights by a champion's, items matched by id.
 
-    Items that the champion does not know keep their fresh weights. What is not learned by descent,
-    such as the groups of items, stays as the trainer told it.
+    Items that the champion does not hold keep their fresh weights, and buffers such as the groups
+    of items stay as they are.
     """
 
-    def prepare(described: RecommenderConfig, recommender: Recommender, catalog: Catalog) -> None:
-        """Take the weights over.
+    def initialise(
+        described: RecommenderConfig, recommender: Recommender, catalog: Catalog
+    ) -> None:
+        """Copy the weights.
 
         Raises:
-            TrainingError: if the champion is not made of the same parts.
+            TrainingError: if the champion is built from other settings.
         """
-        _require_alike(champion, described)
+        _require_same_settings(champion, described)
         learned = champion.bundle.recommender.state_dict()
         rows = torch.tensor([0, *(champion.catalog.find(known) or 0 for known in catalog.item_ids)])
         is_known = rows > 0
         with torch.no_grad():
             for name, weight in recommender.named_parameters():
-                if name in _OF_ITEMS:
+                if name in _ITEM_WEIGHTS:
                     weight[is_known] = learned[name][rows[is_known]]
                 else:
                     weight.copy_(learned[name])
 
-    return prepare
+    return initialise
 
 
-def _require_alike(champion: Predictor, described: RecommenderConfig) -> None:
+def _require_same_settings(champion: Predictor, described: RecommenderConfig) -> None:
     here, there = (
-        _flat(config.model_dump(mode="json", exclude={"items", "groups"}))
+        _flatten(config.model_dump(mode="json", exclude={"items", "groups"}))
         for config in (described, champion.bundle.manifest.recommender)
     )
     differing = [name for name in here | there if here.get(name) != there.get(name)]
     if differing:
-        told = ", ".join(
+        differences = ", ".join(
             f"{name} is {there.get(name)!r} there and {here.get(name)!r} here" for name in differing
         )
         raise TrainingError(
             f"a warm start needs a champion made of the same parts, but {champion.version} is "
-            f"not: {told}; run without --warm-start, or with the champion's recipe"
+            f"not: {differences}; run without --warm-start, or with the champion's recipe"
         )
 
 
-def _flat(nested: dict[str, object], prefix: str = "") -> dict[str, object]:
+def _flatten(nested: dict[str, object], prefix: str = "") -> dict[str, object]:
     """Settings by their dotted names."""
-    found: dict[str, object] = {}
+    flat: dict[str, object] = {}
     for name, value in nested.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
+            flat |= _flatten(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = value
-    return found
+            flat[prefix + name] = value
+    return flat

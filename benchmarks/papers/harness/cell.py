@@ -204,15 +204,15 @@ class _Signs:
         self._epoch = 1
         self._said_at = 0.0
 
-    def phase(self, name: str, epochs: int) -> None:  # noqa: ARG002
+    def start_fit(self, name: str, epochs: int) -> None:  # noqa: ARG002
         self._of = epochs
 
-    def step(self, done: int, of: int, loss: float) -> None:
+    def finish_step(self, done: int, of: int, loss: float) -> None:
         if time.monotonic() - self._said_at >= 1:
             self._said_at = time.monotonic()
             self._say(ProgressEvent(epoch=self._epoch, of=self._of, share=done / of, loss=loss))
 
-    def epoch(self, report: EpochReport) -> None:
+    def finish_epoch(self, report: EpochReport) -> None:
         self._epoch = report.epoch + 1
         self._say(
             ProgressEvent(

@@ -1,0 +1,127 @@
+import io
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers.harness import cell as cells
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record, run_cell
+from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.suite import Suite
+from model.errors import TrainingError
+from model.store.opening import open_predictor
+from tests.benchmarks.tiny_suite import folder_with_suite, record_of, suite_in
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_with_suite(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def suite(folder: Path) -> Suite:
+    return Suite.read(folder / "suites" / "tiny.toml")
+
+
+@pytest.fixture(scope="module")
+def cell(folder: Path, suite: Suite) -> Cell:
+    wishes = Selection(
+        folder / "data", folder / "results", ("positional",), (7,), keep=folder / "bundles"
+    )
+    return plan(suite, wishes).cells[0]
+
+
+@pytest.fixture(scope="module")
+def ran(cell: Cell) -> tuple[Record, list[ProgressEvent]]:
+    signs: list[ProgressEvent] = []
+    return run_cell(cell, signs.append), signs
+
+
+def test_a_cell_leaves_a_record_that_says_how_to_reach_it_again(
+    cell: Cell, ran: tuple[Record, list[ProgressEvent]]
+) -> None:
+    record = Record.read(cell.record)
+    assert record == ran[0]
+    assert cell.record.name == "positional-7.json"
+    assert (record.epochs, record.seed, record.threads) == (2, 7, 1)
+    assert record.parameters > 24 * 8
+    assert record.command == "kairos bench papers --suite tiny --rows positional --seeds 7"
+    assert [*record.data] == ["tiny/events.parquet"]
+    assert 0 <= record.report.rows["model"]["accuracy"] <= 1
+    assert not [*cell.record.parent.glob(".*")]
+
+
+def test_its_signs_tell_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> None:
+    epochs = [sign for sign in ran[1] if sign.validation is not None]
+    assert [(sign.epoch, sign.of) for sign in epochs] == [(1, 2), (2, 2)]
+
+
+def test_its_bundle_can_be_kept(cell: Cell, ran: tuple[Record, list[ProgressEvent]]) -> None:
+    assert cell.keep is not None
+    (kept,) = cell.keep.iterdir()
+    assert open_predictor(kept).bundle.manifest.provenance["best_epoch"] == ran[0].best_epoch
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_cell_is_done_while_settings_and_data_stay(cell: Cell) -> None:
+    fit = cell.settings["fit"]
+    assert isinstance(fit, dict)
+    longer = cell.settings | {"fit": fit | {"epochs": 3}}
+    assert cell.is_done
+    assert not cell.model_copy(update={"settings": longer}).is_done
+    assert not cell.model_copy(update={"data": {"tiny/events.parquet": "1"}}).is_done
+    assert not cell.model_copy(update={"record": cell.record.with_name("none.json")}).is_done
+
+
+def test_half_a_record_does_not_count(cell: Cell, tmp_path: Path) -> None:
+    half = tmp_path / "half.json"
+    half.write_text('{"suite": "tiny"')
+    assert not cell.model_copy(update={"record": half}).is_done
+
+
+def test_a_record_is_written_over_at_once(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path)
+    file = tmp_path / "results" / "record.json"
+    for accuracy in (0.1, 0.2):
+        record_of(suite, suite.row("mercer"), 0, accuracy).write(file)
+    assert Record.read(file).report.rows["model"]["accuracy"] == 0.2
+    assert [path.name for path in file.parent.iterdir()] == ["record.json"]
+
+
+def test_a_sample_learns_from_fewer_users(cell: Cell, tmp_path: Path) -> None:
+    few = cell.model_copy(update={"users": 20, "keep": None, "record": tmp_path / "few.json"})
+    record = run_cell(few, lambda _: None)
+    assert record.report.rows["model"]["questions"] <= 20
+
+
+def test_a_process_says_its_signs_and_what_it_refuses(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = cell.model_copy(update={"keep": None, "record": tmp_path / "record.json"})
+    monkeypatch.setattr("sys.stdin", io.StringIO(quick.model_dump_json()))
+    assert cells.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ProgressEvent.model_validate_json(lines[-1]).share == 1
+
+    broken = cell.model_copy(update={"folder": tmp_path / "nowhere"})
+    monkeypatch.setattr("sys.stdin", io.StringIO(broken.model_dump_json()))
+    assert cells.main() == 1
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_a_plan_goes_round_a_row_that_does_not_fit(folder: Path, suite: Suite) -> None:
+    wrong = suite.row("counts").model_copy(update={"encoder": {"kind": "crystal_ball"}})
+    rows = tuple(wrong if row.name == "counts" else row for row in suite.rows)
+    suite = suite.model_copy(update={"rows": rows})
+    found = plan(suite, Selection(folder / "data", folder / "results"))
+    assert [cell.name for cell in found.cells] == [
+        "tiny mercer 0",
+        "tiny mercer 3",
+        "tiny positional 0",
+        "tiny degree_2 0",
+    ]
+    assert [failure.name for failure in found.failures] == ["tiny counts"]
+
+
+def test_data_that_is_not_there_is_asked_for(suite: Suite, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"folder tiny with events\.parquet"):
+        plan(suite, Selection(tmp_path, tmp_path))

@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers.harness.suite import Suite, digest, merge
+from model.encoders.popularity import PopularityConfig
+from model.encoders.self_attention import SelfAttentionConfig
+from model.errors import TrainingError
+from model.time_encodings.mercer import MercerConfig
+from model.time_encodings.positional import PositionalConfig
+from tests.benchmarks.tiny_suite import SUITE, suite_in
+from training.config import BCEConfig
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return suite_in(tmp_path)
+
+
+def test_a_row_is_the_base_with_its_departures(suite: Suite) -> None:
+    config = suite.config(suite.row("degree_2"), seed=5)
+    assert config.encoder == SelfAttentionConfig(
+        dim=8,
+        layers=1,
+        feed_forward=8,
+        dropout=0.1,
+        max_history=6,
+        time_encoding=MercerConfig(periods=3, degree=2),
+    )
+    assert config.fit.seed == 5
+    assert config.fit.epochs == 2
+
+
+def test_another_kind_takes_the_place_of_the_base_s(suite: Suite) -> None:
+    encoder = suite.config(suite.row("positional"), seed=0).encoder
+    assert isinstance(encoder, SelfAttentionConfig)
+    assert encoder.time_encoding == PositionalConfig(frequencies=4)
+    assert encoder.feed_forward == 8
+    assert suite.config(suite.row("counts"), seed=0).fit.loss == BCEConfig()
+
+
+def test_another_encoder_keeps_what_all_have_and_only_what_it_has(suite: Suite) -> None:
+    counts = suite.row("counts")
+    kept = suite.settings(counts, 0)["encoder"]
+    assert kept == {"kind": "popularity", "dim": 1, "dropout": 0.1, "max_history": 6}
+    assert suite.config(counts, 0).encoder == PopularityConfig(max_history=6)
+
+
+def test_a_row_that_says_what_its_encoder_has_not_is_named(suite: Suite) -> None:
+    encoder = {"kind": "popularity", "dim": 1, "dropout": 0.3}
+    row = suite.row("counts").model_copy(update={"encoder": encoder})
+    with pytest.raises(TrainingError, match=r"row counts of suite tiny .* encoder.*dropout"):
+        suite.config(row, 0)
+
+
+def test_a_row_of_a_kind_nobody_knows_is_named(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace('"popularity"', '"crystal_ball"'))
+    with pytest.raises(TrainingError, match=r"row counts .* 'crystal_ball' .* is not known"):
+        suite.config(suite.row("counts"), 0)
+    assert suite.config(suite.row("mercer"), 0)
+
+
+def test_what_is_not_said_to_readers_does_not_change_the_digest(suite: Suite) -> None:
+    row = suite.row("mercer")
+    told = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
+    assert digest(suite.settings(told, 0)) == digest(suite.settings(row, 0))
+    assert digest(suite.settings(row, 1)) != digest(suite.settings(row, 0))
+
+
+def test_seeds_are_a_list_or_a_count(tmp_path: Path) -> None:
+    suite = suite_in(tmp_path, SUITE.replace("seeds = [0, 3]", "seeds = 3"))
+    assert suite.row("mercer").seeds == (0, 1, 2)
+    assert suite.row("positional").seeds == (0,)
+
+
+def test_a_suite_shortened_is_short_in_every_row(tmp_path: Path) -> None:
+    longer = 'class = "order only"\nfit.epochs = 40\nencoder.time_encoding'
+    suite = suite_in(tmp_path, SUITE.replace('class = "order only"\nencoder.time_encoding', longer))
+    assert suite.config(suite.row("positional"), 0).fit.epochs == 40
+    shortened = suite.shortened(1)
+    assert shortened.config(shortened.row("positional"), 0).fit.epochs == 1
+    assert shortened.config(shortened.row("mercer"), 0).fit.epochs == 1
+
+
+def test_the_base_is_left_as_it_was(suite: Suite) -> None:
+    before = digest(suite.base)
+    suite.settings(suite.row("degree_2"), 0)
+    suite.shortened(1)
+    assert digest(suite.base) == before
+
+
+def test_tables_are_merged_to_any_depth() -> None:
+    base = {"a": {"b": {"c": 1, "d": 2}, "e": 3}}
+    assert merge(base, {"a": {"b": {"c": 9}}}) == {"a": {"b": {"c": 9, "d": 2}, "e": 3}}
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "complaint"),
+    [
+        ('name = "positional"', 'name = "mercer"', "mercer"),
+        ('class = "order only"', 'class = "everything"', "tiny.toml is not a suite"),
+        ('plot = "accuracy"', 'plot = "accuracy"\nsmell = 3', "smell"),
+        ("title =", "title", "tiny.toml is not a suite"),
+    ],
+)
+def test_what_is_no_suite_is_refused(
+    tmp_path: Path, said: str, instead: str, complaint: str
+) -> None:
+    with pytest.raises(TrainingError, match=complaint):
+        suite_in(tmp_path, SUITE.replace(said, instead))
+
+
+def test_a_suite_or_row_that_is_not_there_is_told_what_is(suite: Suite, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"\['tiny'\].*'huge'"):
+        Suite.read(tmp_path / "suites" / "huge.toml")
+    with pytest.raises(TrainingError, match=r"'degree_2'\].*'mercator'"):
+        suite.row("mercator")

@@ -1,0 +1,170 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from model.encoders.din import DINConfig
+from model.errors import TrainingError
+from model.interfaces import PositionOutputs
+from model.layers.self_modulation import ModulationConfig
+from model.recommender import Recommender
+from tests.tiny import DAY, FIRST_AT, event_log
+from tests.training.fitting.stand_ins import (
+    Exponential,
+    Judge,
+    Lookup,
+    Rates,
+    dataset,
+    everything,
+    loss_of,
+    recommender_of,
+)
+from training.config import BCEConfig, ContinuousTimeConfig, SoftmaxConfig
+from training.data.batches import TrainingBatch
+from training.data.dataset import Dataset
+from training.data.split import Predict
+from training.fitting.losses.event_time import next_time_loss
+
+# The likelihood of continuous time
+
+
+def timed(data: Dataset, *rates: Rates) -> Recommender:
+    said = PositionOutputs(torch.zeros(0, 0, 0), intensities=rates)
+    return recommender_of(Lookup(len(data.catalog), said), data)
+
+
+def regulariser(recommender: Recommender, supervised: TrainingBatch, **how: object) -> float:
+    """What the likelihood adds to the loss of the items, per unit of weight."""
+    config = ContinuousTimeConfig.model_validate({"weight": 0.5} | how)
+    both = loss_of(recommender, supervised, SoftmaxConfig(), continuous_time=config)
+    return (both - loss_of(recommender, supervised, SoftmaxConfig())).item() / 0.5
+
+
+SLOPES = torch.tensor([[0.3, 0.1], [0.2, 0.5], [0.1, 0.1]])
+
+
+def days_waited(supervised: TrainingBatch) -> list[float]:
+    """From the event before to every target."""
+    places = supervised.positions[supervised.position_of]
+    return (
+        (supervised.sequences.query_times - supervised.sequences.times).flatten()[places].tolist()
+    )
+
+
+def test_the_biased_likelihood_is_what_its_formula_says() -> None:
+    data = dataset()
+    supervised, recommender = everything(data), timed(data, Rates(SLOPES))
+    terms = []
+    assert recommender.encoder.item_groups is not None
+    marks = recommender.encoder.item_groups(supervised.targets)
+    for days, mark in zip(days_waited(supervised), marks, strict=True):
+        if not mark.any():
+            continue
+        for slopes in SLOPES:
+            now = slopes * (1 + days)
+            terms.append(math.log(float((now * mark).sum())) - 0.5 * days * float(now.sum()))
+    assert 0 < len(terms) < 3 * len(supervised.targets)
+    found = regulariser(recommender, supervised, integral="right_end")
+    assert found == pytest.approx(-float(np.mean(terms)), rel=1e-4)
+
+
+def test_one_draw_per_interval_is_unbiased_and_shared_by_all_layers() -> None:
+    data = dataset()
+    layers = Rates(SLOPES), Rates(2 * SLOPES)
+    supervised, recommender = everything(data), timed(data, *layers)
+    estimates = [regulariser(recommender, supervised) for _ in range(300)]
+    expected = 0.0
+    assert recommender.encoder.item_groups is not None
+    marks = recommender.encoder.item_groups(supervised.targets)
+    for factor in (1, 2):
+        terms = []
+        for days, mark in zip(days_waited(supervised), marks, strict=True):
+            if not mark.any():
+                continue
+            for slopes in factor * SLOPES:
+                at_event = math.log(float((slopes * mark).sum()) * (1 + days))
+                terms.append(at_event - float(slopes.sum()) * (days + days**2 / 2))
+        expected -= float(np.mean(terms))
+    error = np.std(estimates) / math.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - expected) < 4 * error
+    intervals, drawn = layers[0].asked[:2]
+    assert ((drawn >= 0) & (drawn <= intervals)).all()
+    assert torch.equal(layers[0].asked[1], layers[1].asked[1])
+
+
+def test_a_withheld_query_time_takes_its_position_out_of_the_likelihood() -> None:
+    data = dataset()
+    rates = Rates(SLOPES)
+    supervised, recommender = everything(data), timed(data, rates)
+    config = ContinuousTimeConfig(weight=0.5, integral="right_end")
+    withheld = {"continuous_time": config, "query_time_dropout": 0.999_999_999}
+    found = loss_of(recommender, supervised, SoftmaxConfig(), **withheld)
+    assert found.item() == loss_of(recommender, supervised, SoftmaxConfig()).item()
+    assert torch.equal(
+        rates.asked[0], supervised.sequences.query_times - supervised.sequences.times
+    )
+
+
+def test_an_encoder_without_intensities_cannot_be_weighed_by_them() -> None:
+    data = dataset()
+    for encoder, loss in ((Lookup(len(data.catalog)), SoftmaxConfig()), (Judge(), BCEConfig())):
+        with pytest.raises(TrainingError, match=r"fit\.continuous_time\.weight to 0"):
+            loss_of(
+                recommender_of(encoder, data),
+                everything(data),
+                loss,
+                continuous_time=ContinuousTimeConfig(weight=0.1),
+            )
+
+
+def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
+    data = dataset()
+    torch.manual_seed(0)
+    encoder = DINConfig(dim=8, hidden=(8, 4), modulation=ModulationConfig(groups=2)).build(
+        items=len(data.catalog)
+    )
+    assert encoder.item_groups is not None
+    encoder.item_groups.membership[1::2, 0] = encoder.item_groups.membership[2::2, 1] = 1.0
+    recommender, supervised = recommender_of(encoder, data).eval(), everything(data)
+    places = supervised.positions[supervised.position_of]
+    judged = recommender.score_candidates(
+        supervised.sequences, places, supervised.targets.unsqueeze(1)
+    )
+    assert judged.intensities is not None
+    days = torch.tensor(days_waited(supervised), dtype=torch.float64)
+    rates = judged.intensities.evaluate(days.unsqueeze(1))[:, 0, 0]
+    own = (rates * encoder.item_groups(supervised.targets)).sum(-1)
+    expected = -(own.log() - 0.5 * days * rates.sum(-1)).mean()
+    config = ContinuousTimeConfig(weight=1.0, integral="right_end")
+    with_times = loss_of(recommender, supervised, BCEConfig(), continuous_time=config)
+    without = loss_of(recommender, supervised, BCEConfig())
+    assert (with_times - without).item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+# The next event's time
+
+
+@pytest.mark.parametrize("predict", ["next_event", "next_basket"])
+@pytest.mark.parametrize("withheld", [0.0, 0.999_999_999])
+def test_the_next_time_is_that_of_the_next_event_or_basket_even_where_it_is_withheld(
+    predict: Predict, withheld: float
+) -> None:
+    log = [(f"u{user}", f"i{n}", FIRST_AT + n // 2 * DAY * 3) for user in (0, 1) for n in range(7)]
+    data = Dataset.of(event_log(log))
+    supervised = everything(data, predict)
+    said = PositionOutputs(torch.zeros(0, 0, 0), next_time=Exponential(0.25))
+    recommender = recommender_of(Lookup(len(data.catalog), said), data)
+    with_time, without = (
+        loss_of(
+            recommender,
+            supervised,
+            SoftmaxConfig(),
+            next_time_weight=weight,
+            query_time_dropout=withheld,
+        ).item()
+        for weight in (2.0, 0.0)
+    )
+    days = torch.tensor([3.0]) if predict == "next_basket" else torch.tensor([0.0, 3.0])
+    expected = next_time_loss(math.log(0.25) - 0.25 * days, torch.ones_like(days)).item()
+    assert (with_time - without) / 2 == pytest.approx(expected, abs=1e-5)

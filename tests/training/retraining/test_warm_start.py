@@ -1,0 +1,74 @@
+import pytest
+import torch
+from torch import Tensor
+
+from model.catalog import Catalog
+from model.errors import TrainingError
+from model.inference.predictor import Predictor
+from model.recommender import Recommender
+from model.store.opening import open_predictor
+from tests import tiny
+from training.retraining.warm_start import copy_champion_weights
+
+
+@pytest.fixture(scope="module")
+def champion(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("champion"), seed=3))
+
+
+def begun(
+    champion: Predictor, catalog: Catalog, **changed: object
+) -> tuple[dict[str, Tensor], Recommender]:
+    described = tiny.described(**({"items": len(catalog)} | changed))
+    torch.manual_seed(0)
+    fresh = described.build()
+    before = {name: weight.clone() for name, weight in fresh.named_parameters()}
+    copy_champion_weights(champion)(described, fresh, catalog)
+    return before, fresh
+
+
+def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Predictor) -> None:
+    catalog = Catalog.from_ids(("new", "i7", "i2", "newer", "i0"))
+    before, fresh = begun(champion, catalog)
+    for item_id in ("i7", "i2", "i0"):
+        learned = champion.bundle.recommender.items.weight[champion.catalog.row(item_id)]
+        assert torch.equal(fresh.items.weight[catalog.row(item_id)], learned)
+        assert champion.bundle.recommender.item_bias is not None
+        bias = champion.bundle.recommender.item_bias[champion.catalog.row(item_id)]
+        assert fresh.item_bias[catalog.row(item_id)] == bias
+    for item_id in ("new", "newer"):
+        row = catalog.row(item_id)
+        assert torch.equal(fresh.items.weight[row], before["items.weight"][row])
+    assert not fresh.items.weight[0].any()
+
+
+def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
+    _, fresh = begun(champion, Catalog.from_ids(("i1", "new")))
+    learned = dict(champion.bundle.recommender.named_parameters())
+    others = [name for name in learned if name not in {"items.weight", "item_bias"}]
+    assert others
+    for name in others:
+        assert torch.equal(dict(fresh.named_parameters())[name], learned[name]), name
+
+
+def test_with_the_same_items_it_answers_as_the_champion_does(champion: Predictor) -> None:
+    _, fresh = begun(champion, champion.catalog)
+    vectors, learned = (
+        it.item_vectors().detach()[1:] for it in (fresh, champion.bundle.recommender)
+    )
+    assert torch.equal(vectors, learned)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"encoder": tiny.ENCODER.model_copy(update={"layers": 1})}, "encoder.layers is 2 there"),
+        ({"actions": ("buy",)}, r"actions is \[\] there and \['buy'\] here"),
+        ({"item_bias": False}, "item_bias is True there and False here"),
+    ],
+)
+def test_a_champion_of_other_parts_is_refused_and_the_parts_are_named(
+    champion: Predictor, changed: dict[str, object], told: str
+) -> None:
+    with pytest.raises(TrainingError, match=told):
+        begun(champion, champion.catalog, **changed)

@@ -1,0 +1,1 @@
+"""Losses, one file per family, as functions of tensors: they do not import the model."""

@@ -1,0 +1,50 @@
+"""Likelihoods of when an event comes, in days."""
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from training.fitting.losses.weighting import weighted_mean
+
+MIN_INTENSITY = 1e-12
+"""Per day; intensities are clamped to it, so that their logarithm stays finite."""
+
+
+def continuous_time_loss(
+    at_event: Float[Tensor, "targets heads groups"],
+    within: Float[Tensor, "targets heads groups"] | None,
+    intervals: Float64[Tensor, " targets"],
+    membership: Float[Tensor, "targets groups"],
+    weights: Float[Tensor, " targets"],
+) -> Float[Tensor, ""]:
+    """Negative log-likelihood of when events of the targets' groups came (CTReg), per head.
+
+    -log sum of the intensities of the target's groups at the event, plus the integral of all
+    intensities over the interval before it; the weighted mean over targets and heads. Targets
+    without a group are left out.
+
+    Paper: Chen et al. 2021 (self-modulating attention), the regulariser.
+    DIFFERS(code): the integral is an unbiased Monte-Carlo estimate; padding is left out.
+
+    Args:
+        at_event: intensities per day when the target came.
+        within: the same at one uniform draw within each interval. None for the authors' biased
+            integral, half the interval times the intensity at its right end.
+        intervals: days from the event before to the target.
+        membership: 1 where the target belongs to a group.
+        weights: of the targets.
+    """
+    has_group = membership.any(-1)
+    at_event, membership, weights = at_event[has_group], membership[has_group], weights[has_group]
+    of_target = torch.einsum("thg,tg->th", at_event, membership)
+    rates = 0.5 * at_event.sum(-1) if within is None else within[has_group].sum(-1)
+    integrals = rates * intervals[has_group].to(rates.dtype).unsqueeze(-1)
+    likelihood = of_target.clamp(min=MIN_INTENSITY).log() - integrals
+    return weighted_mean(-likelihood.mean(-1), weights)
+
+
+def next_time_loss(
+    log_density: Float[Tensor, " positions"], weights: Float[Tensor, " positions"]
+) -> Float[Tensor, ""]:
+    """Weighted mean of -log density of the interval to the next event."""
+    return weighted_mean(-log_density, weights)

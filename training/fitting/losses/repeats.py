@@ -1,0 +1,59 @@
+"""Repeat scores: what an encoder adds to the scores of items in a user's own history."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+
+class RepeatScores(NamedTuple):
+    """Log-space scores that a user's past events add to the scores of their items.
+
+    Attributes:
+        log_scores: one per user and past event; -inf where an event adds nothing.
+        rows: the events' catalogue rows.
+    """
+
+    log_scores: Float[Tensor, "users len"]
+    rows: Int64[Tensor, "users len"]
+
+    def add_to_targets(
+        self,
+        scores: Float[Tensor, " targets"],
+        targets: Int64[Tensor, " targets"],
+        user_of: Int64[Tensor, " targets"],
+    ) -> Float[Tensor, " targets"]:
+        """Add, in log space, the repeat scores of each target's user to the target's score.
+
+        Args:
+            scores: one per target.
+            targets: catalogue rows.
+            user_of: the user of each target.
+        """
+        is_target = self.rows[user_of] == targets[:, None]
+        own = self.log_scores[user_of].masked_fill(~is_target, float("-inf"))
+        # logsumexp over -inf alone has no gradient, so targets outside the history are left out
+        # instead of passing an infinity to autograd.
+        has = (own > float("-inf")).any(-1)
+        raised = torch.logaddexp(scores[has], own[has].logsumexp(-1))
+        return scores.masked_scatter(has, raised)
+
+    def add_to_candidates(
+        self,
+        scores: Float[Tensor, "users candidates"],
+        candidates: Int64[Tensor, "users candidates"],
+        *,
+        rows: int,
+    ) -> Float[Tensor, "users candidates"]:
+        """Add the repeat scores to several candidates per user.
+
+        Allocates a table of users x `rows`, where `rows` is the size of the item table.
+        """
+        peak = self.log_scores.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+        table = self.log_scores.new_zeros(len(self.rows), rows)
+        added = table.scatter_add(1, self.rows, (self.log_scores - peak).exp())
+        added = added.gather(1, candidates)
+        has = added > 0
+        log_added = torch.where(has, added, 1.0).log() + peak
+        return torch.where(has, torch.logaddexp(scores, log_added), scores)

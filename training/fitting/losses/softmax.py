@@ -1,0 +1,137 @@
+"""Cross-entropy under a softmax over the catalogue, full or sampled."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
+from training.fitting.losses.repeats import RepeatScores
+
+MIN_CHUNK_USERS = 64
+"""Users per chunk at the least, however large the catalogue: narrower products are slow."""
+
+
+class LinearLogSumExp(torch.autograd.Function):
+    """log sum exp over the items of `users @ vectors.T`, without holding all logits.
+
+    Forward and backward work through chunks of users in one buffer; the backward pass computes the
+    logits of each chunk again. Peak memory is that buffer, which beyond `CHUNK_ELEMENTS` grows no
+    faster than the item table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
+        """The log-normaliser of every user."""
+        normaliser = users.new_empty(len(users))
+        # One buffer for all chunks: a new allocation each would fault its pages in again, and
+        # glibc fragmented until all of them together were resident.
+        buffer = _allocate_buffer(users, vectors)
+        for part in split_into_chunks(len(users), len(buffer)):
+            logits = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            peak = logits.amax(-1, keepdim=True)
+            total = logits.sub_(peak).exp_().sum(-1)
+            normaliser[part] = total.log_() + peak.squeeze(-1)
+        ctx.save_for_backward(users, vectors, normaliser)
+        return normaliser
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of users and items, from the softmax of each chunk."""
+        users, vectors, normaliser = ctx.saved_tensors
+        of_users = torch.empty_like(users)
+        of_vectors = torch.zeros_like(vectors)
+        buffer = _allocate_buffer(users, vectors)
+        for part in split_into_chunks(len(users), len(buffer)):
+            share = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            share.sub_(normaliser[part, None]).exp_().mul_(gradients[0][part, None])
+            torch.mm(share, vectors, out=of_users[part])
+            of_vectors.addmm_(share.T, users[part])
+        return of_users, of_vectors
+
+
+def _allocate_buffer(users: Tensor, vectors: Tensor) -> Tensor:
+    rows = max(CHUNK_ELEMENTS // len(vectors), MIN_CHUNK_USERS)
+    return users.new_empty(min(rows, max(len(users), 1)), len(vectors))
+
+
+def full_softmax(
+    users: Float[Tensor, "users width"],
+    vectors: Float[Tensor, "rows width"],
+    targets: Int64[Tensor, " targets"],
+    user_of: Int64[Tensor, " targets"],
+    weights: Float[Tensor, " targets"],
+    repeats: RepeatScores | None = None,
+) -> Float[Tensor, ""]:
+    """Weighted mean of -log p(target | user) under a softmax over the whole catalogue.
+
+    Row 0 of `vectors` is padding and is no candidate.
+    """
+    normaliser: Tensor = LinearLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
+    numerator = (users[user_of] * vectors[targets]).sum(-1)
+    return _mean_cross_entropy(numerator, normaliser[user_of], targets, user_of, weights, repeats)
+
+
+def sampled_softmax(
+    users: Float[Tensor, "users width"],
+    vectors: Float[Tensor, "rows width"],
+    targets: Int64[Tensor, " targets"],
+    user_of: Int64[Tensor, " targets"],
+    weights: Float[Tensor, " targets"],
+    negatives: Int64[Tensor, " negatives"],
+    log_expected: Float[Tensor, " negatives"],
+    repeats: RepeatScores | None = None,
+) -> Float[Tensor, ""]:
+    """Weighted mean of -log p(target) with the normaliser estimated from shared negatives.
+
+    `log_expected` is log(draws x probability) of each negative; subtracting it makes the sampled
+    sum an unbiased estimate of the full one (the log-Q correction). A negative equal to a target
+    is left out for that target.
+    """
+    numerator = (users[user_of] * vectors[targets]).sum(-1)
+    logits = (users @ vectors[negatives].T - log_expected)[user_of]
+    logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
+    normaliser = torch.cat((numerator.unsqueeze(-1), logits), dim=-1).logsumexp(-1)
+    return _mean_cross_entropy(numerator, normaliser, targets, user_of, weights, repeats)
+
+
+def draw_shared_negatives(
+    targets: Tensor, rows: int, count: int, rng: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw the negatives that all users of a batch share.
+
+    Half are drawn from the targets of the batch, half uniformly from the catalogue.
+
+    Args:
+        targets: catalogue rows.
+        rows: size of the item table, padding included.
+        count: negatives to draw.
+
+    Returns:
+        The rows, and log(draws x probability) of each, on the CPU.
+    """
+    counts = np.bincount(targets.cpu().numpy(), minlength=rows)
+    probability = 0.5 * counts / counts.sum() + 0.5 / (rows - 1)
+    probability[0] = 0.0
+    own = rng.choice(targets.cpu().numpy(), size=count // 2)
+    uniform = rng.integers(1, rows, size=count - len(own))
+    drawn = np.concatenate((own, uniform))
+    log_expected = np.log(count * probability[drawn])
+    return torch.from_numpy(drawn), torch.from_numpy(log_expected.astype(np.float32))
+
+
+def _mean_cross_entropy(
+    numerator: Tensor,
+    normaliser: Tensor,
+    targets: Tensor,
+    user_of: Tensor,
+    weights: Tensor,
+    repeats: RepeatScores | None,
+) -> Tensor:
+    """Weighted mean of normaliser - numerator, the repeat scores added to both."""
+    if repeats is not None:
+        normaliser = torch.logaddexp(normaliser, repeats.log_scores.logsumexp(-1)[user_of])
+        numerator = repeats.add_to_targets(numerator, targets, user_of)
+    return ((normaliser - numerator) * weights).sum() / weights.sum()
