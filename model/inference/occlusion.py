@@ -12,7 +12,7 @@ from model.bundle.bundle import Bundle
 from model.history import Query
 from model.inference.answers import Occlusion
 from model.inference.query import collate_at
-from model.inference.reranking import score_rows
+from model.inference.scoring import score_rows
 
 OCCLUDED_EVENTS = 20
 """The most events that are left out in turn: those with the most attention."""

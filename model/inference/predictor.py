@@ -20,7 +20,7 @@ from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
 from model.inference.query import collate_at, prepare_query
 from model.inference.ranking import Ranking, Stages, rank_rows, untimed
-from model.inference.reranking import score_rows
+from model.inference.scoring import score_rows
 from model.inference.selection import select_rows
 from model.inference.sweep import AllowedAt, sweep
 from model.interfaces import EncoderOutput

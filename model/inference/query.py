@@ -36,11 +36,9 @@ def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
         max_history=bundle.manifest.max_history,
     )
     window = bundle.manifest.data_window
-    return PreparedQuery(
-        history,
-        collate_at(window, query, [history]) if history.events else None,
-        warnings_at(window, query.query_time, truncated=history.truncated),
-    )
+    warnings = warnings_at(window, query.query_time, truncated=history.truncated)
+    batch = collate_at(window, query, [history]) if history.events else None
+    return PreparedQuery(history, batch, warnings)
 
 
 def look_up_all(bundle: Bundle, query: Query) -> KnownHistory:

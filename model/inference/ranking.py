@@ -11,7 +11,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.bundle.index import ItemIndex
 from model.inference.diversity import diversify
-from model.inference.repeats import add_repeat_scores, repeat_scores
+from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.selection import Rows, Scores, Selection, require_permitted
 from model.interfaces import CandidateScorer, EncoderOutput
@@ -84,7 +84,6 @@ def rank_encoded(
         selections: one per user vector.
     """
     users = recommender.index_queries(encoded.user).numpy()
-    repeats = repeat_scores(batch, encoded)
     reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
     for place, (user, selection) in enumerate(zip(users, selections, strict=True)):
@@ -99,9 +98,10 @@ def rank_encoded(
                 exclude=selection.excluded,
                 allowed=selection.allowed,
             )
+            repeats = sum_repeat_scores(batch, encoded, place)
             if repeats is not None:
-                rows, scores = add_repeat_scores(
-                    rows, scores, repeats[place], index=index, user=user, selection=selection
+                rows, scores = merge_repeat_scores(
+                    rows, scores, repeats, index=index, user=user, selection=selection
                 )
         if reranks and len(rows):
             scores, of_row, attention = rerank(recommender, batch, place, rows)

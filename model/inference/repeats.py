@@ -1,4 +1,4 @@
-"""Scores that single events add to items: those of encoders that model repetition apart."""
+"""Repeat scores: what an encoder adds, in log space, to the scores of single items."""
 
 from typing import NamedTuple
 
@@ -12,40 +12,41 @@ from model.interfaces import EncoderOutput
 
 
 class RepeatScores(NamedTuple):
-    """What one history adds to the scores of some items.
+    """The repeat scores of one history.
 
     Attributes:
         rows: distinct catalogue rows.
-        log_mass: what is added to each, in log space.
+        scores: of the rows, to be added in log space.
     """
 
     rows: Rows
-    log_mass: Scores
+    scores: Scores
 
 
-def repeat_scores(batch: SequenceBatch, encoded: EncoderOutput) -> list[RepeatScores] | None:
-    """Sum the masses of events by item, for each history; None where the encoder gives none."""
+def sum_repeat_scores(
+    batch: SequenceBatch, encoded: EncoderOutput, place: int
+) -> RepeatScores | None:
+    """Sum the repeat scores of one history's events by item; None where the encoder has none.
+
+    Args:
+        batch: the histories, one per user vector; or a single one, encoded at several instants.
+        place: which user vector of `encoded`.
+    """
     if encoded.repeat_scores is None:
         return None
-    pointed = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
-    pointed = pointed.expand(len(encoded.repeat_scores), -1)
-    return [
-        _sum_by_row(rows, log_mass)
-        for rows, log_mass in zip(pointed.numpy(), encoded.repeat_scores.numpy(), strict=True)
-    ]
-
-
-def _sum_by_row(pointed: Rows, log_mass: Scores) -> RepeatScores:
-    counts = (pointed != PADDING_ROW) & (log_mass > -np.inf)
-    rows, item_of = np.unique(pointed[counts], return_inverse=True)
+    every_row = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
+    event_rows = every_row[place if len(every_row) > 1 else 0].numpy()
+    event_scores = encoded.repeat_scores[place].numpy()
+    counts = (event_rows != PADDING_ROW) & (event_scores > -np.inf)
+    rows, item_of = np.unique(event_rows[counts], return_inverse=True)
     if not len(rows):
-        return RepeatScores(rows, log_mass[:0])
-    peak = log_mass[counts].max()
-    shares = np.exp(log_mass[counts].astype(np.float64) - peak)
+        return RepeatScores(rows, event_scores[:0])
+    peak = event_scores[counts].max()
+    shares = np.exp(event_scores[counts].astype(np.float64) - peak)
     return RepeatScores(rows, (np.log(np.bincount(item_of, shares)) + peak).astype(np.float32))
 
 
-def add_repeat_scores(
+def merge_repeat_scores(
     rows: Rows,
     scores: Scores,
     repeats: RepeatScores,
@@ -54,14 +55,15 @@ def add_repeat_scores(
     user: Scores,
     selection: Selection,
 ) -> tuple[Rows, Scores]:
-    """Add the permitted rows of `repeats` to the best rows of an index, with their mass.
+    """Merge the permitted rows of `repeats` into the best rows of an index.
 
-    Mass only ever increases a score, so the best of this union are the best of the catalogue.
+    Repeat scores only ever increase a score, so the best rows of the union are the best rows of
+    the catalogue.
     """
     permitted = selection.permits(repeats.rows)
-    repeated, log_mass = repeats.rows[permitted], repeats.log_mass[permitted]
+    repeated, added = repeats.rows[permitted], repeats.scores[permitted]
     if not len(repeated):
         return rows, scores
-    increased = np.logaddexp(index.score(user, repeated), log_mass)
+    increased = np.logaddexp(index.score(user, repeated), added)
     others = ~np.isin(rows, repeated)
     return np.append(rows[others], repeated), np.append(scores[others], increased)

@@ -1,4 +1,4 @@
-"""Scores of given rows: those of an index's candidates, and of any items of the catalogue."""
+"""Reranking the candidates of an index, for encoders whose user vector depends on the candidate."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,11 @@ import torch
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.catalog import PADDING_ROW
 from model.inference.selection import Rows, Scores
-from model.interfaces import CandidateScorer, EncoderOutput
-from model.recommender import Recommender, add_repeat_scores
+from model.recommender import Recommender
 
 CANDIDATES = 1_000
-"""Rows that the index finds for a model that scores each candidate by itself."""
+"""Rows that the index retrieves for a model that scores each candidate by itself."""
 
 
 class Reranked(NamedTuple):
@@ -31,33 +29,8 @@ class Reranked(NamedTuple):
 def rerank(recommender: Recommender, batch: SequenceBatch, place: int, rows: Rows) -> Reranked:
     """Score the candidates of one history of a batch, each by itself."""
     last = place * batch.rows.shape[1] + batch.lengths[place : place + 1] - 1
-    judged = recommender.score_candidates(batch, last, torch.from_numpy(rows)[None])
-    scores: Scores = judged.scores[0].numpy()
+    scored = recommender.score_candidates(batch, last, torch.from_numpy(rows)[None])
+    scores: Scores = scored.scores[0].numpy()
     best = int(scores.argmax())
-    attention = None if judged.attention is None else judged.attention[0, [best]]
+    attention = None if scored.attention is None else scored.attention[0, [best]]
     return Reranked(scores, int(rows[best]), attention)
-
-
-@torch.inference_mode()
-def score_rows(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Scores:
-    """The scores of the same rows for each history of a batch: histories x rows.
-
-    They are the scores that `rank_rows` gives these rows.
-    """
-    if isinstance(recommender.encoder, CandidateScorer):
-        candidates = torch.from_numpy(rows).expand(len(batch.rows), -1)
-        last = torch.arange(len(batch.rows)) * batch.rows.shape[1] + batch.lengths - 1
-        judged: Scores = recommender.score_candidates(batch, last, candidates).scores.numpy()
-        return judged
-    encoded: EncoderOutput = recommender(batch)
-    scores = encoded.user @ recommender.item_vectors()[torch.from_numpy(rows)].T
-    if encoded.repeat_scores is not None:
-        pointed = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
-        place_of = torch.zeros(len(recommender.items.weight), dtype=torch.int64)
-        place_of[torch.from_numpy(rows)] = torch.arange(1, len(rows) + 1)
-        places = place_of[pointed]
-        mass = encoded.repeat_scores.masked_fill(places == PADDING_ROW, float("-inf"))
-        padded = torch.cat((scores.new_full((len(scores), 1), float("-inf")), scores), dim=1)
-        scores = add_repeat_scores(padded, mass, places)[:, 1:]
-    found: Scores = scores.numpy()
-    return found
