@@ -26,7 +26,7 @@ from app.models.schemas import (
 from app.models.service import read_manifest, roles_of
 from model.bundle import kernels, provenance
 from model.bundle.manifest import Manifest
-from model.bundle.provenance import Part
+from model.bundle.provenance import ProvenanceEntry
 from model.errors import ProvenanceError
 from model.inference.predictor import Predictor
 
@@ -129,7 +129,9 @@ async def _count_clicks(context: AppContext, version: str, missing: list[Missing
     return Clicks(shown, clicked, clicked / shown, rate_low=low, rate_high=high)
 
 
-def _read_part(part: Part[Value], manifest: Manifest, missing: list[Missing]) -> Value | None:
+def _read_part(
+    part: ProvenanceEntry[Value], manifest: Manifest, missing: list[Missing]
+) -> Value | None:
     """A part of the provenance; None, with the reason added to `missing`, if it cannot be read."""
     try:
         return part.read(manifest)

@@ -1,4 +1,4 @@
-"""How attention on the last event fades, over a population: the curves a bundle brings along."""
+"""The attention profile of a bundle: mean attention on the last event against the time since."""
 
 from pathlib import Path
 
@@ -17,17 +17,17 @@ SCHEMA = {
 }
 """One line per point of a curve.
 
-view: "observed" where histories were asked about when their next event really came, "predicted"
-    where each was asked about every interval.
-by, name: whose curve: of all histories, or of those whose last event had this action or category.
-interval_days: from the last event to the query time; of an observed point, the geometric mean of
-    those of its histories.
-mean, sd, count: of the weight on the last event, mean over heads, over so many histories.
+view: "observed" where the query time of each history is that of its next event, "predicted" where
+    each history is queried at every interval.
+by, name: the histories of the curve: all, or those whose last event has this action or category.
+interval_days: from the last event to the query time; of an observed point, the geometric mean over
+    its histories.
+mean, sd, count: of the weight on the last event (mean over heads) over the histories.
 """
 
 
 def write_profile(profile: pl.DataFrame, file: Path) -> None:
-    """Write the curves; their columns must be those of `SCHEMA`."""
+    """Write curves with the columns of `SCHEMA`."""
     profile.cast(SCHEMA).write_parquet(file)  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ def read_profile(file: Path) -> pl.DataFrame:
     """Read curves written by `write_profile`.
 
     Raises:
-        BundleError: if the file does not hold them.
+        BundleError: if the file does not hold such curves.
     """
     try:
         return pl.read_parquet(file).select(SCHEMA.keys()).cast(SCHEMA)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def read_catalog(file: Path) -> Catalog:
     """Read a catalogue written by `write_catalog`.
 
     Raises:
-        BundleError: if the file does not hold one.
+        BundleError: if the file does not hold a catalogue.
     """
     try:
         table = pl.read_parquet(file)

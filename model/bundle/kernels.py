@@ -1,4 +1,4 @@
-"""What a model makes of intervals of time: the kernel of each of its time encodings, as a curve."""
+"""The kernels of a model's time encodings as curves over the interval, and their spectra."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ _SHORTEST_DAYS = 1 / 86_400
 _SUM_TOLERANCE = 1e-4
 """Relative to the largest |psi|: kernels are computed in single precision."""
 _LONGEST_PERIOD_DAYS = 365.25 * 1_000
-"""Slower frequencies are constants and straight lines, written as sines that never bend."""
+"""Frequencies with longer periods are left out: over any data they are constants or lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """How much one frequency weighs in a kernel.
+    """The power of one frequency in a kernel.
 
     Attributes:
         period_days: of its cosine.
@@ -32,14 +32,14 @@ class Rhythm:
 
 @dataclass(frozen=True, slots=True)
 class KernelCurve:
-    """psi(interval) = K(interval, 0): how alike an event so long ago and one right now look.
+    """psi(interval) = K(interval, 0): the similarity of an event that long ago and one now.
 
     Attributes:
-        place: the module of the recommender that it belongs to.
+        place: the name of the time encoding's module in the recommender.
         kind: the kind of time encoding.
-        is_stationary: whether K(t, t') depends on t - t' alone; the curve of one for which it does
-            not is that of intervals from the first event of a history.
-        interval_days: from a second to the span of the training data, evenly spread in logarithm.
+        is_stationary: whether K(t, t') depends on t - t' alone; if not, the intervals of the curve
+            begin at the first event of a history.
+        interval_days: from a second to the span of the training data, evenly spaced in logarithm.
         psi: the curve at these intervals.
         spectrum: the kernel by period, strongest first; None where it has none.
     """
@@ -54,9 +54,9 @@ class KernelCurve:
 
 @torch.inference_mode()
 def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCurve, ...]:
-    """The kernel of every time encoding of a recommender on the CPU.
+    """Compute the kernel of every time encoding of a recommender on the CPU.
 
-    None where it reads no time, or has no kernel.
+    Encodings of the position alone, and encoders without a kernel, give none.
 
     Args:
         span_days: of the training data, as `DataWindow.days` has it.
@@ -91,7 +91,7 @@ def constant_term(curve: KernelCurve, *, relative_error: float = 0.0) -> float |
     """The constant c in psi(x) = c + sum of power * cos(2 pi x / period).
 
     Args:
-        relative_error: of the numbers in `curve`, such as 5e-6 for six written digits.
+        relative_error: of the numbers in `curve`, such as 5e-6 for six decimal digits.
 
     Returns:
         None where the kernel is not stationary, or where the sum does not reproduce `psi` at every

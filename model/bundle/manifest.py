@@ -1,4 +1,4 @@
-"""The table of contents of a bundle, and how its integrity is proved."""
+"""The manifest of a bundle: what it holds, and the digests that verify it."""
 
 import hashlib
 from pathlib import Path
@@ -36,12 +36,12 @@ class DataWindow(Config):
 
     @property
     def days(self) -> float:
-        """The same in days."""
+        """Days from the first event to the last."""
         return self.length / MICROSECONDS_PER_DAY
 
 
 class Counts(Config):
-    """How much a model was trained on."""
+    """How many events, users and items a model was trained on."""
 
     events: NonNegativeInt
     users: NonNegativeInt
@@ -49,10 +49,10 @@ class Counts(Config):
 
 
 class Manifest(Config):
-    """What a bundle holds.
+    """The description of a bundle.
 
     A bundle's version ends in the digest of its manifest, and the manifest holds the digest of
-    every other file, so the version alone vouches for every byte.
+    every other file, so the version verifies every byte.
     """
 
     format_version: PositiveInt = FORMAT_VERSION
@@ -65,14 +65,14 @@ class Manifest(Config):
     data_window: DataWindow
     counts: Counts
     metrics: dict[str, float] = Field(default_factory=dict)
-    """Test metrics, by the name tables use; withheld ones end in `_withheld`."""
+    """Test metrics by name; those without the query time end in `_withheld`."""
     provenance: dict[str, JsonValue] = Field(default_factory=dict)
-    """How it came about: recipe, seed, duration, software."""
+    """How the model was trained: recipe, seed, duration, software."""
     files: dict[str, str]
     """SHA-256 of every other file of the bundle."""
 
     def write(self, directory: Path) -> str:
-        """Write the manifest and return the version its bundle is to carry."""
+        """Write the manifest, and return the version that its bundle must be named."""
         content = self.model_dump_json(indent=2).encode()
         (directory / MANIFEST).write_bytes(content)
         stamp = self.created_at.strftime("%Y%m%dT%H%M%SZ")
@@ -123,17 +123,16 @@ class Manifest(Config):
         """Compare every file with its digest, and refuse files the manifest does not name.
 
         Raises:
-            BundleError: naming the first file that is missing, altered or foreign, or leads
-                elsewhere.
+            BundleError: naming the first file that is missing, altered or foreign, or a link.
         """
-        _require_real(directory)
+        _require_no_link(directory)
         for path in sorted(directory.iterdir()):
-            _require_real(path)
+            _require_no_link(path)
         present = {path.name for path in directory.iterdir()} - {MANIFEST}
-        if unheard_of := sorted(self.files.keys() - _KNOWN_FILES):
+        if unknown := sorted(self.files.keys() - _KNOWN_FILES):
             raise BundleError(
                 f"a bundle holds {', '.join(sorted(_KNOWN_FILES))} and nothing else, but the "
-                f"manifest of {directory.name} names {unheard_of[0][:80]!r}; publish it again"
+                f"manifest of {directory.name} names {unknown[0][:80]!r}; publish it again"
             )
         for name in sorted(present | self.files.keys()):
             expected = self.files.get(name)
@@ -147,8 +146,8 @@ class Manifest(Config):
                 )
 
 
-def _require_real(path: Path) -> None:
-    """What lies behind a link can change after it was verified, and be somebody else's."""
+def _require_no_link(path: Path) -> None:
+    # The target of a link can change after it was verified.
     if path.is_symlink():
         raise BundleError(
             f"a bundle is a directory of files, but {path.name} is a link; publish it again"

@@ -1,7 +1,7 @@
-"""How a model came about: the parts of a manifest's provenance that others than its trainer read.
+"""The entries of a manifest's provenance that the service and the retraining gate read.
 
-Provenance decides no answer and has no fixed form: releases before wrote less, and other trainers
-may write what they like. So each part is read by itself, and says why where it cannot be.
+Provenance has no fixed form: older releases wrote fewer entries, and other trainers may write their
+own. Each entry is therefore read by itself, and a missing one is an error of its own.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from model.bundle.kernels import KernelCurve
 from model.bundle.manifest import Manifest
 from model.errors import ProvenanceError
 
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 
 Name = Literal["epochs", "initial_kernels", "index_recall", "p95_seconds"]
 
@@ -27,8 +27,8 @@ class Epoch:
     Attributes:
         epoch: counted from 1.
         loss: mean over its batches.
-        validation: metrics on the validation questions after it; empty where none were asked.
-        seconds: what it took, validation not included.
+        validation: metrics on the validation questions after it; empty where there were none.
+        seconds: wall time, without validation.
     """
 
     epoch: _Count
@@ -38,22 +38,22 @@ class Epoch:
 
 
 @final
-class Part(Generic[Told]):
-    """One entry of a provenance, under a name."""
+class ProvenanceEntry(Generic[Value]):
+    """The name and type of one entry of a provenance."""
 
-    def __init__(self, name: Name, shape: TypeAdapter[Told]) -> None:
+    def __init__(self, name: Name, adapter: TypeAdapter[Value]) -> None:
         self.name: Name = name
-        self._shape = shape
+        self._adapter = adapter
 
-    def write(self, told: Told) -> dict[str, JsonValue]:
-        """The entry, as a manifest keeps it."""
-        return {self.name: self._shape.dump_python(told, mode="json")}
+    def write(self, value: Value) -> dict[str, JsonValue]:
+        """The entry as a manifest holds it."""
+        return {self.name: self._adapter.dump_python(value, mode="json")}
 
-    def read(self, manifest: Manifest) -> Told:
-        """What a manifest tells.
+    def read(self, manifest: Manifest) -> Value:
+        """The entry of a manifest.
 
         Raises:
-            ProvenanceError: if it tells nothing under this name, or what cannot be read.
+            ProvenanceError: if the manifest has no such entry, or one of another type.
         """
         if self.name not in manifest.provenance:
             raise ProvenanceError(
@@ -61,7 +61,7 @@ class Part(Generic[Told]):
                 "have it"
             )
         try:
-            return self._shape.validate_python(manifest.provenance[self.name])
+            return self._adapter.validate_python(manifest.provenance[self.name])
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             where = ".".join(map(str, (self.name, *first["loc"])))[:200]
@@ -71,14 +71,18 @@ class Part(Generic[Told]):
             ) from error
 
 
-EPOCHS = Part("epochs", TypeAdapter(tuple[Epoch, ...]))
-"""Of the fit that was measured, first to last; none where the model counts."""
+EPOCHS = ProvenanceEntry("epochs", TypeAdapter(tuple[Epoch, ...]))
+"""The epochs of the fit that was measured, first to last; empty for counting models."""
 
-INITIAL_KERNELS = Part("initial_kernels", TypeAdapter(tuple[KernelCurve, ...]))
-"""The kernels before the weights of the bundle learned anything, or as a warm start gave them."""
+INITIAL_KERNELS = ProvenanceEntry("initial_kernels", TypeAdapter(tuple[KernelCurve, ...]))
+"""The kernels before training: of the fresh weights, or of those that a warm start copied."""
 
-INDEX_RECALL = Part("index_recall", TypeAdapter(Annotated[float, Field(strict=True, ge=0, le=1)]))
+INDEX_RECALL = ProvenanceEntry(
+    "index_recall", TypeAdapter(Annotated[float, Field(strict=True, ge=0, le=1)])
+)
 """Mean share of the exact ten best items that the index finds."""
 
-P95_SECONDS = Part("p95_seconds", TypeAdapter(Annotated[FiniteFloat, Field(strict=True, ge=0)]))
-"""Of an answer, end to end where the model was trained, on one thread: 95 of 100 take no longer."""
+P95_SECONDS = ProvenanceEntry(
+    "p95_seconds", TypeAdapter(Annotated[FiniteFloat, Field(strict=True, ge=0)])
+)
+"""The 95th percentile of the latency of a recommendation, on one thread of the training machine."""

@@ -9,7 +9,14 @@ from pydantic import JsonValue
 
 from model.bundle.kernels import kernel_curves
 from model.bundle.manifest import Manifest
-from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch, Part
+from model.bundle.provenance import (
+    EPOCHS,
+    INDEX_RECALL,
+    INITIAL_KERNELS,
+    P95_SECONDS,
+    Epoch,
+    ProvenanceEntry,
+)
 from model.errors import ProvenanceError
 from model.store.opening import open_predictor
 from tests import tiny
@@ -52,7 +59,9 @@ def test_what_is_written_is_read(manifest: Manifest, tmp_path: Path) -> None:
     [EPOCHS, INITIAL_KERNELS, INDEX_RECALL, P95_SECONDS],
     ids=["epochs", "initial_kernels", "index_recall", "p95_seconds"],
 )
-def test_what_was_never_written_is_missed_by_name(manifest: Manifest, part: Part[Any]) -> None:
+def test_what_was_never_written_is_missed_by_name(
+    manifest: Manifest, part: ProvenanceEntry[Any]
+) -> None:
     with pytest.raises(ProvenanceError, match=f"published without {part.name}"):
         part.read(manifest)
 
