@@ -1,4 +1,4 @@
-"""Small worlds that many tests share: a catalogue, bundles of it, and events with a planted law."""
+"""Small fixtures shared by many tests: a catalogue, bundles of it, and events with a pattern."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,7 +31,7 @@ ENCODER = SelfAttentionConfig(
 
 
 def catalog() -> Catalog:
-    """Twenty-four items whose popularity falls with their number, except that i23 is in fashion."""
+    """Build 24 items of descending popularity; only i23 is recently popular."""
     popularity = np.arange(ITEMS, 0, -1, dtype=np.int64)
     recent = np.where(np.arange(ITEMS) == ITEMS - 1, 1, 0).astype(np.int64)
     return Catalog(
@@ -43,14 +43,14 @@ def catalog() -> Catalog:
     )
 
 
-def described(encoder: EncoderConfig = ENCODER, **changed: object) -> RecommenderConfig:
-    """What a recommender of this catalogue is made of."""
+def recommender_config(encoder: EncoderConfig = ENCODER, **changed: object) -> RecommenderConfig:
+    """Build the configuration of a recommender of this catalogue."""
     fields: dict[str, object] = {"items": ITEMS, "encoder": encoder}
     return RecommenderConfig.model_validate(fields | changed)
 
 
 def recommender(config: RecommenderConfig, seed: int = 0) -> Recommender:
-    """The recommender a config describes, its weights large enough that answers differ."""
+    """Build a recommender with perturbed weights, so that outputs differ."""
     torch.manual_seed(seed)
     built = config.build().eval()
     with torch.no_grad():
@@ -81,8 +81,8 @@ def writer(
 
 
 def write_bundle(root: Path, seed: int = 0, config: RecommenderConfig | None = None) -> Path:
-    """A bundle on disk, outside any store."""
-    config = config or described()
+    """Write a bundle to disk, outside any store."""
+    config = config or recommender_config()
     unnamed = root / "unnamed"
     unnamed.mkdir(parents=True)
     version = writer(config, recommender(config, seed))(unnamed)
@@ -90,11 +90,11 @@ def write_bundle(root: Path, seed: int = 0, config: RecommenderConfig | None = N
 
 
 def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame:
-    """Events whose item tells nothing but how long it has been since the one before.
+    """Generate events whose item depends only on the interval since the previous event.
 
-    After a short gap (about half an hour) comes an item of the first ten, after a long one (about
-    two weeks) one of the last ten; which of the ten, and which gap, is drawn anew every time. Order
-    therefore says nothing of what comes next, and the query time says which half it comes from.
+    After a short gap (about half an hour) the item is one of the first ten, after a long one (about
+    two weeks) one of the last ten; the item within the ten and the gap are random. The order is
+    therefore uninformative, and the query time determines the half.
     """
     rng = np.random.default_rng(seed)
     happened: list[tuple[str, str, int]] = []
@@ -108,7 +108,7 @@ def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame
 
 
 def event_log(happened: list[tuple[str, str, int]], action: str = "event") -> pl.DataFrame:
-    """Users, items and epoch microseconds as `training.data.sources.read_events` reads them."""
+    """Build an event table from (user, item, epoch microseconds) as `read_events` returns it."""
     users, items, times = zip(*happened, strict=True) if happened else ((), (), ())
     return pl.DataFrame(
         {"user_id": users, "item_id": items, "timestamp": times},

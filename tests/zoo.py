@@ -1,4 +1,4 @@
-"""Every method that Kairos builds, each as the settings that make a run one of it, made small."""
+"""Every method of the zoo as the settings of a small run."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -105,7 +105,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def _unlisted() -> dict[str, dict[str, Any]]:
-    """Members that need no settings of their own to be tried: a new one is tried unasked."""
+    """Return default settings for members that are not listed, so that new ones are tested."""
     listed = [method["encoder"] for method in METHODS.values()]
     encoders = kinds(EncoderConfig) - {encoder["kind"] for encoder in listed}
     attended = {encoder.get("time_encoding", {}).get("kind") for encoder in listed}
@@ -115,7 +115,7 @@ def _unlisted() -> dict[str, dict[str, Any]]:
 
 
 def kinds(union: object) -> set[str]:
-    """The kinds of a discriminated union."""
+    """Return the kinds of a discriminated union."""
     annotated = get_args(union)[0]
     members = get_args(annotated) or (annotated,)
     return {str(member.model_fields["kind"].default) for member in members}
@@ -128,14 +128,14 @@ ATTENDS = {
     in {"self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
     for name, settings in METHODS.items()
 }
-"""Whether an answer of the method can carry attention."""
+"""Whether recommendations of the method can include attention."""
 
 PREDICTS_NEXT_TIME = {"rmtpp", "time_joint"}
-"""Methods that also say when the next event comes."""
+"""Methods that also predict the time of the next event."""
 
 
 def recipe(method: str) -> RunConfig:
-    """A run of one method that takes a moment."""
+    """Build the configuration of a short run of one method."""
     settings = METHODS[method]
     fit = {"epochs": 1, "tokens": 200, "warmup_steps": 1, "monitor": "ndcg@10"}
     return RunConfig.model_validate(

@@ -1,4 +1,4 @@
-"""What a published bundle promises, whatever encoder is inside."""
+"""The contract of every published bundle, for any encoder."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -39,8 +39,8 @@ constraints = st.builds(
 NOTHING_EXCLUDED = Constraints(n=len(ITEM_IDS), exclude_seen=False)
 
 
-def asked(happened: list[tuple[str, float]], query_time: int = LAST_AT) -> Query:
-    """A query over items and how many days ago they were met."""
+def query_of(happened: list[tuple[str, float]], query_time: int = LAST_AT) -> Query:
+    """Build a query from items and the days since their events."""
     events = [Event(item_id, query_time - int(ago * DAY)) for item_id, ago in happened]
     return Query.as_of(events, query_time)
 
@@ -60,12 +60,12 @@ class BundleContract:
 
     # Hypothesis runs inside these tests: a method that classes inherit may not be given to it.
 
-    def test_what_was_opened_encodes_as_what_was_written(
+    def test_an_opened_bundle_encodes_as_the_written_model(
         self, predictor: Predictor, trained: Recommender
     ) -> None:
         @given(happened=histories)
         def check(happened: list[tuple[str, float]]) -> None:
-            query = asked(happened)
+            query = query_of(happened)
             history = predictor.look_up_history(query)
             if history.events:
                 with torch.no_grad():
@@ -74,10 +74,10 @@ class BundleContract:
 
         check()
 
-    def test_an_answer_is_the_best_of_the_whole_catalogue(self, predictor: Predictor) -> None:
+    def test_recommended_items_are_the_best_of_the_catalogue(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
-            query = asked(happened)
+            query = query_of(happened)
             scores = scores_of_everything(predictor, query)
             if scores is None:
                 return
@@ -91,10 +91,10 @@ class BundleContract:
 
         check()
 
-    def test_every_answered_item_keeps_every_rule(self, predictor: Predictor) -> None:
+    def test_recommended_items_satisfy_all_constraints(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
-            query = asked(happened)
+            query = query_of(happened)
             found = [item.item_id for item in predictor.recommend(query, within).items]
             allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
             assert len(found) == len(set(found))
@@ -107,75 +107,73 @@ class BundleContract:
 
         check()
 
-    def test_scores_fall_from_first_to_last(self, predictor: Predictor) -> None:
-        scores = [item.score for item in everything(predictor, asked([("i1", 3)])).items]
+    def test_scores_are_in_descending_order(self, predictor: Predictor) -> None:
+        scores = [item.score for item in everything(predictor, query_of([("i1", 3)])).items]
         assert scores == sorted(scores, reverse=True)
         assert len(set(scores)) > 1
 
     def test_items_carry_their_titles_and_categories(self, predictor: Predictor) -> None:
-        answered = {item.item_id: item for item in everything(predictor, asked([("i1", 3)])).items}
+        answered = {
+            item.item_id: item for item in everything(predictor, query_of([("i1", 3)])).items
+        }
         assert predictor.catalog.title(answered["i2"].row) == "Item 2"
         assert predictor.catalog.categories[answered["i2"].row - 1] == ("even", "all")
         assert predictor.catalog.title(answered["i3"].row) is None
         assert predictor.catalog.categories[answered["i3"].row - 1] == ()
 
     def test_unknown_items_are_reported_and_skipped(self, predictor: Predictor) -> None:
-        with_unknown = asked([("zebra", 9), ("i1", 3), ("yak", 2), ("zebra", 1)])
+        with_unknown = query_of([("zebra", 9), ("i1", 3), ("yak", 2), ("zebra", 1)])
         answer = everything(predictor, with_unknown)
         assert answer.unknown_item_ids == ("zebra", "yak")
         assert answer.history_used == 1
-        assert answer.items == everything(predictor, asked([("i1", 3)])).items
+        assert answer.items == everything(predictor, query_of([("i1", 3)])).items
 
     @pytest.mark.parametrize("happened", [[], [("zebra", 1.0)]])
-    def test_without_a_usable_history_popularity_answers(
+    def test_without_a_usable_history_items_are_popular_ones(
         self, predictor: Predictor, happened: list[tuple[str, float]]
     ) -> None:
-        answer = predictor.recommend(asked(happened), Constraints(n=3), explain=True)
+        answer = predictor.recommend(query_of(happened), Constraints(n=3), explain=True)
         assert [item.item_id for item in answer.items] == ["i23", "i0", "i1"]
         assert {item.reason for item in answer.items} == {"popular"}
         assert answer.fallback == "no_history"
         assert answer.attention is None
         assert answer.history_used == 0
 
-    def test_with_a_history_the_model_answers(self, predictor: Predictor) -> None:
-        answer = everything(predictor, asked([("i1", 3)]))
+    def test_with_a_history_items_come_from_the_model(self, predictor: Predictor) -> None:
+        answer = everything(predictor, query_of([("i1", 3)]))
         assert {item.reason for item in answer.items} == {"model"}
         assert answer.fallback is None
 
-    def test_a_history_longer_than_the_model_reads_says_so(self, predictor: Predictor) -> None:
+    def test_a_truncated_history_has_a_warning(self, predictor: Predictor) -> None:
         longest = predictor.bundle.manifest.max_history
         just = [(f"i{n}", 20.0 - n) for n in range(longest)]
-        assert everything(predictor, asked(just)).warnings == ()
-        longer = everything(predictor, asked([("i9", 40.0), *just]))
+        assert everything(predictor, query_of(just)).warnings == ()
+        longer = everything(predictor, query_of([("i9", 40.0), *just]))
         assert longer.warnings == ("history_truncated",)
         assert longer.history_used == longest
-        assert longer.items == everything(predictor, asked(just)).items
+        assert longer.items == everything(predictor, query_of(just)).items
 
-    def test_a_century_past_the_training_data_is_answered_with_a_warning(
-        self, predictor: Predictor
-    ) -> None:
+    def test_a_century_after_the_training_data_has_a_warning(self, predictor: Predictor) -> None:
         late = LAST_AT + 100 * 365 * DAY
-        for query in (asked([("i1", 3)], late), Query((Event("i1", LAST_AT),), late)):
+        for query in (query_of([("i1", 3)], late), Query((Event("i1", LAST_AT),), late)):
             answer = everything(predictor, query)
             assert answer.warnings == ("beyond_training_window",)
             assert np.isfinite([item.score for item in answer.items]).all()
 
-    def test_just_past_the_training_data_needs_no_warning(self, predictor: Predictor) -> None:
+    def test_just_after_the_training_data_has_no_warning(self, predictor: Predictor) -> None:
         tenth = predictor.bundle.manifest.data_window.length // 10
-        assert everything(predictor, asked([("i1", 3)], LAST_AT + tenth)).warnings == ()
-        beyond = everything(predictor, asked([("i1", 3)], LAST_AT + tenth + 1))
+        assert everything(predictor, query_of([("i1", 3)], LAST_AT + tenth)).warnings == ()
+        beyond = everything(predictor, query_of([("i1", 3)], LAST_AT + tenth + 1))
         assert beyond.warnings == ("beyond_training_window",)
 
-    def test_a_withheld_query_time_is_not_read(self, predictor: Predictor) -> None:
+    def test_a_withheld_query_time_has_no_effect(self, predictor: Predictor) -> None:
         event = Event("i1", LAST_AT - DAY)
         soon = Query((event,), LAST_AT, query_time_withheld=True)
         at_once = Query((event,), event.at, query_time_withheld=True)
         assert everything(predictor, soon).items == everything(predictor, at_once).items
 
-    def test_explained_attention_stands_beside_the_events_it_weighs(
-        self, predictor: Predictor
-    ) -> None:
-        query = asked([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1)])
+    def test_attention_has_one_weight_per_event(self, predictor: Predictor) -> None:
+        query = query_of([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1)])
         attention = predictor.recommend(query, Constraints(), explain=True).attention
         if attention is None:
             assert predictor.encode(query, predictor.look_up_history(query)).attention is None
@@ -187,13 +185,13 @@ class BundleContract:
                 assert sum(head) == pytest.approx(1, abs=1e-5)
         assert attention.weights == pytest.approx(np.mean(attention.heads, axis=0), abs=1e-6)
 
-    def test_attention_comes_only_where_it_is_asked_for(self, predictor: Predictor) -> None:
-        assert everything(predictor, asked([("i1", 3)])).attention is None
+    def test_attention_is_returned_only_on_request(self, predictor: Predictor) -> None:
+        assert everything(predictor, query_of([("i1", 3)])).attention is None
 
-    def test_a_diverse_answer_begins_with_the_best_and_repeats_nothing(
+    def test_diverse_items_start_with_the_best_without_duplicates(
         self, predictor: Predictor
     ) -> None:
-        query, within = asked([("i1", 3), ("i5", 2)]), Constraints(n=8)
+        query, within = query_of([("i1", 3), ("i5", 2)]), Constraints(n=8)
         plain = predictor.recommend(query, within)
         diverse = predictor.recommend(query, replace(within, diversity=0.7))
         assert diverse.items[0] == plain.items[0]
@@ -205,10 +203,8 @@ class BundleContract:
             assert diverse.items == plain.items
             assert diverse.warnings == ("diversity_unavailable",)
 
-    def test_occlusion_is_what_leaving_an_event_out_does_to_the_score(
-        self, predictor: Predictor
-    ) -> None:
-        query = asked([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
+    def test_occlusion_is_the_change_of_score_without_the_event(self, predictor: Predictor) -> None:
+        query = query_of([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
         answer = predictor.recommend(query, Constraints(n=3), occlude=True)
         if answer.attention is None:
             assert answer.warnings == ("attention_unavailable",)
@@ -227,8 +223,8 @@ class BundleContract:
         if occlusion.faithfulness is not None:
             assert -1 <= occlusion.faithfulness <= 1
 
-    def test_occlusion_may_be_asked_for_any_known_item(self, predictor: Predictor) -> None:
-        query = asked([("i1", 9), ("i2", 3)])
+    def test_occlusion_can_be_computed_for_any_known_item(self, predictor: Predictor) -> None:
+        query = query_of([("i1", 9), ("i2", 3)])
         attention = predictor.recommend(
             query, Constraints(), occlude=True, occlude_for="i7"
         ).attention
@@ -238,15 +234,17 @@ class BundleContract:
         with pytest.raises(UnknownItemError, match="zebra"):
             predictor.recommend(query, Constraints(), occlude=True, occlude_for="zebra")
 
-    def test_a_single_event_cannot_be_left_out(self, predictor: Predictor) -> None:
-        attention = predictor.recommend(asked([("i1", 9)]), Constraints(), occlude=True).attention
+    def test_a_single_event_has_no_occlusion(self, predictor: Predictor) -> None:
+        attention = predictor.recommend(
+            query_of([("i1", 9)]), Constraints(), occlude=True
+        ).attention
         if attention is not None:
             assert attention.occlusion is not None
             assert attention.occlusion.changes == (None,)
             assert attention.occlusion.faithfulness is None
 
-    def test_given_items_rank_as_they_do_among_all(self, predictor: Predictor) -> None:
-        query = asked([("i1", 3), ("i5", 2), ("zebra", 1)])
+    def test_given_items_rank_as_among_all_items(self, predictor: Predictor) -> None:
+        query = query_of([("i1", 3), ("i5", 2), ("zebra", 1)])
         given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
         ranked = predictor.rank_items(query, given_ids)
         expected = {item.item_id: item.score for item in everything(predictor, query).items}
@@ -259,13 +257,13 @@ class BundleContract:
         assert ranked.fallback is None
 
     def test_given_items_rank_by_popularity_without_a_history(self, predictor: Predictor) -> None:
-        ranked = predictor.rank_items(asked([]), ["i2", "i23", "i5"])
+        ranked = predictor.rank_items(query_of([]), ["i2", "i23", "i5"])
         assert [item.item_id for item in ranked.items] == ["i23", "i2", "i5"]
         assert {item.reason for item in ranked.items} == {"popular"}
         assert ranked.fallback == "no_history"
-        assert predictor.rank_items(asked([("i1", 3)]), []).items == ()
+        assert predictor.rank_items(query_of([("i1", 3)]), []).items == ()
 
-    def test_similar_items_are_those_with_similar_vectors(self, predictor: Predictor) -> None:
+    def test_similar_items_have_similar_vectors(self, predictor: Predictor) -> None:
         if not predictor.bundle.recommender.encoder.has_item_space:
             with pytest.raises(NoItemSpaceError):
                 predictor.similar("i1", 5)
@@ -285,9 +283,9 @@ class BundleContract:
         with pytest.raises(UnknownItemError):
             predictor.similar("zebra", 3)
 
-    def test_a_sweep_answers_as_single_requests_do(self, predictor: Predictor) -> None:
+    def test_a_sweep_equals_single_requests(self, predictor: Predictor) -> None:
         happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]
-        query = asked([*happened, ("zebra", 1.5)])
+        query = query_of([*happened, ("zebra", 1.5)])
         ago = [30, 19, 19, 17.5, 13, 12.9, 9, 5.5, 3, 1.2, 1.1, 0.7, 0]
         query_times = [LAST_AT - int(days * DAY) for days in ago]
         within = Constraints(n=4)
@@ -323,10 +321,8 @@ class BundleContract:
             for event, weight in zip(swept.events, instant.weights, strict=True):
                 assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
 
-    def test_a_sweep_answers_at_each_instant_what_may_be_answered_then(
-        self, predictor: Predictor
-    ) -> None:
-        query, times = asked([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
+    def test_a_sweep_applies_the_constraints_of_each_query_time(self, predictor: Predictor) -> None:
+        query, times = query_of([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
         only = {
             time: np.arange(len(predictor.catalog) + 1) == predictor.catalog.row(item_id)
             for time, item_id in zip(times, ("i5", "i6"), strict=True)
@@ -337,16 +333,16 @@ class BundleContract:
         assert [one.warnings for one in late.instants] == [(), ("beyond_training_window",)]
         assert late.warnings == ("beyond_training_window",)
 
-    def test_a_sweep_before_anything_happened_is_popularity(self, predictor: Predictor) -> None:
-        swept = predictor.sweep(asked([]), [LAST_AT], Constraints(n=2))
+    def test_a_sweep_without_events_returns_popular_items(self, predictor: Predictor) -> None:
+        swept = predictor.sweep(query_of([]), [LAST_AT], Constraints(n=2))
         assert swept.events == ()
         (instant,) = swept.instants
         assert (instant.weights, instant.fallback) == (None, "no_history")
         assert (instant.intensities, swept.groups) == (None, None)
         assert [item.item_id for item in instant.items] == ["i23", "i0"]
 
-    def test_threads_share_a_bundle(self, predictor: Predictor) -> None:
-        queries = [asked([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
+    def test_threads_can_share_a_predictor(self, predictor: Predictor) -> None:
+        queries = [query_of([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
         alone = [everything(predictor, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda query: everything(predictor, query), queries)) == alone

@@ -1,4 +1,4 @@
-"""What every encoder that counts promises, beside what every encoder promises."""
+"""The contract of counting encoders, in addition to that of every encoder."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from tests.contracts.sequence_encoder import SequenceEncoderContract, encode
 USERS = torch.tensor([0, 0, 0, 0, 1, 1, 1, 2, 2])
 ROWS = torch.tensor([1, 2, 1, 2, 1, 2, 3, 4, 4])
 TIMES = START + DAY * torch.tensor([0, 1, 2, 3, 0, 1, 2, 40, 41])
-"""In all: item 1 three times, 2 three times, 3 once, 4 twice and alone in the last week."""
+"""Item 1 three times, 2 three times, 3 once, 4 twice; only 4 in the last week."""
 
 
 def fit_counts(encoder: SequenceEncoder) -> Tensor:
@@ -21,7 +21,7 @@ def fit_counts(encoder: SequenceEncoder) -> Tensor:
 
 
 def scores(encoder: SequenceEncoder, *item_rows: int) -> Tensor:
-    """The score of every row after meeting these items, a day apart."""
+    """Compute the score of every row after events of these items, a day apart."""
     bias = fit_counts(encoder)
     events = tuple(Event(f"i{row - 1}", START + n * DAY) for n, row in enumerate(item_rows))
     encoded = encode(encoder, Query(events, START + 50 * DAY))
@@ -34,7 +34,7 @@ def scores(encoder: SequenceEncoder, *item_rows: int) -> Tensor:
 
 
 def ranking(encoder: SequenceEncoder, *item_rows: int) -> list[int]:
-    """The rows of the first items, best first, equal ones in the order of their rows."""
+    """Rank the rows, best first; ties in the order of rows."""
     return (1 + scores(encoder, *item_rows)[1:].argsort(descending=True, stable=True)).tolist()
 
 
@@ -47,9 +47,9 @@ class CountingEncoderContract(SequenceEncoderContract):
         fit_counts(encoder)
         return encoder
 
-    def test_what_was_counted_is_all_there_is_to_learn(self, encoder: SequenceEncoder) -> None:
+    def test_it_has_no_parameters(self, encoder: SequenceEncoder) -> None:
         assert list(encoder.parameters()) == []
 
-    def test_every_item_of_the_catalogue_is_scored(self, encoder: SequenceEncoder) -> None:
+    def test_every_item_of_the_catalogue_has_a_score(self, encoder: SequenceEncoder) -> None:
         assert fit_counts(encoder).shape == (ITEMS + 1,)
         assert scores(encoder, 1, 2).isfinite().all()

@@ -1,4 +1,4 @@
-"""Histories to put to encoders and recommenders: irregular, from seconds to years."""
+"""Random histories with intervals from seconds to years, for tests of encoders."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ YEAR = 365 * DAY
 
 
 def draw_query(rng: np.random.Generator, length: int) -> Query:
-    """A history whose gaps are nothing, or anything from a second to ten years in all."""
+    """Draw a history of zero and log-uniform gaps, from a second to ten years in all."""
     gaps = np.exp(rng.uniform(np.log(1e6), np.log(10 * YEAR / (length + 1)), length))
     gaps[rng.random(length) < 0.25] = 0
     times = START + np.cumsum(gaps.astype(np.int64)) - int(gaps[0])
@@ -24,42 +24,42 @@ def draw_query(rng: np.random.Generator, length: int) -> Query:
     events = tuple(
         Event(f"i{rng.integers(ITEMS)}", int(at), actions[rng.integers(3)]) for at in times
     )
-    waited = int(np.exp(rng.uniform(np.log(1e6), np.log(YEAR))))
-    return Query(events, events[-1].at + waited)
+    interval = int(np.exp(rng.uniform(np.log(1e6), np.log(YEAR))))
+    return Query(events, events[-1].at + interval)
 
 
 def draw_queries(*lengths: int, seed: int = 0) -> list[Query]:
-    """One query per length."""
+    """Draw one query per length."""
     rng = np.random.default_rng(seed)
     return [draw_query(rng, length) for length in lengths]
 
 
-def known(query: Query) -> KnownHistory:
-    """The whole of a query's history."""
+def full_history(query: Query) -> KnownHistory:
+    """Look up the whole history of a query."""
     return look_up_history(query, CATALOG, ACTIONS, max_history=1000)
 
 
 def collate_queries(*queries: Query) -> SequenceBatch:
-    """Queries side by side, as the service lays out one."""
+    """Collate queries into one batch."""
     return collate(
-        [known(query) for query in queries],
+        [full_history(query) for query in queries],
         [query.query_time for query in queries],
         [query.query_time_withheld for query in queries],
     )
 
 
 def shift_times(query: Query, by: int) -> Query:
-    """The same history and question, everything later by some microseconds."""
-    moved = tuple(Event(event.item_id, event.at + by, event.action) for event in query.history)
-    return Query(moved, query.query_time + by, query_time_withheld=query.query_time_withheld)
+    """Shift all times of a query by some microseconds."""
+    shifted = tuple(Event(event.item_id, event.at + by, event.action) for event in query.history)
+    return Query(shifted, query.query_time + by, query_time_withheld=query.query_time_withheld)
 
 
 def at_query_time(query: Query, query_time: int, *, withheld: bool = False) -> Query:
-    """The same history, asked about at another instant."""
+    """Replace the query time."""
     return Query(query.history, query_time, query_time_withheld=withheld)
 
 
 def prefix(query: Query, count: int) -> Query:
-    """The first events of a history, asked about when the next one happened."""
+    """Keep the first events of a history, with the next event's time as the query time."""
     following = query.history[count].at if count < len(query.history) else query.query_time
     return Query(query.history[:count], following)

@@ -1,4 +1,4 @@
-"""What every sequence encoder promises. Inherit, name a config, add what is peculiar to it."""
+"""The contract of every sequence encoder: inherit, set a config, add specific tests."""
 
 from typing import ClassVar
 
@@ -31,24 +31,24 @@ from tests.contracts.histories import (
 )
 
 CLOSE = 2e-5
-"""The same sum taken in another order: single precision, user vectors of length about five."""
+"""Tolerance of float32 sums in another order, for user vectors of length about five."""
 
 
 class SequenceEncoderContract:
     config: ClassVar[EncoderConfig]
     uses_time: ClassVar[bool]
-    """Whether the query time changes the answer."""
+    """Whether the query time changes the output."""
     actions: ClassVar[int] = 0
-    """Actions the encoder is built to know."""
+    """The number of known actions."""
 
     @classmethod
     def build(cls) -> SequenceEncoder:
-        """A fresh encoder; override to give it what training would (such as groups of items)."""
+        """Build an encoder; override to set what the trainer sets (such as item groups)."""
         return cls.config.build(items=ITEMS, actions=cls.actions)
 
     @pytest.fixture
     def encoder(self) -> SequenceEncoder:
-        """The encoder with all its parameters moved off their initial values."""
+        """The encoder with all parameters perturbed."""
         torch.manual_seed(1)
         encoder = self.build().eval()
         with torch.no_grad():
@@ -56,10 +56,10 @@ class SequenceEncoderContract:
                 parameter.add_(0.1 * torch.randn_like(parameter))
         return encoder
 
-    def test_the_answer_has_the_width_of_the_items(self, encoder: SequenceEncoder) -> None:
+    def test_user_vectors_have_the_width_of_the_items(self, encoder: SequenceEncoder) -> None:
         assert encode(encoder, *draw_queries(3, 5)).user.shape == (2, encoder.dim)
 
-    def test_neighbours_in_a_batch_do_not_change_the_answer(self, encoder: SequenceEncoder) -> None:
+    def test_the_rest_of_a_batch_does_not_change_the_output(self, encoder: SequenceEncoder) -> None:
         queries = draw_queries(1, 9, 4, 12)
         together = encode(encoder, *queries)
         for number, query in enumerate(queries):
@@ -69,14 +69,10 @@ class SequenceEncoderContract:
             if together.attention is not None and alone.attention is not None:
                 assert_same(together.attention[number, ..., :length], alone.attention[0])
             if together.repeat_scores is not None and alone.repeat_scores is not None:
-                width = alone.repeat_scores.shape[
-                    1
-                ]  # one per event, unless other rows are pointed at
+                width = alone.repeat_scores.shape[1]  # one per event, unless `repeat_rows` is given
                 assert_same(together.repeat_scores[number, :width], alone.repeat_scores[0])
 
-    def test_whatever_stands_on_padding_does_not_change_the_answer(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_values_on_padding_do_not_change_the_output(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(*draw_queries(5, 2))
         items = vectors(encoder, batch)
         clean = encoder(batch, items)
@@ -92,35 +88,35 @@ class SequenceEncoderContract:
         )
         assert torch.equal(dirty.user, clean.user)
 
-    def test_encoding_the_prefix_equals_reading_its_position(
+    def test_the_output_at_a_position_equals_that_of_its_prefix(
         self, encoder: SequenceEncoder
     ) -> None:
-        able = require_causal(encoder)
+        causal = require_causal(encoder)
         query = draw_queries(12)[0]
         batch = collate_queries(query)
-        states = able.encode_positions(batch, vectors(encoder, batch))
+        states = causal.encode_positions(batch, vectors(encoder, batch))
         for count in range(1, 13):
             alone = encode(encoder, prefix(query, count))
             assert_same(states.users[0, count - 1], alone.user[0])
             if states.repeat_scores is not None and alone.repeat_scores is not None:
                 assert_same(states.repeat_scores[0, count - 1, :count], alone.repeat_scores[0])
 
-    def test_the_last_position_is_the_answer(self, encoder: SequenceEncoder) -> None:
-        able = require_causal(encoder)
+    def test_the_last_position_equals_the_encoder_output(self, encoder: SequenceEncoder) -> None:
+        causal = require_causal(encoder)
         batch = collate_queries(*draw_queries(7, 3, 1))
-        states = able.encode_positions(batch, vectors(encoder, batch))
+        states = causal.encode_positions(batch, vectors(encoder, batch))
         last = states.users[torch.arange(3), batch.lengths - 1]
         assert_same(last, encoder(batch, vectors(encoder, batch)).user)
 
-    def test_what_follows_a_position_never_reaches_it(self, encoder: SequenceEncoder) -> None:
-        able = require_causal(encoder)
+    def test_later_events_have_no_gradient_at_a_position(self, encoder: SequenceEncoder) -> None:
+        causal = require_causal(encoder)
         batch = collate_queries(draw_queries(8)[0])
         items = vectors(encoder, batch).requires_grad_()
         batch = batch._replace(
             times=batch.times.clone().requires_grad_(),
             query_times=batch.query_times.clone().requires_grad_(),
         )
-        users = able.encode_positions(batch, items).users
+        users = causal.encode_positions(batch, items).users
         inputs = (items, batch.times, batch.query_times)
         for place in range(8):
             for gradient in torch.autograd.grad(
@@ -129,13 +125,13 @@ class SequenceEncoderContract:
                 if gradient is not None:
                     assert (gradient[0, place + 1 :] == 0).all()
 
-    def test_a_sweep_asks_the_same_question_at_every_instant(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_a_sweep_equals_separate_queries(self, encoder: SequenceEncoder) -> None:
         if not isinstance(encoder, QuerySweep):
-            pytest.skip("this encoder offers no sweep")
+            pytest.skip("this encoder has no sweep")
         for query in draw_queries(6, 1):
-            times = [query.history[-1].at + wait for wait in (0, 10**6, 10**11, YEAR, 9 * YEAR)]
+            times = [
+                query.history[-1].at + interval for interval in (0, 10**6, 10**11, YEAR, 9 * YEAR)
+            ]
             batch = collate_queries(query)
             origin = query.history[0].at
             days = torch.from_numpy(days_between(origin, np.array(times)))
@@ -150,14 +146,14 @@ class SequenceEncoderContract:
         batch = collate_queries(*draw_queries(1, 9, 4))
         attention = encoder(batch, vectors(encoder, batch)).attention
         if attention is None:
-            pytest.skip("this encoder does not attend")
+            pytest.skip("this encoder has no attention")
         is_padding = (torch.arange(9) >= batch.lengths[:, None]).unsqueeze(1).expand_as(attention)
         assert (attention[is_padding] == 0).all()
         if encoder.is_normalised:
             assert (attention >= 0).all()
             assert_same(attention.sum(-1), torch.ones(attention.shape[:2]))
 
-    def test_only_the_time_between_instants_matters(self, encoder: SequenceEncoder) -> None:
+    def test_only_differences_of_times_matter(self, encoder: SequenceEncoder) -> None:
         query = draw_queries(9)[0]
         for by in (1, 3_600_000_000, 20 * YEAR + 7, -40 * YEAR - 1):
             here, there = collate_queries(query), collate_queries(shift_times(query, by))
@@ -166,7 +162,7 @@ class SequenceEncoderContract:
                 encode(encoder, query).user, encode(encoder, shift_times(query, by)).user
             )
 
-    def test_another_query_time_changes_the_answer_if_and_only_if_time_is_read(
+    def test_the_query_time_changes_the_output_iff_time_is_used(
         self, encoder: SequenceEncoder
     ) -> None:
         query = draw_queries(6)[0]
@@ -175,38 +171,36 @@ class SequenceEncoderContract:
         assert bool((now.user - soon.user).abs().max() > 1e-3) == self.uses_time
         assert torch.equal(now.user, soon.user) == (not self.uses_time)
 
-    def test_a_withheld_query_time_cannot_be_told_from_the_answer(
-        self, encoder: SequenceEncoder
-    ) -> None:
+    def test_a_withheld_query_time_has_no_effect(self, encoder: SequenceEncoder) -> None:
         query = draw_queries(6)[0]
         last = query.history[-1].at
-        answers = [
-            encode(encoder, at_query_time(query, last + wait, withheld=True)).user
-            for wait in (0, 10**9, YEAR)
+        outputs = [
+            encode(encoder, at_query_time(query, last + interval, withheld=True)).user
+            for interval in (0, 10**9, YEAR)
         ]
-        assert torch.equal(answers[0], answers[1])
-        assert torch.equal(answers[0], answers[2])
+        assert torch.equal(outputs[0], outputs[1])
+        assert torch.equal(outputs[0], outputs[2])
 
-    @pytest.mark.parametrize("wait", [0, 1, YEAR, 50 * YEAR])
-    def test_answers_are_finite_whatever_the_intervals(
-        self, encoder: SequenceEncoder, wait: int
+    @pytest.mark.parametrize("interval", [0, 1, YEAR, 50 * YEAR])
+    def test_outputs_are_finite_for_any_intervals(
+        self, encoder: SequenceEncoder, interval: int
     ) -> None:
-        single = Query((Event("i1", START),), START + wait)
-        at_once = Query(tuple(Event(f"i{n}", START) for n in range(5)), START + wait)
-        decades = Query((Event("i1", START - 30 * YEAR), Event("i2", START)), START + wait)
-        for query in (single, at_once, decades):
-            said = encode(encoder, query)
-            for part in (said.user, said.attention, said.intensity):
+        single = Query((Event("i1", START),), START + interval)
+        equal_times = Query(tuple(Event(f"i{n}", START) for n in range(5)), START + interval)
+        decades = Query((Event("i1", START - 30 * YEAR), Event("i2", START)), START + interval)
+        for query in (single, equal_times, decades):
+            output = encode(encoder, query)
+            for part in (output.user, output.attention, output.intensity):
                 assert part is None or part.isfinite().all()
-            assert said.repeat_scores is None or (said.repeat_scores < float("inf")).all()
+            assert output.repeat_scores is None or (output.repeat_scores < float("inf")).all()
 
     def test_a_gradient_reaches_every_parameter(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(*draw_queries(9, 6))
         batch = batch.withhold_query_times(torch.arange(9).expand(2, -1) % 3 == 0)
         if not list(encoder.parameters()):
-            pytest.skip("this encoder learns nothing by gradients")
-        said = [part for part in trainable_outputs(encoder, batch) if part.requires_grad]
-        loss = sum((part * torch.randn_like(part)).sum() for part in said)
+            pytest.skip("this encoder has no parameters")
+        outputs = [part for part in trainable_outputs(encoder, batch) if part.requires_grad]
+        loss = sum((part * torch.randn_like(part)).sum() for part in outputs)
         assert isinstance(loss, Tensor)
         loss.backward()  # type: ignore[no-untyped-call]
         for name, parameter in encoder.named_parameters():
@@ -226,7 +220,7 @@ class SequenceEncoderContract:
 
 
 def vectors(encoder: SequenceEncoder, batch: SequenceBatch) -> Tensor:
-    """The item vectors of a batch, from a table that is the same in every test."""
+    """Look up the item vectors of a batch in a table that is the same in every test."""
     generator = torch.Generator().manual_seed(2)
     table = torch.randn(ITEMS + 1, encoder.dim, generator=generator)
     table[0] = 0
@@ -239,31 +233,31 @@ def encode(encoder: SequenceEncoder, *queries: Query) -> EncoderOutput:
 
 
 def trainable_outputs(encoder: SequenceEncoder, batch: SequenceBatch) -> list[Tensor]:
-    """All that training can learn from, one tensor per thing said."""
+    """Return all outputs that training may use, one tensor each."""
     items = vectors(encoder, batch)
     shape = batch.rows.shape
     if isinstance(encoder, CandidateScorer):
-        asked = torch.arange(batch.rows.numel())[(batch.rows > 0).flatten()]
+        positions = torch.arange(batch.rows.numel())[(batch.rows > 0).flatten()]
         return [
             encoder.score_candidates(
-                batch, items, asked, torch.randn(len(asked), 3, encoder.dim)
+                batch, items, positions, torch.randn(len(positions), 3, encoder.dim)
             ).scores
         ]
     if not isinstance(encoder, CausalEncoder):
         return [part for part in encoder(batch, items) if isinstance(part, Tensor)]
     states = encoder.encode_positions(batch, items)
     after = torch.full(shape, 1.5, dtype=torch.float64)
-    said = [states.users, *(layer.evaluate(after) for layer in states.intensities)]
+    outputs = [states.users, *(layer.evaluate(after) for layer in states.intensities)]
     if states.repeat_scores is not None:
-        said.append(states.repeat_scores)
+        outputs.append(states.repeat_scores)
     if states.next_time is not None:
-        said.append(states.next_time.log_density(after))
-    return said
+        outputs.append(states.next_time.log_density(after))
+    return outputs
 
 
 def require_causal(encoder: SequenceEncoder) -> CausalEncoder:
     if not isinstance(encoder, CausalEncoder):
-        pytest.skip("this encoder answers at the last position only")
+        pytest.skip("this encoder has no causal pass")
     return encoder
 
 

@@ -1,4 +1,4 @@
-"""What every time encoding promises. Inherit, name a config, and add what is peculiar to it."""
+"""The contract of every time encoding: inherit, set a config, add specific tests."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ INTERVALS = [0.0, SECOND, 0.3, 1.0, 6.5, 100.25, 3652.5, THIRTY_YEARS]
 
 
 def perturb(encoding: TimeEncoding) -> TimeEncoding:
-    """The same encoding with every parameter moved off its initial value."""
+    """Move every parameter off its initial value."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in encoding.parameters():
@@ -30,7 +30,7 @@ def perturb(encoding: TimeEncoding) -> TimeEncoding:
 class TimeEncodingContract:
     config: ClassVar[TimeEncodingConfig]
     starts_normalised: ClassVar[bool] = True
-    """Whether a fresh encoding has kernel(t, t) = 1."""
+    """Whether the initial encoding has kernel(t, t) = 1."""
 
     @pytest.fixture
     def encoding(self) -> TimeEncoding:
@@ -40,32 +40,34 @@ class TimeEncodingContract:
     def intervals(self) -> Tensor:
         return torch.tensor(INTERVALS, dtype=torch.float64)
 
-    def test_features_have_the_shape_of_the_intervals_and_the_width_it_claims(
+    def test_features_have_the_intervals_shape_and_the_encodings_width(
         self, encoding: TimeEncoding
     ) -> None:
         for shape in [(), (5,), (2, 3), (2, 3, 4)]:
             assert encoding(torch.zeros(shape, dtype=torch.float64)).shape == (*shape, encoding.dim)
 
-    def test_features_are_single_and_phases_double_precision(
+    def test_features_are_float32_and_frequencies_float64(
         self, encoding: TimeEncoding, intervals: Tensor
     ) -> None:
         assert encoding(intervals).dtype == torch.float32
         assert encoding.frequencies().dtype == torch.float64
 
     def test_features_follow_the_formula(self, encoding: TimeEncoding, intervals: Tensor) -> None:
-        slow = torch.tensor(
+        expected = torch.tensor(
             [features_by_definition(encoding, interval) for interval in INTERVALS],
             dtype=torch.float64,
         )
-        assert (encoding(intervals).double() - slow).abs().max() < 2e-6
+        assert (encoding(intervals).double() - expected).abs().max() < 2e-6
 
-    def test_features_are_finite_from_no_time_to_thirty_years(
+    def test_features_are_finite_up_to_thirty_years(
         self, encoding: TimeEncoding, intervals: Tensor
     ) -> None:
         assert encoding(intervals).isfinite().all()
         assert encoding(-intervals).isfinite().all()
 
-    def test_a_batch_encodes_as_one_by_one(self, encoding: TimeEncoding, intervals: Tensor) -> None:
+    def test_a_batch_equals_single_intervals(
+        self, encoding: TimeEncoding, intervals: Tensor
+    ) -> None:
         one_by_one = torch.stack([encoding(interval) for interval in intervals])
         torch.testing.assert_close(encoding(intervals), one_by_one, rtol=0, atol=1e-6)
 
@@ -73,31 +75,29 @@ class TimeEncodingContract:
         self, encoding: TimeEncoding, intervals: Tensor
     ) -> None:
         other = intervals.flip(0)
-        slow = [
+        expected = [
             sum(a * b for a, b in zip(*pair, strict=True))
             for pair in zip(encoding(intervals).tolist(), encoding(other).tolist(), strict=True)
         ]
-        assert encoding.kernel(intervals, other).tolist() == pytest.approx(slow, abs=1e-5)
+        assert encoding.kernel(intervals, other).tolist() == pytest.approx(expected, abs=1e-5)
 
     def test_the_kernel_is_positive_semi_definite(self, encoding: TimeEncoding) -> None:
         times = torch.rand(40, dtype=torch.float64) * 800
         gram = encoding.kernel(times[:, None], times[None, :]).double()
         assert torch.linalg.eigvalsh((gram + gram.T) / 2).min() > -1e-5 * gram.diagonal().max()
 
-    def test_the_kernel_is_stationary_if_and_only_if_it_says_so(
-        self, encoding: TimeEncoding
-    ) -> None:
+    def test_the_kernel_is_stationary_iff_declared(self, encoding: TimeEncoding) -> None:
         times = torch.rand(20, dtype=torch.float64) * 30
         kernel = encoding.kernel(times[:, None], times[None, :])
         shifted = encoding.kernel(times[:, None] + 3.7, times[None, :] + 3.7)
         is_stationary = bool((kernel - shifted).abs().max() < 1e-4 * kernel.abs().max())
         assert is_stationary == encoding.is_stationary
 
-    def test_the_kernel_is_drawn_from_its_spectrum(
+    def test_the_kernel_equals_the_sum_over_its_spectrum(
         self, encoding: TimeEncoding, intervals: Tensor
     ) -> None:
         if not encoding.is_stationary:
-            pytest.skip("its kernel depends on more than the interval")
+            pytest.skip("its kernel is not stationary")
         spectrum = encoding.spectrum()
         constant = encoding.basis_projection().bias.square().sum()
         waves = (intervals[:, None] * spectrum.frequencies).cos()
@@ -105,11 +105,11 @@ class TimeEncodingContract:
         psi = encoding.kernel(intervals, torch.zeros_like(intervals))
         torch.testing.assert_close(psi.double(), expected, rtol=0, atol=1e-5)
 
-    def test_a_fresh_kernel_of_an_instant_with_itself_is_one(self, intervals: Tensor) -> None:
+    def test_the_initial_kernel_of_an_instant_with_itself_is_one(self, intervals: Tensor) -> None:
         if not self.starts_normalised:
             return
-        itself = self.config.build().kernel(intervals, intervals)
-        torch.testing.assert_close(itself, torch.ones_like(itself), rtol=0, atol=1e-5)
+        kernel = self.config.build().kernel(intervals, intervals)
+        torch.testing.assert_close(kernel, torch.ones_like(kernel), rtol=0, atol=1e-5)
 
     def test_a_gradient_reaches_every_parameter(
         self, encoding: TimeEncoding, intervals: Tensor
@@ -121,7 +121,7 @@ class TimeEncodingContract:
             assert parameter.grad.isfinite().all(), name
             assert (parameter.grad != 0).all(), name
 
-    def test_fixed_frequencies_learn_nothing(self) -> None:
+    def test_fixed_frequencies_have_no_gradient(self) -> None:
         fields = type(self.config).model_fields
         switches = [name for name in fields if name.startswith("learn_")]
         assert switches
@@ -134,19 +134,21 @@ class TimeEncodingContract:
         copy.load_state_dict(load(save(encoding.state_dict())))
         assert torch.equal(copy(intervals), encoding(intervals))
 
-    def test_only_a_draw_draws_anew(self, encoding: TimeEncoding, intervals: Tensor) -> None:
+    def test_only_resampling_changes_the_draws(
+        self, encoding: TimeEncoding, intervals: Tensor
+    ) -> None:
         before = encoding(intervals)
         assert torch.equal(encoding(intervals), before)
         if not isinstance(encoding, RandomFeatures):
-            pytest.skip("nothing of it is drawn")
+            pytest.skip("it has no random draws")
         encoding.resample()
         assert not torch.equal(encoding(intervals), before)
         torch.manual_seed(5)
         encoding.resample()
-        drawn = encoding(intervals)
+        resampled = encoding(intervals)
         torch.manual_seed(5)
         encoding.resample()
-        assert torch.equal(encoding(intervals), drawn)
+        assert torch.equal(encoding(intervals), resampled)
 
     def test_the_config_survives_a_round_trip_through_json(self) -> None:
         adapter: TypeAdapter[TimeEncodingConfig] = TypeAdapter(TimeEncodingConfig)

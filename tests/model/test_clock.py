@@ -1,3 +1,5 @@
+"""Conversions of instants."""
+
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -23,21 +25,21 @@ def test_days_between_instants_are_exact_to_the_microsecond(origin: int, apart: 
 
 
 @given(origin=instants, apart=st.integers(0, CENTURY), shift=instants)
-def test_days_depend_on_the_distance_alone(origin: int, apart: int, shift: int) -> None:
+def test_days_depend_on_the_difference_only(origin: int, apart: int, shift: int) -> None:
     here = days_between(origin, np.array([origin + apart], dtype=np.int64))
     there = days_between(origin + shift, np.array([origin + shift + apart], dtype=np.int64))
     assert here.tolist() == there.tolist()
 
 
-def test_an_offset_from_utc_is_taken_off() -> None:
+def test_a_utc_offset_is_subtracted() -> None:
     in_lisbon = datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=1)))
     assert from_datetime(in_lisbon) == from_datetime(datetime(2026, 7, 1, 11, tzinfo=UTC))
 
 
-def test_a_datetime_without_an_offset_is_refused() -> None:
+def test_a_datetime_without_an_offset_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a UTC offset, but 2026-07-01T12:00:00"):
         from_datetime(datetime(2026, 7, 1, 12))
 
 
-def test_now_is_now() -> None:
+def test_now_is_the_current_time() -> None:
     assert abs(to_datetime(now()) - datetime.now(UTC)) < timedelta(seconds=5)

@@ -1,3 +1,5 @@
+"""Events and queries."""
+
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -10,17 +12,17 @@ from model.history import Event, Query
 events = st.builds(Event, st.sampled_from("abc"), st.integers(0, 5))
 
 
-def test_events_out_of_order_are_refused_by_name() -> None:
+def test_events_out_of_order_are_rejected_with_their_items() -> None:
     with pytest.raises(UnorderedHistoryError, match=r"'b' at 1 follows 'a' at 2"):
         Query((Event("a", 2), Event("b", 1)), 3)
 
 
-def test_an_event_after_the_query_time_is_refused() -> None:
+def test_an_event_after_the_query_time_is_rejected() -> None:
     with pytest.raises(UnorderedHistoryError, match="not be later than the query time 3"):
         Query((Event("a", 4),), 3)
 
 
-def test_an_event_at_the_query_time_counts_as_past() -> None:
+def test_an_event_at_the_query_time_is_part_of_the_history() -> None:
     assert Query((Event("a", 3),), 3).history == (Event("a", 3),)
 
 
@@ -28,20 +30,20 @@ def test_a_history_may_be_empty() -> None:
     assert Query((), 0).history == ()
 
 
-def test_an_event_cannot_be_changed() -> None:
+def test_events_are_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         Event("a", 1).at = 2  # type: ignore[misc]
 
 
-@given(happened=st.lists(events, max_size=8), query_time=st.integers(0, 5))
-def test_as_of_keeps_what_had_happened_in_order_of_time_then_arrival(
-    happened: list[Event], query_time: int
+@given(events_so_far=st.lists(events, max_size=8), query_time=st.integers(0, 5))
+def test_as_of_keeps_past_events_by_time_then_arrival(
+    events_so_far: list[Event], query_time: int
 ) -> None:
-    query = Query.as_of(happened, query_time)
-    expected = [event for at in range(query_time + 1) for event in happened if event.at == at]
+    query = Query.as_of(events_so_far, query_time)
+    expected = [event for at in range(query_time + 1) for event in events_so_far if event.at == at]
     assert list(query.history) == expected
 
 
-def test_as_of_passes_on_who_asks_and_what_is_withheld() -> None:
+def test_as_of_keeps_the_user_and_the_withheld_flag() -> None:
     query = Query.as_of([], 7, user_id="u", query_time_withheld=True)
     assert query == Query((), 7, "u", query_time_withheld=True)

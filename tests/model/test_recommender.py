@@ -1,3 +1,5 @@
+"""Scores as inner products, and repeat scores."""
+
 import math
 
 import pytest
@@ -20,7 +22,7 @@ def build(*, item_bias: bool = True) -> Recommender:
     return recommender.eval()
 
 
-def test_a_bias_is_one_more_coordinate_that_ranks_as_a_bias() -> None:
+def test_the_bias_is_one_more_coordinate() -> None:
     recommender = build()
     assert recommender.item_bias is not None
     users = torch.randn(3, 8)
@@ -29,13 +31,13 @@ def test_a_bias_is_one_more_coordinate_that_ranks_as_a_bias() -> None:
     torch.testing.assert_close(scores, expected)
 
 
-def test_without_a_bias_vectors_keep_their_width() -> None:
+def test_without_a_bias_vectors_have_the_encoders_width() -> None:
     recommender = build(item_bias=False)
     assert recommender.item_vectors().shape == (ITEMS + 1, 8)
     assert recommender.user_vectors(torch.zeros(2, 8)).shape == (2, 8)
 
 
-def test_the_padding_row_starts_at_zero_and_learns_nothing() -> None:
+def test_the_padding_row_is_zero_without_a_gradient() -> None:
     recommender = build()
     batch = collate_queries(*draw_queries(2, 6))
     recommender.encode_positions(batch).users.sum().backward()  # type: ignore[no-untyped-call]
@@ -44,7 +46,7 @@ def test_the_padding_row_starts_at_zero_and_learns_nothing() -> None:
     assert (recommender.items.weight.grad[0] == 0).all()
 
 
-def test_the_answer_is_the_last_position_with_the_bias_coordinate() -> None:
+def test_the_output_is_the_last_position_with_the_bias_coordinate() -> None:
     recommender = build()
     batch = collate_queries(draw_queries(6)[0])
     last = recommender.user_vectors(recommender.encode_positions(batch).users[:, -1])
@@ -53,14 +55,14 @@ def test_the_answer_is_the_last_position_with_the_bias_coordinate() -> None:
     torch.testing.assert_close(swept.user, last, rtol=0, atol=1e-5)
 
 
-def test_the_config_alone_rebuilds_the_shape() -> None:
-    described = RecommenderConfig(items=ITEMS, actions=("buy",), encoder=ENCODER)
-    again = RecommenderConfig.model_validate_json(described.model_dump_json())
-    assert again == described
-    again.build().load_state_dict(described.build().state_dict())
+def test_the_config_rebuilds_a_model_of_the_same_shape() -> None:
+    config = RecommenderConfig(items=ITEMS, actions=("buy",), encoder=ENCODER)
+    again = RecommenderConfig.model_validate_json(config.model_dump_json())
+    assert again == config
+    again.build().load_state_dict(config.build().state_dict())
 
 
-def test_repeats_add_the_mass_of_every_event_to_its_item() -> None:
+def test_repeat_scores_are_added_in_log_space() -> None:
     scores, repeats = torch.randn(4, ITEMS + 1) * 3, torch.randn(4, 7) * 3
     rows = torch.randint(0, ITEMS + 1, (4, 7))
     repeats[0, 2:] = -math.inf
@@ -68,20 +70,20 @@ def test_repeats_add_the_mass_of_every_event_to_its_item() -> None:
     found = add_repeat_scores(scores, repeats, rows)
     for line in range(4):
         for row in range(ITEMS + 1):
-            mass = math.exp(scores[line, row]) + sum(
+            total = math.exp(scores[line, row]) + sum(
                 math.exp(repeats[line, place]) for place in range(7) if rows[line, place] == row
             )
-            assert found[line, row].item() == pytest.approx(math.log(mass), abs=1e-5)
+            assert found[line, row].item() == pytest.approx(math.log(total), abs=1e-5)
 
 
 @pytest.mark.parametrize("size", [-500.0, 500.0])
-def test_repeats_survive_scores_that_overflow_an_exponential(size: float) -> None:
+def test_repeat_scores_do_not_overflow(size: float) -> None:
     scores = torch.full((1, 4), size)
     found = add_repeat_scores(scores, torch.tensor([[size, size]]), torch.tensor([[2, 2]]))
     assert found[0].tolist() == pytest.approx([size, size, size + math.log(3), size])
 
 
-def test_a_negligible_mass_changes_nothing() -> None:
+def test_a_negligible_repeat_score_changes_nothing() -> None:
     scores = torch.tensor([[0.0, 1.0, 2.0]])
     found = add_repeat_scores(scores, torch.tensor([[-1000.0]]), torch.tensor([[1]]))
     assert torch.equal(found, scores)

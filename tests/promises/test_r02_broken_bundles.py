@@ -147,10 +147,6 @@ def newer_format(directory: Path) -> Path:
     return vouched_for(directory, format_version=3)
 
 
-def older_format(directory: Path) -> Path:
-    return vouched_for(directory, format_version=1)
-
-
 def newer_fields(directory: Path) -> Path:
     return vouched_for(directory, quantum_weights=True)
 
@@ -271,7 +267,6 @@ BROKEN: dict[str, Break] = {
     "the catalogue is shorter": shorter_catalog,
     "the catalogue names an item twice": twice_the_same_item,
     "a newer format": newer_format,
-    "an older format": older_format,
     "a field of a newer format": newer_fields,
     "an encoder nobody knows": unknown_encoder,
     "a manifest that is not JSON": no_json,

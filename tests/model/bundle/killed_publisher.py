@@ -21,7 +21,7 @@ def die(*arguments: object, **named: object) -> None:
 
 
 def publish_until(stage: str, root: Path) -> None:
-    config = tiny.described()
+    config = tiny.recommender_config()
     write_whole = tiny.writer(config, tiny.recommender(config, seed=7))
 
     def write(directory: Path) -> str:

@@ -35,7 +35,7 @@ def test_a_file_without_the_columns_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
-    config = tiny.described()
+    config = tiny.recommender_config()
     unnamed = tmp_path / "unnamed"
     unnamed.mkdir()
     version = tiny.writer(config, tiny.recommender(config), attention_profile=CURVES)(unnamed)

@@ -21,11 +21,11 @@ from tests.tiny import DAY, ENCODER, LAST_AT
 
 
 class TestPlain(BundleContract):
-    config = tiny.described()
+    config = tiny.recommender_config()
 
 
 class TestWithRepeats(BundleContract):
-    config = tiny.described(
+    config = tiny.recommender_config(
         ENCODER.model_copy(
             update={"repeats": True, "time_encoding": BochnerNonparametricConfig(frequencies=4)}
         )
@@ -46,7 +46,7 @@ class TestWithRepeats(BundleContract):
 
 
 class TestWithoutTimeOrBias(BundleContract):
-    config = tiny.described(
+    config = tiny.recommender_config(
         ENCODER.model_copy(update={"time_encoding": PositionalConfig(frequencies=4)}),
         item_bias=False,
     )
@@ -54,7 +54,7 @@ class TestWithoutTimeOrBias(BundleContract):
 
 class TestIgnoredActions:
     def test_events_of_ignored_actions_are_not_read(self, tmp_path: Path) -> None:
-        config = tiny.described(ignored_actions=("cancel",))
+        config = tiny.recommender_config(ignored_actions=("cancel",))
         predictor = open_predictor(tiny.write_bundle(tmp_path, config=config))
         bought = Event("i1", LAST_AT - DAY, "buy")
         cancelled = Event("i2", LAST_AT - DAY // 2, "cancel")
@@ -90,7 +90,7 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_width_are_refused(tmp_path: Path) -> None:
-    wider = tiny.described(ENCODER.model_copy(update={"dim": 16}))
+    wider = tiny.recommender_config(ENCODER.model_copy(update={"dim": 16}))
     with pytest.raises(BundleError, match="must fit the manifest's configuration"):
         open_predictor(rewrite(tiny.write_bundle(tmp_path), recommender=wider))
 

@@ -19,7 +19,7 @@ from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
 from tests import tiny
-from tests.contracts.bundle import BundleContract, asked, everything
+from tests.contracts.bundle import BundleContract, everything, query_of
 from tests.tiny import ITEMS
 
 GROUPS = ("early", "late")
@@ -28,7 +28,7 @@ GROUPS = ("early", "late")
 class TestDistances(BundleContract):
     """The index is one of distances, and ranks as the model does."""
 
-    config = tiny.described(TransRecConfig(dim=8, max_history=6))
+    config = tiny.recommender_config(TransRecConfig(dim=8, max_history=6))
 
     def test_the_index_searches_by_distance(self, predictor: Predictor) -> None:
         assert predictor.bundle.manifest.similarity == "l2"
@@ -39,7 +39,7 @@ class TestDistances(BundleContract):
     def test_the_closest_item_leads(self, predictor: Predictor) -> None:
         recommender = predictor.bundle.recommender
         assert recommender.item_bias is not None
-        query = asked([("i1", 3)])
+        query = query_of([("i1", 3)])
         user = predictor.encode(query, predictor.look_up_history(query)).user[0, :8] / 2
         items = recommender.index_vectors()[1:, :8]
         bias = recommender.item_bias[1:]
@@ -50,14 +50,14 @@ class TestDistances(BundleContract):
 
 
 class TestJudged(BundleContract):
-    config = tiny.described(DINConfig(dim=8, hidden=(8, 4), max_history=6))
+    config = tiny.recommender_config(DINConfig(dim=8, hidden=(8, 4), max_history=6))
 
     def test_attention_is_about_the_best_item(self, predictor: Predictor) -> None:
-        answer = predictor.recommend(asked([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
+        answer = predictor.recommend(query_of([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert answer.attention.of_item_id == answer.items[0].item_id
         only = predictor.recommend(
-            asked([("i1", 3), ("i2", 1)]), Constraints(include=frozenset({"i9"})), explain=True
+            query_of([("i1", 3), ("i2", 1)]), Constraints(include=frozenset({"i9"})), explain=True
         )
         assert only.attention is not None
         assert only.attention.of_item_id == "i9"
@@ -65,7 +65,7 @@ class TestJudged(BundleContract):
 
     def test_nothing_allowed_is_nothing_answered(self, predictor: Predictor) -> None:
         nothing = Constraints(include=frozenset({"zebra"}), strict=True)
-        assert predictor.recommend(asked([("i1", 3)]), nothing, explain=True).items == ()
+        assert predictor.recommend(query_of([("i1", 3)]), nothing, explain=True).items == ()
 
 
 class CountedContract(BundleContract):
@@ -84,20 +84,20 @@ class CountedContract(BundleContract):
 
 
 class TestMarkov(CountedContract):
-    config = tiny.described(MarkovConfig(successors=4, max_history=6))
+    config = tiny.recommender_config(MarkovConfig(successors=4, max_history=6))
 
 
 class TestPersonalFrequency(CountedContract):
-    config = tiny.described(PersonalFrequencyConfig(max_history=6))
+    config = tiny.recommender_config(PersonalFrequencyConfig(max_history=6))
 
 
 class TestModulated(BundleContract):
-    config = tiny.described(
+    config = tiny.recommender_config(
         SASRecConfig(dim=8, max_history=6, modulation=ModulationConfig(groups=2)), groups=GROUPS
     )
 
     def test_intensities_stand_under_the_names_of_their_groups(self, predictor: Predictor) -> None:
-        answer = predictor.recommend(asked([("i1", 3)]), Constraints(), explain=True)
+        answer = predictor.recommend(query_of([("i1", 3)]), Constraints(), explain=True)
         assert answer.attention is not None
         assert not answer.attention.normalised
         assert answer.attention.intensities is not None
@@ -106,7 +106,7 @@ class TestModulated(BundleContract):
         assert all(value > 0 for value in values)
 
     def test_intensities_move_while_the_clock_runs(self, predictor: Predictor) -> None:
-        query, times = asked([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
+        query, times = query_of([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
         swept = predictor.sweep(query, times, Constraints(n=0))
         assert swept.groups == GROUPS
         early, late = (instant.intensities for instant in swept.instants)
@@ -118,7 +118,7 @@ class TestModulated(BundleContract):
 class TestModulatedAtManyInstants(TestModulated):
     """Of an encoder that reads a history once for many instants."""
 
-    config = tiny.described(
+    config = tiny.recommender_config(
         tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)}), groups=GROUPS
     )
 
@@ -127,27 +127,27 @@ class TestModulatedAtManyInstants(TestModulated):
 
 
 class TestModulatedAndJudged(TestModulated):
-    config = tiny.described(
+    config = tiny.recommender_config(
         DINConfig(dim=8, hidden=(8, 4), max_history=6, modulation=ModulationConfig(groups=2)),
         groups=GROUPS,
     )
 
 
 class TestWithoutAttention(BundleContract):
-    config = tiny.described(GRU4RecConfig(dim=8, max_history=6))
+    config = tiny.recommender_config(GRU4RecConfig(dim=8, max_history=6))
 
     def test_asking_for_attention_is_answered_with_why_there_is_none(
         self, predictor: Predictor
     ) -> None:
-        explained = predictor.recommend(asked([("i1", 3)]), Constraints(), explain=True)
+        explained = predictor.recommend(query_of([("i1", 3)]), Constraints(), explain=True)
         assert explained.attention is None
         assert explained.warnings == ("attention_unavailable",)
-        assert predictor.recommend(asked([("i1", 3)]), Constraints()).warnings == ()
-        assert predictor.recommend(asked([]), Constraints(), explain=True).warnings == ()
+        assert predictor.recommend(query_of([("i1", 3)]), Constraints()).warnings == ()
+        assert predictor.recommend(query_of([]), Constraints(), explain=True).warnings == ()
 
 
 class TestPointProcess(BundleContract):
-    config = tiny.described(RMTPPConfig(dim=8, max_history=6))
+    config = tiny.recommender_config(RMTPPConfig(dim=8, max_history=6))
 
 
 def counted(config: RecommenderConfig) -> Recommender:
@@ -165,7 +165,7 @@ def counted(config: RecommenderConfig) -> Recommender:
 
 
 def test_a_distance_without_biases_is_that_of_the_vectors() -> None:
-    config = tiny.described(TransRecConfig(dim=8, max_history=6), item_bias=False)
+    config = tiny.recommender_config(TransRecConfig(dim=8, max_history=6), item_bias=False)
     recommender = tiny.recommender(config)
     index = ItemIndex.build(recommender.index_vectors()[1:].detach().numpy(), "l2")
     assert len(index) == len(Catalog.from_ids(tiny.ITEM_IDS))

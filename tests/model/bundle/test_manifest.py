@@ -32,7 +32,7 @@ def test_a_bundle_holds_these_files_and_no_others(bundle: Path) -> None:
 
 def test_what_is_read_is_what_was_written(bundle: Path) -> None:
     manifest = Manifest.read(bundle)
-    assert manifest.recommender == tiny.described()
+    assert manifest.recommender == tiny.recommender_config()
     assert manifest.data_window == tiny.WINDOW
     assert manifest.metrics == {"ndcg@10": 0.25}
     assert manifest.width == tiny.ENCODER.dim + 1

@@ -38,7 +38,7 @@ def telling(manifest: Manifest, told: dict[str, JsonValue], directory: Path) -> 
 
 
 def test_what_is_written_is_read(manifest: Manifest, tmp_path: Path) -> None:
-    curves = kernel_curves(tiny.recommender(tiny.described()), span_days=30.0)
+    curves = kernel_curves(tiny.recommender(tiny.recommender_config()), span_days=30.0)
     assert len(curves) == 1
     told = telling(
         manifest,

@@ -15,7 +15,7 @@ from tests.model.bundle.killed_publisher import STAGES
 
 
 def publish(store: BundleStore, seed: int = 0, *, activate: bool = True) -> str:
-    config = tiny.described()
+    config = tiny.recommender_config()
     return store.publish(tiny.writer(config, tiny.recommender(config, seed)), activate=activate)
 
 
@@ -98,7 +98,7 @@ def test_a_version_with_an_altered_manifest_cannot_be_activated(store: BundleSto
 
 def test_what_cannot_be_opened_is_not_taken_in(store: BundleStore) -> None:
     first = publish(store)
-    config = tiny.described()
+    config = tiny.recommender_config()
     write = tiny.writer(config, tiny.recommender(config))
 
     def write_badly(directory: Path) -> str:
@@ -303,7 +303,7 @@ def test_publishing_keeps_unfinished_files_that_are_recent(store: BundleStore, n
 
 
 def test_publishing_keeps_what_another_publisher_writes(store: BundleStore) -> None:
-    config = tiny.described()
+    config = tiny.recommender_config()
     write = tiny.writer(config, tiny.recommender(config))
     slow: list[str] = []
 

@@ -18,7 +18,7 @@ def split() -> Split:
 
 def ranks_by_sorting(cut: Split, *, exclude_seen: bool) -> NDArray[np.int64]:
     """Every target's rank, one question at a time."""
-    recommender = tiny.recommender(tiny.described(items=len(cut.dataset.catalog)))
+    recommender = tiny.recommender(tiny.recommender_config(items=len(cut.dataset.catalog)))
     ranks = np.full(len(cut.test), MISS)
     for block in score_questions(recommender, cut.dataset, cut.test, max_history=6):
         for question, line in zip(block.questions, block.scores.tolist(), strict=True):
@@ -38,7 +38,7 @@ def ranks_by_sorting(cut: Split, *, exclude_seen: bool) -> NDArray[np.int64]:
 
 def test_ranks_are_what_sorting_everything_gives() -> None:
     cut = split()
-    recommender = tiny.recommender(tiny.described(items=len(cut.dataset.catalog)))
+    recommender = tiny.recommender(tiny.recommender_config(items=len(cut.dataset.catalog)))
     for exclude_seen in (False, True):
         found = evaluate(
             recommender, cut.dataset, cut.test, max_history=6, exclude_seen=exclude_seen

@@ -23,7 +23,7 @@ def questions() -> Questions:
 
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, TransRecConfig(dim=8)], ids=["dot", "l2"])
 def test_an_exact_index_finds_the_best(tmp_path: Path, encoder: EncoderConfig) -> None:
-    predictor = open_predictor(tiny.write_bundle(tmp_path, config=tiny.described(encoder)))
+    predictor = open_predictor(tiny.write_bundle(tmp_path, config=tiny.recommender_config(encoder)))
     trial = measure_latency(predictor, DATASET, questions())
     assert trial.index_recall == 1.0
     assert 0 < trial.p95_seconds < 60

@@ -14,7 +14,7 @@ def reports() -> dict[bool, Report]:
     """A report with sampled metrics, and one without."""
     dataset = Dataset.of(tiny.gap_world(users=15, length=7))
     split = LeaveOneOutConfig().split(dataset, "next_event")
-    recommender = tiny.recommender(tiny.described(items=len(split.dataset.catalog)))
+    recommender = tiny.recommender(tiny.recommender_config(items=len(split.dataset.catalog)))
     return {
         asked: build_report(
             recommender,
@@ -55,7 +55,7 @@ def test_a_manifest_keeps_the_sampled_metrics_of_the_model(reports: dict[bool, R
 def test_measuring_again_finds_the_same(reports: dict[bool, Report]) -> None:
     dataset = Dataset.of(tiny.gap_world(users=15, length=7))
     split = LeaveOneOutConfig().split(dataset, "next_event")
-    recommender = tiny.recommender(tiny.described(items=len(split.dataset.catalog)))
+    recommender = tiny.recommender(tiny.recommender_config(items=len(split.dataset.catalog)))
     again = build_report(
         recommender,
         split,

@@ -91,7 +91,7 @@ def as_the_service_would(
 
 @pytest.fixture(params=ENCODERS)
 def recommender(request: pytest.FixtureRequest) -> Recommender:
-    return tiny.recommender(tiny.described(ENCODERS[request.param]))
+    return tiny.recommender(tiny.recommender_config(ENCODERS[request.param]))
 
 
 @pytest.mark.parametrize("withheld", [False, True])
@@ -146,7 +146,7 @@ def test_without_a_known_event_popularity_ranks() -> None:
     first = int(data.offsets[2])
     rows[first] = 0
     data = replace(data, rows=rows)
-    recommender = tiny.recommender(tiny.described())
+    recommender = tiny.recommender(tiny.recommender_config())
     scores = answer(recommender, data, ask(data, [first + 1]))[0]
     order = (torch.argsort(-scores[1:], stable=True) + 1).tolist()
     assert order == data.catalog.rows_by_popularity.tolist()

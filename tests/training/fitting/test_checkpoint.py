@@ -23,7 +23,7 @@ def windows() -> TrainingWindows:
 
 def fresh() -> Recommender:
     torch.manual_seed(0)
-    return tiny.described().build()
+    return tiny.recommender_config().build()
 
 
 def begin(directory: Path, epochs: int) -> None:

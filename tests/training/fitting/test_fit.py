@@ -34,7 +34,7 @@ def fresh(data: Dataset, *, repeats: bool = False, learned: bool = True) -> Reco
     time_encoding = tiny.ENCODER.time_encoding.model_copy(update={"learn_periods": learned})
     encoder = tiny.ENCODER.model_copy(update={"repeats": repeats, "time_encoding": time_encoding})
     torch.manual_seed(0)
-    return tiny.described(encoder, items=len(data.catalog)).build()
+    return tiny.recommender_config(encoder, items=len(data.catalog)).build()
 
 
 def run(config: FitConfig = FIT, **how: object) -> tuple[Recommender, FitState]:

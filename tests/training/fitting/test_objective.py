@@ -52,7 +52,7 @@ def small_shop() -> Dataset:
 
 def fresh(data: Dataset, *, repeats: bool = False) -> Recommender:
     encoder = tiny.ENCODER.model_copy(update={"repeats": repeats})
-    return tiny.recommender(tiny.described(encoder, items=len(data.catalog)))
+    return tiny.recommender(tiny.recommender_config(encoder, items=len(data.catalog)))
 
 
 def dense_scores(recommender: Recommender, supervised: TrainingBatch) -> Tensor:

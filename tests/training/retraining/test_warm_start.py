@@ -19,7 +19,7 @@ def champion(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
 def begun(
     champion: Predictor, catalog: Catalog, **changed: object
 ) -> tuple[dict[str, Tensor], Recommender]:
-    described = tiny.described(**({"items": len(catalog)} | changed))
+    described = tiny.recommender_config(**({"items": len(catalog)} | changed))
     torch.manual_seed(0)
     fresh = described.build()
     before = {name: weight.clone() for name, weight in fresh.named_parameters()}
