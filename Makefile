@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test browser test-all promises check check-dashboard fmt bench migrate docs clean
+.PHONY: help setup demo serve test test-slow test-all browser promises check check-dashboard fmt bench migrate docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,14 +15,16 @@ demo: .venv/.installed  ## Train on the demo data, then serve it with the dashbo
 serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
-test: .venv/.installed  ## Run the tests that take seconds
+test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
 	$(BIN)/pytest -n 2 --dist loadfile
 
 browser: .venv/.installed  ## Walk every view of the dashboard in a real Chromium
 	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow"
 
-test-all: .venv/.installed  ## Run every test this machine can, slow ones too
-	$(BIN)/pytest -n 2 --dist loadfile -m "not gpu and not realdata"
+test-all: test test-slow  ## Run the fast tests, then the slow ones
+
+test-slow: .venv/.installed  ## Real proxies, killed processes, promises in short, the zoo end to end
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not browser and not gpu and not realdata"
 
 promises: .venv/.installed  ## Measure every promise of the service at full strength, on an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA

@@ -1,5 +1,7 @@
 """What holds for every test: the same random numbers, one thread, no deadline on a slow machine."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,18 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("kairos")
 
 torch.set_num_threads(1)
+
+
+SLOW_FOLDERS = {"deployment", "e2e", "promises"}
+"""Real proxies, the zoo end to end, killed processes: `make test-all`, not `make test`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders as slow."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from tests.app.client import Client
 
+pytestmark = pytest.mark.slow
+
 THOROUGH = hypothesis_settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

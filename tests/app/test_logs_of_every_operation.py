@@ -18,6 +18,8 @@ from tests.architecture.repository import document
 from tests.promises.asked import Asked, Asking, Headers, as_json, operations
 from tests.promises.hostile import JSON, example, filled
 
+pytestmark = pytest.mark.slow
+
 DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
 MARKER = "nobody-may-read-this"
 KEY = f"kairos_0123456789abcdef_{MARKER:x<43}"

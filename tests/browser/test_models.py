@@ -158,8 +158,8 @@ def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
     assert (run["candidate"], run["champion"]) == (versions[1]["version"], versions[2]["version"])
     expect(page.locator("#compare")).to_have_value(run["champion"])
     expect(page.locator("#comparison-says")).to_contain_text(
-        f"Measured on the same {run['questions']} questions of the same window by the retraining run "
-        f"{run['run_id']}"
+        f"Measured on the same {run['questions']} questions of the same window by the retraining "
+        f"run {run['run_id']}"
     )
     rows = page.locator("#comparison table").first.locator("tbody tr").all()
     shown = [row.locator("td").all_inner_texts() for row in rows]

@@ -100,6 +100,7 @@ def elsewhere(request: pytest.FixtureRequest, database_url: str, tmp_path: Path)
     return server.replace("/postgres?", f"/{name}?")
 
 
+@pytest.mark.slow
 def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
     bundle_store: Path, database_url: str, elsewhere: str, tmp_path: Path
 ) -> None:

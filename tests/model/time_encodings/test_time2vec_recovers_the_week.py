@@ -62,6 +62,7 @@ def _most_important(encoding: Time2Vec, weighted_sum: nn.Linear) -> float:
 # five days or more for seven and eight or more for fourteen.
 @pytest.mark.parametrize(("apart", "shortest_period"), [(1.0, 5.0), (2.0, 8.0)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.slow
 def test_it_learns_a_weekly_rhythm_in_any_unit_of_time(
     seed: int, apart: float, shortest_period: float
 ) -> None:
