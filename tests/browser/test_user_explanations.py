@@ -94,7 +94,7 @@ def test_what_a_score_owes_stands_beside_the_weights(dashboard: Dashboard) -> No
     said = dashboard.page.locator("#faithfulness").inner_text()
     assert float(said.replace("−", "-")) == pytest.approx(attention["faithfulness"], abs=0.005)
     expect(dashboard.page.locator("#occlusion-plot ~ figcaption")).to_contain_text(
-        "What the model weighted, not why."
+        "they do not prove cause"
     )
     rows = dashboard.page.locator("#occlusion-table tbody tr")
     expect(rows).to_have_count(len(measured))

@@ -78,7 +78,7 @@ def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
     assert len(dashboard.top_items) == 5
     expect(dashboard.by_label("exclude seen items")).not_to_be_checked()
     expect(dashboard.page.locator("#query-time-field")).to_have_value("2025-02-10T00:00:30")
-    expect(dashboard.page.locator("#paste-note")).to_contain_text("cannot ask about it: diversity.")
+    expect(dashboard.page.locator("#paste-note")).to_contain_text("does not support it: diversity.")
 
 
 def test_a_long_history_is_shown_but_not_linked_and_back_still_finds_it(

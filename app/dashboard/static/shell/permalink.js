@@ -20,7 +20,7 @@ export class Permalink {
   /**
    * The state of a fragment; missing and invalid values become their defaults.
    *
-   * @returns {Record<string, any>}
+   * @returns {any} values by name
    */
   read(fragment = location.hash) {
     const query = new URLSearchParams(fragment.replace(/^#/, ""));

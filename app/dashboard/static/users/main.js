@@ -1,8 +1,9 @@
-/** The page: one state, what it asks of the service, and what it shows of the answer. */
+// @ts-check
+/** The User page: its state, the player of the query time, and the cards that show a response. */
 
-import { LatestRequest, readHistory } from "../shell/api.js";
+import { LatestRequest } from "../shell/api.js";
 import { formatInstant } from "../shell/format.js";
-import { byId } from "../shell/html.js";
+import { byId, html, render } from "../shell/html.js";
 import {
   announce,
   clearProblem,
@@ -10,60 +11,141 @@ import {
   showBusy,
   showProblem,
   showStale,
+  showVersion,
 } from "../shell/page.js";
 import { QueryTimeControl, queryTimeSpan } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
-import { listenToControls, showControls, showWhatIfLink } from "./controls.js";
-import { OcclusionPanel } from "./occlusion_panel.js";
-import { PasteDialog, showPasteNote } from "./paste_dialog.js";
-import { eventsOf } from "./pasted.js";
-import { Player } from "./play.js";
-import { recommend } from "./questions.js";
-import { isSameHistory, LINK, subjectOf } from "./state.js";
-import { instantsOver } from "./sweep.js";
-import { SweepPanel } from "./sweep_panel.js";
-import { remember, View } from "./view.js";
+import { AttentionBars, Timeline } from "./attention_card.js";
+import {
+  COUNTS,
+  isSameHistory,
+  LINK,
+  loadEvents,
+  recommend,
+  rememberItems,
+  sweepInstants,
+  userLabel,
+  weightedHistory,
+} from "./data.js";
+import { HeadsCard } from "./heads_card.js";
+import { HistoryCard, TopItemsCard } from "./item_tables.js";
+import { OcclusionCard } from "./occlusion_card.js";
+import { PasteDialog, showPasteNote } from "./pasted_history.js";
+import { SweepCard } from "./sweep_card.js";
 
-const LONGEST_HISTORY = 1000;
-/** How long, in milliseconds, the query time rests before the exact answer is asked for. */
+/** Milliseconds the query time rests before the exact response is requested. */
 const REST = 250;
+/** Milliseconds per instant of the player. */
+const PAUSES = { slow: 400, medium: 150, fast: 60 };
+/** For users who prefer reduced motion: few steps, far apart. */
+const REDUCED_MOTION = { pause: 1500, instants: 10 };
+
+/** Moves the query time by itself, at the speed of `#speed`, between clicks on `#play`. */
+class Player {
+  #button = byId("play");
+  #speed = byId("speed");
+  #advance;
+  #onStop;
+  /** @type {any} */
+  #timer = null;
+
+  /**
+   * @param {object} options
+   * @param {(instants: number, step: {isFirst: boolean}) => boolean} options.advance moves on by so
+   *   many instants; returns whether there are more
+   * @param {() => void} options.onStop called whenever playing ends
+   * @param {(speed: string) => void} options.changeSpeed
+   */
+  constructor({ advance, onStop, changeSpeed }) {
+    this.#advance = advance;
+    this.#onStop = onStop;
+    this.#button.addEventListener("click", () => (this.isPlaying ? this.stop() : this.#play()));
+    this.#speed.addEventListener("change", () => changeSpeed(this.#speed.value));
+  }
+
+  get isPlaying() {
+    return this.#timer !== null;
+  }
+
+  showSpeed(speed) {
+    this.#speed.value = speed;
+  }
+
+  /** Enables the controls, or stops and disables them. */
+  enable(isPossible) {
+    if (!isPossible) this.stop();
+    this.#button.disabled = this.#speed.disabled = !isPossible;
+  }
+
+  stop() {
+    if (!this.isPlaying) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#label("▶", "Play");
+    this.#onStop();
+  }
+
+  #play() {
+    this.#label("❚❚", "Pause");
+    this.#step(true);
+  }
+
+  #step(isFirst) {
+    const isReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const pause = isReduced ? REDUCED_MOTION.pause : PAUSES[this.#speed.value];
+    // Set before the step, which may stop the player.
+    this.#timer = setTimeout(() => this.#step(false), pause);
+    if (!this.#advance(isReduced ? REDUCED_MOTION.instants : 1, { isFirst })) this.stop();
+  }
+
+  #label(symbol, word) {
+    this.#button.firstElementChild.textContent = symbol;
+    this.#button.lastElementChild.textContent = word;
+  }
+}
 
 let state = LINK.read();
-/** The events shown, the instants the control covers, and those of them where the slider stops. */
-let history = { events: [], span: queryTimeSpan([]), instants: [] };
-/** The answer on display, and the instant it is for. */
+/** The events, the span of the query time's control, and the instants where the slider stops. */
+let history = { events: /** @type {any[]} */ ([]), span: queryTimeSpan([]), instants: [0] };
+/** @type {{answer: any, at: number} | null} the response on display, and its instant */
 let shown = null;
 let loading = new AbortController();
 /** The history that was pasted last. */
 let pasted = null;
+/** @type {any} the timer of REST */
 let resting = null;
+/** @type {number | null} */
 let frame = null;
 
-/** Titles and categories by item id, as far as answers have told them. */
+/** @type {import("./data.js").Items} of all responses so far */
 const items = new Map();
-const view = new View(items, (head) => redisplay({ head: head === state.head ? null : head }));
+const bars = new AttentionBars();
+const timeline = new Timeline();
+const heads = new HeadsCard((head) => redisplay({ head: head === state.head ? null : head }));
+const topItems = new TopItemsCard();
+const historyCard = new HistoryCard((event) => bars.highlight(event));
 const queryTime = new QueryTimeControl((at) => goTo(at));
 const picker = new UserPicker({
   choose: (user) => open({ user, history: null, query_time: null, explain_item_id: null }),
   fail: showProblem,
 });
-const sweeps = new SweepPanel({
+const sweeps = new SweepCard({
   go: (at) => goTo(at),
-  swept: (sweep) => {
-    remember(items, sweep.named);
+  onSweep: (sweep) => {
+    rememberItems(items, sweep.named);
     player.enable(true);
   },
   items,
 });
 const player = new Player({
   advance,
-  stopped: () => rest(),
-  changeSpeed: (speed) => keep({ speed }),
+  onStop: () => requestAfterRest(),
+  changeSpeed: (speed) => save({ speed }),
 });
-const occlusion = new OcclusionPanel({
+const occlusion = new OcclusionCard({
   choose: (itemId) => {
-    keep({ explain_item_id: itemId });
-    occlusion.want(state);
+    save({ explain_item_id: itemId });
+    occlusion.request(state);
   },
   items,
 });
@@ -71,72 +153,71 @@ const answers = new LatestRequest({
   send: recommend,
   show: (answer, { query_time: at }) => {
     clearProblem();
-    sweeps.want(state, history, answer.model_version);
+    sweeps.request(state, history, answer.model_version);
     player.enable(sweeps.sweep !== null);
     present(answer, at);
     occlusion.offer(answer.items, (answer.attention?.events.length ?? 0) > 0);
-    if (state.explain_item_id !== null) occlusion.want(state);
-    announce(`${answer.items.length} items for ${subjectOf(state)} at ${formatInstant(at)} UTC`);
+    if (state.explain_item_id !== null) occlusion.request(state);
+    announce(`${answer.items.length} items for ${userLabel(state)} at ${formatInstant(at)} UTC`);
   },
   fail: showProblem,
 });
 
-function keep(update, options) {
+function save(update) {
   state = { ...state, ...update };
-  LINK.save(state, options);
+  LINK.save(state);
 }
 
-/** Take over what the reader changed, and ask again. */
+/** Applies a change of the request. */
 function change(update) {
   player.enable(false);
-  stir();
-  keep({ ...update, explain_item_id: null });
-  sweeps.forget();
-  occlusion.forget();
-  view.forgetRanks();
+  cancelRest();
+  save({ ...update, explain_item_id: null });
+  sweeps.clear();
+  occlusion.clear();
+  topItems.clear();
   showBusy(true);
   answers.request(state);
 }
 
-/** Take over a change of the display alone. */
+/** Applies a change of the display alone. */
 function redisplay(update) {
-  keep(update);
+  save(update);
   showBusy(true);
   if (shown !== null) present(shown.answer, shown.at);
 }
 
-/** Move the query time where the reader points. */
+/** Moves the query time to where the user points. */
 function goTo(at) {
   player.stop();
   follow(at);
 }
 
-/** Show another instant: what the sweep tells of it at once, the exact answer after a rest. */
+/** Shows another instant: that of the sweep at once, the exact response after a rest. */
 function follow(at) {
   state = { ...state, query_time: at, explain_item_id: null };
-  occlusion.forget();
+  occlusion.clear();
   queryTime.show(at);
   showBusy(true);
-  const place = sweeps.sweep?.placeOf(at) ?? null;
-  stir();
-  if (place === null) {
+  cancelRest();
+  if ((sweeps.sweep?.placeOf(at) ?? null) === null) {
     LINK.save(state);
     answers.request(state);
     return;
   }
   answers.cancel();
-  // However fast the slider moves, there is one picture per frame of the screen.
+  // One drawing per frame of the screen, however fast the slider moves.
   frame ??= requestAnimationFrame(() => {
     frame = null;
-    const now = sweeps.sweep?.placeOf(state.query_time) ?? null;
-    if (now !== null) present(sweeps.sweep.answerAt(now), state.query_time);
+    const place = sweeps.sweep?.placeOf(state.query_time) ?? null;
+    if (place !== null) present(sweeps.sweep?.answerAt(place), state.query_time);
   });
-  if (!player.isPlaying) rest();
+  if (!player.isPlaying) requestAfterRest();
 }
 
-/** Ask for the exact answer, should the query time stay where it is. */
-function rest() {
-  stir();
+/** Requests the exact response if the query time stays where it is. */
+function requestAfterRest() {
+  cancelRest();
   resting = setTimeout(() => {
     resting = null;
     LINK.save(state);
@@ -144,13 +225,12 @@ function rest() {
   }, REST);
 }
 
-/** It does not stay. */
-function stir() {
+function cancelRest() {
   clearTimeout(resting);
   resting = null;
 }
 
-/** One step of the player; whether there is another. */
+/** One step of the player; returns whether there is another. */
 function advance(steps, { isFirst }) {
   const { instants } = history;
   const last = instants.length - 1;
@@ -160,19 +240,19 @@ function advance(steps, { isFirst }) {
   return next < last;
 }
 
-/** Show the history of a user, or a pasted one, and ask for the answer at the state's instant. */
-async function open(update = {}, { isNavigation = true, leftOut = [] } = {}) {
+/** Opens the history of a user, or a pasted one, at the state's query time. */
+async function open(update = {}, { isNavigation = true, leftOut = /** @type {string[]} */ ([]) } = {}) {
   const next = { ...state, ...update };
   const isOther = shown !== null && !isSameHistory(state, next);
   state = next;
-  forget();
+  clear();
   picker.select(state.user);
-  byId("user-name").textContent = subjectOf(state);
+  byId("user-name").textContent = userLabel(state);
   showPasteNote(state.history, leftOut);
   try {
-    const events = await eventsFor(state);
+    const events = await loadEvents(state, loading.signal);
     const span = queryTimeSpan(events);
-    history = { events, span, instants: instantsOver(span) };
+    history = { events, span, instants: sweepInstants(span) };
     queryTime.setSpan(span, history.instants);
     state.query_time ??= span.start;
     queryTime.show(state.query_time);
@@ -183,87 +263,146 @@ async function open(update = {}, { isNavigation = true, leftOut = [] } = {}) {
   }
 }
 
-/** Leave behind whatever is on display. */
-function forget() {
+/** Cancels everything of the history on display. */
+function clear() {
   loading.abort();
   loading = new AbortController();
   player.enable(false);
-  stir();
+  cancelRest();
   answers.cancel();
-  sweeps.forget();
-  occlusion.forget();
-  view.forgetRanks();
+  sweeps.clear();
+  occlusion.clear();
+  topItems.clear();
   shown = null;
   showStale();
   showBusy(true);
 }
 
-async function eventsFor({ user, history: pasted }) {
-  if (pasted !== null) return eventsOf(pasted);
-  return (await readHistory(user, LONGEST_HISTORY, loading.signal)).map((event) => ({
-    itemId: event.item_id,
-    action: event.action,
-    at: Date.parse(event.timestamp),
-  }));
-}
-
-/** Ask about a pasted history, and as its request body did where there was one. */
-function openPasted({ history: events, asked, leftOut }) {
+/** Opens a pasted history, with the settings of its request body. */
+function openPasted({ history: events, settings, leftOut }) {
   pasted = events;
-  state = { ...state, ...asked };
-  showAll();
-  const query_time = asked.query_time ?? null;
+  state = { ...state, ...settings };
+  showControls();
+  const query_time = settings.query_time ?? null;
   open({ user: null, history: events, query_time, explain_item_id: null }, { leftOut });
 }
 
+/** Shows a response for an instant. */
 function present(answer, at) {
   shown = { answer, at };
-  const heads = answer.attention?.heads?.length;
-  if (heads !== undefined && state.head > heads) keep({ head: null });
+  const count = answer.attention?.heads?.length;
+  if (count !== undefined && state.head > count) save({ head: null });
   sweeps.moveTo(at);
-  showWhatIfLink(state);
-  view.show(answer, at, state, history).then(settle, showProblem);
-  // Once the numbers are on the screen: the pictures come after them.
-  requestAnimationFrame(() => setTimeout(() => noteOnce("kairos-first-numbers")));
+  showWhatIfLink();
+  showAnswer(answer, at).then(settle, showProblem);
+  // Once the numbers are on the screen; the charts are drawn after them.
+  requestAnimationFrame(() => setTimeout(() => measureOnce("kairos-first-numbers")));
+}
+
+/** Resolves once every chart is drawn. */
+function showAnswer(answer, at) {
+  rememberItems(items, [...answer.items, ...(answer.attention?.events ?? [])]);
+  const count = answer.attention?.heads?.length;
+  // A sweep has the mean over heads alone.
+  const head = count === undefined ? null : state.head;
+  if (count !== undefined) showHeads(count, head);
+  const { events: stored, span } = history;
+  const events = weightedHistory(stored, answer, at, head === null ? null : head - 1);
+  showVersion(answer.model_version);
+  topItems.show(answer, at, stored.filter((event) => event.at <= at).length);
+  historyCard.show(events, items);
+  const drawn = { events, items, queryTime: at, span, scale: state.scale };
+  return Promise.all([
+    timeline.show(drawn),
+    bars.show(drawn, answer, head),
+    heads.show(answer, { ...drawn, head }),
+  ]);
 }
 
 function settle() {
   const isSettled = answers.isIdle && !player.isPlaying && resting === null && frame === null;
   showBusy(!isSettled);
-  if (isSettled) noteOnce("kairos-first-view");
+  if (isSettled) measureOnce("kairos-first-view");
 }
 
-/** For the benchmark of the first view: how long after navigation this came. */
-function noteOnce(name) {
+/** Records the time since navigation, for the benchmark of the first view. */
+function measureOnce(name) {
   if (performance.getEntriesByName(name).length === 0) performance.measure(name, { start: 0 });
 }
 
-/** What a link says, whoever changed it. */
+/** Applies the state of the address bar. */
 function followLink() {
   state = LINK.read();
-  // A long one is in no link, but "back" within this page can still find it.
+  // A long history is in no link, but "back" within this page restores it.
   if (state.user === null) state.history ??= pasted;
-  showAll();
+  showControls();
   if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
 }
 
-function showAll() {
-  showControls(state);
+function listenToControls() {
+  const on = (id, update) =>
+    byId(id).addEventListener("change", ({ target }) => change(update(target)));
+  on("n", ({ value }) => ({ n: Number(value) }));
+  on("exclude-seen", ({ checked }) => ({ exclude_seen: checked }));
+  on("withheld", ({ checked }) => ({ query_time_withheld: checked }));
+  byId("head").addEventListener("change", ({ target: { value } }) =>
+    redisplay({ head: value === "" ? null : Number(value) }),
+  );
+  for (const radio of scaleRadios()) {
+    radio.addEventListener("change", () => redisplay({ scale: radio.value }));
+  }
+}
+
+/** Shows the state in the controls. */
+function showControls() {
+  const counts = [...new Set([...COUNTS, state.n])].sort((one, other) => one - other);
+  render(
+    counts.map((n) => html`<option value=${n}>${n}</option>`),
+    byId("n"),
+  );
+  byId("n").value = state.n;
+  byId("exclude-seen").checked = state.exclude_seen;
+  byId("withheld").checked = state.query_time_withheld;
+  for (const radio of scaleRadios()) radio.checked = radio.value === state.scale;
+  showHeads(state.head ?? 0, state.head);
   player.showSpeed(state.speed);
+}
+
+const scaleRadios = () =>
+  /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll('input[name="scale"]'));
+
+/** Offers so many heads; `chosen` is the number of one, or null for their mean. */
+function showHeads(count, chosen) {
+  const numbers = Array.from({ length: count }, (_, place) => place + 1);
+  render(
+    html`<option value="">mean of all</option>
+      ${numbers.map((head) => html`<option value=${head}>head ${head}</option>`)}`,
+    byId("head"),
+  );
+  byId("head").value = chosen ?? "";
+}
+
+/** Links to the What if page for the same user and instant; there is none for a pasted history. */
+function showWhatIfLink() {
+  const link = byId("what-if");
+  link.hidden = state.user === null;
+  if (state.user === null) return;
+  const query_time = new Date(state.query_time).toISOString();
+  link.href = `what_if.html#${new URLSearchParams({ user: state.user, query_time })}`;
 }
 
 async function start() {
   showBanner();
-  showAll();
-  listenToControls({ change, redisplay });
+  showControls();
+  listenToControls();
   new PasteDialog(openPasted);
-  // Back, forward, and a fragment typed by hand; our own replaceState raises neither.
+  // Back, forward, and a fragment typed by hand; replaceState raises neither.
   window.addEventListener("popstate", followLink);
-  const isAsked = state.user !== null || state.history !== null;
-  if (isAsked) open();
+  const isChosen = state.user !== null || state.history !== null;
+  if (isChosen) open();
   try {
     const users = await picker.open();
-    if (isAsked) return;
+    if (isChosen) return;
     if (users.length > 0) open({ user: users[0].user_id });
     else byId("user-list-note").textContent = "No user has events yet; send some to /v1/events.";
   } catch (error) {
