@@ -140,7 +140,7 @@ class Manifest(Config):
             if expected is None or found != expected:
                 state = "missing" if found is None else "altered"
                 raise BundleError(
-                    f"every file of a bundle must be as its manifest says, but {name} of "
+                    f"every file of a bundle must have the digest of its manifest, but {name} of "
                     f"{directory.name} is {'foreign' if expected is None else state}; "
                     "publish it again"
                 )

@@ -242,7 +242,7 @@ class BundleStore:
             os.close(root)
 
     def _remove_leftovers(self) -> None:
-        """Remove old unfinished files and directories; `_publishing` makes sure nobody writes them.
+        """Remove old unfinished files and directories; no publisher may be at work.
 
         Their age protects writers that do not hold the lock: `_replace`, and earlier releases.
         """

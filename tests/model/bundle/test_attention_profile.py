@@ -34,7 +34,7 @@ def test_a_file_without_the_columns_is_refused_by_name(tmp_path: Path) -> None:
         read_profile(tmp_path / "p.parquet")
 
 
-def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
+def test_a_bundle_holds_its_attention_profile(tmp_path: Path) -> None:
     config = tiny.recommender_config()
     unnamed = tmp_path / "unnamed"
     unnamed.mkdir()
@@ -44,5 +44,5 @@ def test_a_bundle_brings_its_curves_along(tmp_path: Path) -> None:
     assert_frame_equal(opened.bundle.attention_profile, CURVES)
 
 
-def test_a_bundle_without_curves_has_none(tmp_path: Path) -> None:
+def test_a_bundle_without_an_attention_profile_has_none(tmp_path: Path) -> None:
     assert open_predictor(tiny.write_bundle(tmp_path)).bundle.attention_profile is None

@@ -25,13 +25,13 @@ def test_a_catalogue_survives_a_round_trip_through_its_file(
     assert np.array_equal(again.recent_popularity, catalog.recent_popularity)
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"colour": ["red"]}).write_parquet(tmp_path / "catalog.parquet")
     with pytest.raises(BundleError, match=r"catalog\.parquet does not"):
         read_catalog(tmp_path / "catalog.parquet")
 
 
-def test_a_file_of_repeated_items_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_repeated_items_is_refused(tmp_path: Path) -> None:
     write_catalog(Catalog.from_ids(["a", "b"]), tmp_path / "catalog.parquet")
     table = pl.read_parquet(tmp_path / "catalog.parquet")
     pl.concat([table, table]).write_parquet(tmp_path / "catalog.parquet")
@@ -39,6 +39,6 @@ def test_a_file_of_repeated_items_is_refused(tmp_path: Path) -> None:
         read_catalog(tmp_path / "catalog.parquet")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"catalog\.parquet does not"):
         read_catalog(tmp_path / "catalog.parquet")

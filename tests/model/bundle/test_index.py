@@ -28,7 +28,7 @@ def slow_scores(user: NDArray[np.float32], similarity: Similarity) -> NDArray[np
     n=st.integers(0, 50),
     exclude=st.frozensets(st.integers(1, 40)),
 )
-def test_search_finds_what_brute_force_finds(
+def test_search_equals_brute_force(
     similarity: Similarity, seed: int, n: int, exclude: frozenset[int]
 ) -> None:
     user = np.random.default_rng(seed).normal(size=5).astype(np.float32)
@@ -41,9 +41,7 @@ def test_search_finds_what_brute_force_finds(
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.99, 1.0])
-def test_a_search_among_allowed_rows_finds_the_best_of_them(
-    similarity: Similarity, share: float
-) -> None:
+def test_search_returns_the_best_of_the_allowed_rows(similarity: Similarity, share: float) -> None:
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(9_000, 4)).astype(np.float32)
     index = ItemIndex.build(vectors, similarity)
@@ -57,14 +55,14 @@ def test_a_search_among_allowed_rows_finds_the_best_of_them(
     assert scores.tolist() == pytest.approx(every_score[permitted][:50].tolist(), abs=1e-5)
 
 
-def test_when_nothing_is_allowed_nothing_is_found() -> None:
+def test_search_without_allowed_rows_returns_none() -> None:
     index = ItemIndex.build(VECTORS, "dot")
     rows, scores = index.search(VECTORS[0], 5, allowed=np.zeros(41, dtype=np.bool_))
     assert (rows.tolist(), scores.tolist()) == ([], [])
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_scoring_some_rows_gives_what_search_gives(similarity: Similarity) -> None:
+def test_scores_of_given_rows_equal_those_of_search(similarity: Similarity) -> None:
     index = ItemIndex.build(VECTORS, similarity)
     user = VECTORS[7] * 0.9
     rows, scores = index.search(user, 40)
@@ -88,13 +86,13 @@ def test_an_index_survives_a_round_trip_through_its_file(
     assert np.array_equal(scores, scores_again)
 
 
-def test_the_nearest_by_distance_is_the_vector_itself_with_a_score_of_nothing() -> None:
+def test_the_nearest_by_distance_is_the_vector_itself() -> None:
     rows, scores = ItemIndex.build(VECTORS, "l2").search(VECTORS[11], 1)
     assert rows.tolist() == [12]
     assert scores.tolist() == pytest.approx([0.0], abs=1e-5)
 
 
-def test_a_file_that_is_no_index_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unreadable_index_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "items.faiss").write_bytes(b"nothing")
     with pytest.raises(BundleError, match=r"items\.faiss is not"):
         ItemIndex.load(tmp_path / "items.faiss")

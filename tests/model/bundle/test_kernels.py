@@ -40,7 +40,7 @@ def attending(time_encoding: object) -> SelfAttentionConfig:
     )
 
 
-def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: Path) -> None:
+def test_a_curve_spans_a_second_to_the_span_of_the_data(tmp_path: Path) -> None:
     predictor = published(tmp_path, attending(MercerConfig(periods=3)))
     (curve,) = curves_of(predictor)
     assert (curve.place, curve.kind) == ("encoder.time_encoding", "mercer")
@@ -54,7 +54,7 @@ def test_a_curve_is_the_kernel_from_a_second_to_the_span_of_the_data(tmp_path: P
         assert psi == pytest.approx(float(of_both[0] @ of_both[1]), abs=1e-5)
 
 
-def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
+def test_a_stationary_curve_is_the_sum_of_its_cosines(tmp_path: Path) -> None:
     predictor = published(tmp_path, attending(BochnerNonparametricConfig(frequencies=5)))
     (curve,) = curves_of(predictor)
     assert curve.is_stationary
@@ -70,7 +70,7 @@ def test_a_stationary_curve_is_the_sum_of_its_rhythms(tmp_path: Path) -> None:
         assert psi == pytest.approx(rhythms, abs=1e-4)
 
 
-def test_a_straight_line_is_no_rhythm(tmp_path: Path) -> None:
+def test_a_linear_term_is_not_in_the_spectrum(tmp_path: Path) -> None:
     (curve,) = curves_of(published(tmp_path, attending(Time2VecConfig(frequencies=4))))
     assert curve.spectrum is not None
     assert len(curve.spectrum) == 4
@@ -83,7 +83,7 @@ def test_a_kernel_without_features_has_a_curve_and_no_spectrum(tmp_path: Path) -
     assert all(map(math.isfinite, curve.psi))
 
 
-def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
+def test_encodings_of_other_encoders_have_curves_too(tmp_path: Path) -> None:
     predictor = published(tmp_path, LSTMConfig(dim=8, interval=Time2VecConfig(frequencies=3)))
     assert [curve.kind for curve in curves_of(predictor)] == ["time2vec"]
 
@@ -93,11 +93,11 @@ def test_an_encoding_of_another_encoder_is_found_too(tmp_path: Path) -> None:
     [attending(PositionalConfig(frequencies=4)), GRU4RecConfig(dim=8), SASRecConfig(dim=8)],
     ids=["positional", "gru4rec", "sasrec"],
 )
-def test_a_model_that_reads_no_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
+def test_a_model_without_time_has_no_kernel(tmp_path: Path, encoder: EncoderConfig) -> None:
     assert curves_of(published(tmp_path, encoder)) == ()
 
 
-def sum_of_rhythms(curve: KernelCurve, constant: float) -> list[float]:
+def sum_of_cosines(curve: KernelCurve, constant: float) -> list[float]:
     """psi by the formula of `constant_term`."""
     return [
         constant
@@ -109,14 +109,14 @@ def sum_of_rhythms(curve: KernelCurve, constant: float) -> list[float]:
     ]
 
 
-def test_a_constant_and_the_rhythms_reproduce_the_curve(tmp_path: Path) -> None:
+def test_the_constant_and_the_spectrum_reproduce_the_curve(tmp_path: Path) -> None:
     (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
     constant = constant_term(curve)
     assert constant is not None
-    assert sum_of_rhythms(curve, constant) == pytest.approx(curve.psi, abs=1e-4)
+    assert sum_of_cosines(curve, constant) == pytest.approx(curve.psi, abs=1e-4)
 
 
-def test_rounded_numbers_have_a_constant_within_their_error(tmp_path: Path) -> None:
+def test_rounded_curves_have_a_constant_within_their_error(tmp_path: Path) -> None:
     (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
     short = replace(
         curve,
@@ -132,7 +132,7 @@ def test_rounded_numbers_have_a_constant_within_their_error(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("changed", ["psi", "is_stationary", "spectrum", "period"])
-def test_a_curve_that_is_no_such_sum_has_no_constant(tmp_path: Path, changed: str) -> None:
+def test_a_curve_that_is_no_sum_of_cosines_has_no_constant(tmp_path: Path, changed: str) -> None:
     (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
     others = {
         "psi": replace(

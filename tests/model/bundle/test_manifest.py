@@ -26,11 +26,11 @@ def bundle(tmp_path: Path) -> Path:
     return tiny.write_bundle(tmp_path)
 
 
-def test_a_bundle_holds_these_files_and_no_others(bundle: Path) -> None:
+def test_a_bundle_holds_exactly_these_files(bundle: Path) -> None:
     assert {path.name for path in bundle.iterdir()} == {*FILES}
 
 
-def test_what_is_read_is_what_was_written(bundle: Path) -> None:
+def test_a_manifest_survives_a_round_trip(bundle: Path) -> None:
     manifest = Manifest.read(bundle)
     assert manifest.recommender == tiny.recommender_config()
     assert manifest.data_window == tiny.WINDOW
@@ -84,7 +84,7 @@ def test_a_file_that_became_a_directory_is_refused(bundle: Path) -> None:
 
 
 class Bomb:
-    """Goes off when unpickled."""
+    """Fails the test when unpickled."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (pytest.fail, ("a planted pickle was run",))
@@ -117,7 +117,7 @@ def test_an_older_format_is_refused_with_the_remedy(bundle: Path) -> None:
         open_predictor(bundle.rename(bundle.parent / version))
 
 
-def test_a_newer_format_with_fields_nobody_knows_here_is_refused(bundle: Path) -> None:
+def test_a_newer_format_with_unknown_fields_is_refused(bundle: Path) -> None:
     content = json.loads((bundle / MANIFEST).read_text()) | {"format_version": 9, "colour": "red"}
     (bundle / MANIFEST).write_text(json.dumps(content))
     digest = digest_of(bundle / MANIFEST)[:12]

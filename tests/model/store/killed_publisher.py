@@ -1,7 +1,6 @@
-"""Publishes into stores and is killed on the way: run by `test_store`, one stage per store.
+"""Publishes into one store per stage, in child processes that kill themselves at the stage.
 
-Each store is published to by a child of its own, which kills itself, with the signal nobody can
-catch, when it comes to the named stage.
+Run by `test_store`; each child ends by SIGKILL, which no handler can catch.
 """
 
 import os

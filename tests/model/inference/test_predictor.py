@@ -1,4 +1,6 @@
-"""Bundles whose answers come about in other ways than by the nearest item to a user."""
+"""The predictor with each kind of encoder: by distance, reranking, counting, without attention."""
+
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,21 +14,69 @@ from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.rmtpp import RMTPPConfig
 from model.encoders.sasrec import SASRecConfig
 from model.encoders.transrec import TransRecConfig
+from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
 from model.interfaces import CountingEncoder, QuerySweep
 from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
+from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
+from model.time_encodings.positional import PositionalConfig
 from tests import tiny
-from tests.contracts.bundle import BundleContract, everything, query_of
-from tests.tiny import ITEMS
+from tests.contracts.predictor import PredictorContract, query_of, recommend_all
+from tests.tiny import DAY, ENCODER, ITEMS, LAST_AT
 
 GROUPS = ("early", "late")
 
 
-class TestDistances(BundleContract):
-    """The index is one of distances, and ranks as the model does."""
+class TestPlain(PredictorContract):
+    config = tiny.recommender_config()
+
+
+class TestWithRepeats(PredictorContract):
+    config = tiny.recommender_config(
+        ENCODER.model_copy(
+            update={"repeats": True, "time_encoding": BochnerNonparametricConfig(frequencies=4)}
+        )
+    )
+
+    def test_a_repeated_item_scores_highest(self, tmp_path: Path) -> None:
+        config = self.config
+        weights = tiny.recommender(config)
+        with torch.no_grad():
+            weights.get_parameter("encoder.pointer.bias").fill_(20.0)
+        (tmp_path / "new").mkdir()
+        version = tiny.writer(config, weights)(tmp_path / "new")
+        predictor = open_predictor((tmp_path / "new").rename(tmp_path / version))
+        query = Query((Event("i7", LAST_AT - DAY),), LAST_AT)
+        items = predictor.recommend(query, Constraints(n=2, exclude_seen=False)).items
+        assert items[0].item_id == "i7"
+        assert predictor.recommend(query, Constraints(n=2)).items[0].item_id != "i7"
+
+
+class TestWithoutTimeOrBias(PredictorContract):
+    config = tiny.recommender_config(
+        ENCODER.model_copy(update={"time_encoding": PositionalConfig(frequencies=4)}),
+        item_bias=False,
+    )
+
+
+class TestIgnoredActions:
+    def test_events_of_ignored_actions_are_not_read(self, tmp_path: Path) -> None:
+        config = tiny.recommender_config(ignored_actions=("cancel",))
+        predictor = open_predictor(tiny.write_bundle(tmp_path, config=config))
+        bought = Event("i1", LAST_AT - DAY, "buy")
+        cancelled = Event("i2", LAST_AT - DAY // 2, "cancel")
+        within = Constraints(exclude_seen=False)
+        assert (
+            predictor.recommend(Query((bought, cancelled), LAST_AT), within).items
+            == predictor.recommend(Query((bought,), LAST_AT), within).items
+        )
+
+
+class TestDistances(PredictorContract):
+    """The index of an l2 model searches by distance, and ranks as the model does."""
 
     config = tiny.recommender_config(TransRecConfig(dim=8, max_history=6))
 
@@ -36,7 +86,7 @@ class TestDistances(BundleContract):
         assert (vectors[:, :8].norm(dim=-1) <= 1 + 1e-6).all()
         assert predictor.bundle.index.width == 9
 
-    def test_the_closest_item_leads(self, predictor: Predictor) -> None:
+    def test_the_closest_item_ranks_first(self, predictor: Predictor) -> None:
         recommender = predictor.bundle.recommender
         assert recommender.item_bias is not None
         query = query_of([("i1", 3)])
@@ -44,68 +94,68 @@ class TestDistances(BundleContract):
         items = recommender.index_vectors()[1:, :8]
         bias = recommender.item_bias[1:]
         scores = bias - bias.max() - (items - user).square().sum(-1)
-        found = everything(predictor, query).items
+        found = recommend_all(predictor, query).items
         assert found[0].item_id == tiny.ITEM_IDS[int(scores.argmax())]
         assert found[0].score == pytest.approx(float(scores.max()), abs=1e-5)
 
 
-class TestJudged(BundleContract):
+class TestReranked(PredictorContract):
     config = tiny.recommender_config(DINConfig(dim=8, hidden=(8, 4), max_history=6))
 
-    def test_attention_is_about_the_best_item(self, predictor: Predictor) -> None:
-        answer = predictor.recommend(query_of([("i1", 3), ("i2", 1)]), Constraints(), explain=True)
-        assert answer.attention is not None
-        assert answer.attention.of_item_id == answer.items[0].item_id
-        only = predictor.recommend(
-            query_of([("i1", 3), ("i2", 1)]), Constraints(include=frozenset({"i9"})), explain=True
+    def test_attention_is_for_the_best_item(self, predictor: Predictor) -> None:
+        recommendation = predictor.recommend(
+            query_of([("i1", 3), ("i2", 1)]), Constraints(), explain=True
         )
+        assert recommendation.attention is not None
+        assert recommendation.attention.of_item_id == recommendation.items[0].item_id
+        only = predictor.recommend(query, Constraints(include=frozenset({"i9"})), explain=True)
         assert only.attention is not None
         assert only.attention.of_item_id == "i9"
-        assert only.attention.weights != answer.attention.weights
+        assert only.attention.weights != recommendation.attention.weights
 
-    def test_nothing_allowed_is_nothing_answered(self, predictor: Predictor) -> None:
+    def test_nothing_allowed_gives_no_items(self, predictor: Predictor) -> None:
         nothing = Constraints(include=frozenset({"zebra"}), strict=True)
         assert predictor.recommend(query_of([("i1", 3)]), nothing, explain=True).items == ()
 
 
-class CountedContract(BundleContract):
+class CountingContract(PredictorContract):
     @pytest.fixture(scope="class")
     @classmethod
     def trained(cls) -> Recommender:
-        return counted(cls.config)
+        return count_events(cls.config)
 
     @pytest.fixture(scope="class")
     @classmethod
     def predictor(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
         unnamed = tmp_path_factory.mktemp("b") / "unnamed"
         unnamed.mkdir()
-        version = tiny.writer(cls.config, counted(cls.config))(unnamed)
+        version = tiny.writer(cls.config, count_events(cls.config))(unnamed)
         return open_predictor(unnamed.rename(unnamed.parent / version))
 
 
-class TestMarkov(CountedContract):
+class TestMarkov(CountingContract):
     config = tiny.recommender_config(MarkovConfig(successors=4, max_history=6))
 
 
-class TestPersonalFrequency(CountedContract):
+class TestPersonalFrequency(CountingContract):
     config = tiny.recommender_config(PersonalFrequencyConfig(max_history=6))
 
 
-class TestModulated(BundleContract):
+class TestModulated(PredictorContract):
     config = tiny.recommender_config(
         SASRecConfig(dim=8, max_history=6, modulation=ModulationConfig(groups=2)), groups=GROUPS
     )
 
-    def test_intensities_stand_under_the_names_of_their_groups(self, predictor: Predictor) -> None:
-        answer = predictor.recommend(query_of([("i1", 3)]), Constraints(), explain=True)
-        assert answer.attention is not None
-        assert not answer.attention.normalised
-        assert answer.attention.intensities is not None
-        names, values = zip(*answer.attention.intensities, strict=True)
+    def test_intensities_have_the_names_of_their_groups(self, predictor: Predictor) -> None:
+        recommendation = predictor.recommend(query_of([("i1", 3)]), Constraints(), explain=True)
+        assert recommendation.attention is not None
+        assert not recommendation.attention.normalised
+        assert recommendation.attention.intensities is not None
+        names, values = zip(*recommendation.attention.intensities, strict=True)
         assert names == GROUPS
         assert all(value > 0 for value in values)
 
-    def test_intensities_move_while_the_clock_runs(self, predictor: Predictor) -> None:
+    def test_intensities_change_with_the_query_time(self, predictor: Predictor) -> None:
         query, times = query_of([("i1", 3), ("i2", 1)]), [tiny.LAST_AT, tiny.LAST_AT + 9 * tiny.DAY]
         swept = predictor.sweep(query, times, Constraints(n=0))
         assert swept.groups == GROUPS
@@ -116,7 +166,7 @@ class TestModulated(BundleContract):
 
 
 class TestModulatedAtManyInstants(TestModulated):
-    """Of an encoder that reads a history once for many instants."""
+    """An encoder that encodes a history once for many query times."""
 
     config = tiny.recommender_config(
         tiny.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)}), groups=GROUPS
@@ -126,19 +176,17 @@ class TestModulatedAtManyInstants(TestModulated):
         assert isinstance(predictor.bundle.recommender.encoder, QuerySweep)
 
 
-class TestModulatedAndJudged(TestModulated):
+class TestModulatedAndReranked(TestModulated):
     config = tiny.recommender_config(
         DINConfig(dim=8, hidden=(8, 4), max_history=6, modulation=ModulationConfig(groups=2)),
         groups=GROUPS,
     )
 
 
-class TestWithoutAttention(BundleContract):
+class TestWithoutAttention(PredictorContract):
     config = tiny.recommender_config(GRU4RecConfig(dim=8, max_history=6))
 
-    def test_asking_for_attention_is_answered_with_why_there_is_none(
-        self, predictor: Predictor
-    ) -> None:
+    def test_requested_attention_is_reported_as_unavailable(self, predictor: Predictor) -> None:
         explained = predictor.recommend(query_of([("i1", 3)]), Constraints(), explain=True)
         assert explained.attention is None
         assert explained.warnings == ("attention_unavailable",)
@@ -146,12 +194,12 @@ class TestWithoutAttention(BundleContract):
         assert predictor.recommend(query_of([]), Constraints(), explain=True).warnings == ()
 
 
-class TestPointProcess(BundleContract):
+class TestPointProcess(PredictorContract):
     config = tiny.recommender_config(RMTPPConfig(dim=8, max_history=6))
 
 
-def counted(config: RecommenderConfig) -> Recommender:
-    """A recommender that has counted some events of the tiny world."""
+def count_events(config: RecommenderConfig) -> Recommender:
+    """A recommender fitted by counting some events of the tiny world."""
     recommender = config.build().eval()
     encoder = recommender.encoder
     assert isinstance(encoder, CountingEncoder)
@@ -164,7 +212,7 @@ def counted(config: RecommenderConfig) -> Recommender:
     return recommender
 
 
-def test_a_distance_without_biases_is_that_of_the_vectors() -> None:
+def test_a_distance_index_without_biases_ranks_by_distance() -> None:
     config = tiny.recommender_config(TransRecConfig(dim=8, max_history=6), item_bias=False)
     recommender = tiny.recommender(config)
     index = ItemIndex.build(recommender.index_vectors()[1:].detach().numpy(), "l2")

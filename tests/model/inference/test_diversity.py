@@ -1,4 +1,4 @@
-"""Maximal marginal relevance, against its definition written out."""
+"""Maximal marginal relevance, compared with its definition."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ def by_definition(scores: list[float], vectors: np.ndarray, n: int, diversity: f
     directions = [vector / np.linalg.norm(vector) for vector in vectors]
     chosen = [0]
     while len(chosen) < n:
-        worth = {
+        marginal = {
             place: (1 - diversity) * relevance[place]
             - diversity * max(float(directions[place] @ directions[other]) for other in chosen)
             for place in range(len(scores))
             if place not in chosen
         }
-        chosen.append(max(worth, key=lambda place: worth[place]))
+        chosen.append(max(marginal, key=lambda place: marginal[place]))
     return chosen
 
 
@@ -39,12 +39,12 @@ def test_no_diversity_keeps_the_order_of_the_scores() -> None:
     assert diversify(scores, vectors, 4, 0.0).tolist() == [0, 1, 2, 3]
 
 
-def test_full_diversity_passes_over_a_twin() -> None:
+def test_full_diversity_skips_an_equal_vector() -> None:
     vectors = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
     assert diversify(np.array([3, 2, 1], dtype=np.float32), vectors, 2, 1.0).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("diversity", [0.0, 0.5, 1.0])
-def test_equal_scores_and_empty_vectors_do_no_harm(diversity: float) -> None:
+def test_equal_scores_and_zero_vectors_keep_the_order(diversity: float) -> None:
     scores, vectors = np.ones(3, dtype=np.float32), np.zeros((3, 2), dtype=np.float32)
     assert diversify(scores, vectors, 9, diversity).tolist() == [0, 1, 2]

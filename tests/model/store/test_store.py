@@ -11,7 +11,7 @@ from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
 from tests import tiny
-from tests.model.bundle.killed_publisher import STAGES
+from tests.model.store.killed_publisher import STAGES
 
 
 def publish(store: BundleStore, seed: int = 0, *, activate: bool = True) -> str:
@@ -24,17 +24,17 @@ def store(tmp_path: Path) -> BundleStore:
     return BundleStore(tmp_path / "store")
 
 
-def test_a_store_that_is_not_there_yet_is_empty(store: BundleStore) -> None:
+def test_a_missing_store_is_empty(store: BundleStore) -> None:
     assert store.current() is None
     assert store.versions() == []
 
 
-def test_without_a_current_version_opening_says_how_to_get_one(store: BundleStore) -> None:
+def test_without_a_current_version_the_error_has_a_remedy(store: BundleStore) -> None:
     with pytest.raises(NoCurrentBundleError, match="kairos train and kairos publish"):
         store.open()
 
 
-def test_what_is_published_becomes_current(store: BundleStore) -> None:
+def test_a_published_version_becomes_current(store: BundleStore) -> None:
     version = publish(store)
     assert store.current() == version
     assert store.versions() == [version]
@@ -42,7 +42,7 @@ def test_what_is_published_becomes_current(store: BundleStore) -> None:
     assert store.manifest(version).metrics == {"ndcg@10": 0.25}
 
 
-def test_publishing_may_leave_the_pointer_alone(store: BundleStore) -> None:
+def test_publishing_without_activation_keeps_the_current(store: BundleStore) -> None:
     first = publish(store)
     second = publish(store, seed=1, activate=False)
     assert store.current() == first
@@ -60,7 +60,7 @@ def test_versions_are_listed_newest_first(store: BundleStore) -> None:
     assert store.versions() == [newer, now, older]
 
 
-def test_versions_of_one_second_are_listed_by_their_arrival(store: BundleStore) -> None:
+def test_versions_of_one_second_are_listed_by_arrival(store: BundleStore) -> None:
     versions = [f"20200101T000000Z-{digest * 12}" for digest in "bca"]
     for nanoseconds, version in enumerate(versions):
         (store.root / version).mkdir(parents=True)
@@ -69,7 +69,7 @@ def test_versions_of_one_second_are_listed_by_their_arrival(store: BundleStore) 
     assert store.versions() == versions[::-1]
 
 
-def test_going_back_to_an_older_version_is_one_activation(store: BundleStore) -> None:
+def test_an_older_version_can_be_activated(store: BundleStore) -> None:
     first, second = publish(store), publish(store, seed=1)
     assert store.current() == second
     store.activate(first)
@@ -79,7 +79,7 @@ def test_going_back_to_an_older_version_is_one_activation(store: BundleStore) ->
 @pytest.mark.parametrize(
     "version", ["nothing", "..", "../elsewhere", ".", "", "/etc", ".incoming-1"]
 )
-def test_a_version_that_was_not_published_is_refused(store: BundleStore, version: str) -> None:
+def test_an_unpublished_version_is_refused(store: BundleStore, version: str) -> None:
     publish(store)
     with pytest.raises(BundleError, match="must be one of those published"):
         store.activate(version)
@@ -87,7 +87,7 @@ def test_a_version_that_was_not_published_is_refused(store: BundleStore, version
         store.manifest(version)
 
 
-def test_a_version_with_an_altered_manifest_cannot_be_activated(store: BundleStore) -> None:
+def test_an_altered_manifest_prevents_activation(store: BundleStore) -> None:
     first, second = publish(store), publish(store, seed=1, activate=False)
     with (store.root / second / "manifest.json").open("a") as manifest:
         manifest.write(" ")
@@ -96,7 +96,7 @@ def test_a_version_with_an_altered_manifest_cannot_be_activated(store: BundleSto
     assert store.current() == first
 
 
-def test_what_cannot_be_opened_is_not_taken_in(store: BundleStore) -> None:
+def test_a_bundle_that_does_not_open_is_not_published(store: BundleStore) -> None:
     first = publish(store)
     config = tiny.recommender_config()
     write = tiny.writer(config, tiny.recommender(config))
@@ -113,7 +113,7 @@ def test_what_cannot_be_opened_is_not_taken_in(store: BundleStore) -> None:
     assert leftovers(store) == []
 
 
-def test_a_writer_that_fails_leaves_nothing_behind(store: BundleStore) -> None:
+def test_a_failing_writer_leaves_no_files(store: BundleStore) -> None:
     def fail(directory: Path) -> str:
         (directory / WEIGHTS).write_bytes(b"half")
         raise RuntimeError("out of paper")
@@ -123,7 +123,7 @@ def test_a_writer_that_fails_leaves_nothing_behind(store: BundleStore) -> None:
     assert list(store.root.iterdir()) == []
 
 
-def test_a_bundle_from_elsewhere_is_taken_in_as_a_copy(store: BundleStore, tmp_path: Path) -> None:
+def test_a_bundle_outside_the_store_is_copied(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     assert store.add_copy(bundle) == bundle.name
     assert store.current() == bundle.name
@@ -131,9 +131,7 @@ def test_a_bundle_from_elsewhere_is_taken_in_as_a_copy(store: BundleStore, tmp_p
     assert store.open().version == bundle.name
 
 
-def test_taking_in_the_same_bundle_twice_changes_nothing(
-    store: BundleStore, tmp_path: Path
-) -> None:
+def test_copying_the_same_bundle_twice_changes_nothing(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     store.add_copy(bundle, activate=False)
     assert store.current() is None
@@ -141,7 +139,7 @@ def test_taking_in_the_same_bundle_twice_changes_nothing(
     assert store.versions() == [bundle.name]
 
 
-def test_a_damaged_bundle_from_elsewhere_is_refused(store: BundleStore, tmp_path: Path) -> None:
+def test_a_damaged_bundle_is_not_copied(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     (bundle / WEIGHTS).unlink()
     with pytest.raises(BundleError, match="is missing"):
@@ -149,23 +147,20 @@ def test_a_damaged_bundle_from_elsewhere_is_refused(store: BundleStore, tmp_path
     assert store.versions() == []
 
 
-# A publisher that is killed
-
-
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store per stage, each with a version, after a second publisher was killed at the stage."""
+    """One store per stage: with a version, and a second publisher that was killed at the stage."""
     root = tmp_path_factory.mktemp("killed")
     for stage in STAGES:
         publish(BundleStore(root / stage))
     subprocess.run(
-        [sys.executable, "-m", "tests.model.bundle.killed_publisher", str(root)], check=True
+        [sys.executable, "-m", "tests.model.store.killed_publisher", str(root)], check=True
     )
     return root
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_publisher_leaves_a_sound_current_version(killed: Path, stage: str) -> None:
+def test_a_killed_publisher_leaves_an_intact_current(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
     published = 2 if stage in {"after_rename", "before_pointer", "after_pointer"} else 1
     assert len(store.versions()) == published
@@ -176,7 +171,7 @@ def test_a_killed_publisher_leaves_a_sound_current_version(killed: Path, stage: 
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_a_killed_publisher_leaves_does_not_stop_the_next(killed: Path, stage: str) -> None:
+def test_a_killed_publisher_does_not_block_the_next(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
     before = store.versions()
     version = publish(store, seed=3)
@@ -184,7 +179,7 @@ def test_what_a_killed_publisher_leaves_does_not_stop_the_next(killed: Path, sta
     assert {*store.versions()} == {*before, version}
 
 
-def test_half_a_bundle_is_left_where_nobody_looks(killed: Path) -> None:
+def test_half_a_bundle_is_no_version(killed: Path) -> None:
     assert leftovers(BundleStore(killed / "half_written"))
     assert not leftovers(BundleStore(killed / "after_pointer"))
     assert CURRENT not in BundleStore(killed / "half_written").versions()
@@ -194,7 +189,7 @@ def leftovers(store: BundleStore) -> list[str]:
     return [path.name for path in store.root.iterdir() if path.name.startswith(".")]
 
 
-def test_a_change_that_fails_leaves_the_pointers_as_they_were(store: BundleStore) -> None:
+def test_a_failing_change_restores_the_pointers(store: BundleStore) -> None:
     first = publish(store)
     second = publish(store, seed=1, activate=False)
 
@@ -211,7 +206,7 @@ def test_a_change_that_fails_leaves_the_pointers_as_they_were(store: BundleStore
     assert [path.name for path in store.root.iterdir() if "incoming" in path.name] == []
 
 
-def test_a_first_change_that_fails_leaves_no_pointer(store: BundleStore) -> None:
+def test_a_failing_first_change_leaves_no_pointer(store: BundleStore) -> None:
     version = publish(store, activate=False)
 
     def change_and_fail() -> None:
@@ -224,7 +219,7 @@ def test_a_first_change_that_fails_leaves_no_pointer(store: BundleStore) -> None
     assert store.current() is None
 
 
-def test_one_change_waits_for_another_and_not_for_ever(
+def test_a_change_waits_for_another_up_to_a_limit(
     store: BundleStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(store)
@@ -236,7 +231,7 @@ def test_one_change_waits_for_another_and_not_for_ever(
         pass
 
 
-def test_who_dies_while_changing_holds_up_nobody(store: BundleStore) -> None:
+def test_a_killed_process_releases_the_lock(store: BundleStore) -> None:
     publish(store)
     hold = (
         "import sys, time; from pathlib import Path; from model.store.store import BundleStore\n"
@@ -253,7 +248,7 @@ def test_who_dies_while_changing_holds_up_nobody(store: BundleStore) -> None:
         pass
 
 
-def test_a_version_nobody_answers_with_can_be_removed(store: BundleStore) -> None:
+def test_a_version_that_does_not_serve_can_be_removed(store: BundleStore) -> None:
     old, current = publish(store), publish(store, seed=1)
     store.remove(old)
     assert store.versions() == [current]
@@ -263,18 +258,18 @@ def test_a_version_nobody_answers_with_can_be_removed(store: BundleStore) -> Non
 
 
 @pytest.mark.parametrize("role", ["current", "challenger", "shadow"])
-def test_a_version_that_answers_is_not_removed(store: BundleStore, role: str) -> None:
-    answering = publish(store)
+def test_a_serving_version_cannot_be_removed(store: BundleStore, role: str) -> None:
+    serving = publish(store)
     if role != "current":
         publish(store, seed=1)
-        store.route(Traffic.model_validate({role: answering}))
+        store.route(Traffic.model_validate({role: serving}))
     with pytest.raises(BundleError, match="must not serve when it is removed"):
-        store.remove(answering)
-    assert answering in store.versions()
+        store.remove(serving)
+    assert serving in store.versions()
 
 
 def leave_behind(store: BundleStore, name: str, *, hours: float) -> Path:
-    """An unfinished bundle, or an unfinished pointer, as old as said."""
+    """Leave an unfinished bundle or pointer file of some age in a store."""
     store.root.mkdir(parents=True, exist_ok=True)
     leftover = store.root / f".incoming-{name}"
     if name.startswith("bundle"):
@@ -288,7 +283,7 @@ def leave_behind(store: BundleStore, name: str, *, hours: float) -> Path:
 
 
 @pytest.mark.parametrize("name", ["bundle", "pointer"])
-def test_publishing_removes_what_killed_publishers_left(store: BundleStore, name: str) -> None:
+def test_publishing_removes_leftovers_of_killed_publishers(store: BundleStore, name: str) -> None:
     leftover = leave_behind(store, name, hours=2)
     version = publish(store)
     assert not leftover.exists()
@@ -296,13 +291,13 @@ def test_publishing_removes_what_killed_publishers_left(store: BundleStore, name
 
 
 @pytest.mark.parametrize("name", ["bundle", "pointer"])
-def test_publishing_keeps_unfinished_files_that_are_recent(store: BundleStore, name: str) -> None:
+def test_publishing_keeps_recent_unfinished_files(store: BundleStore, name: str) -> None:
     leftover = leave_behind(store, name, hours=0.5)
     publish(store)
     assert leftover.exists()
 
 
-def test_publishing_keeps_what_another_publisher_writes(store: BundleStore) -> None:
+def test_publishing_keeps_files_of_a_running_publisher(store: BundleStore) -> None:
     config = tiny.recommender_config()
     write = tiny.writer(config, tiny.recommender(config))
     slow: list[str] = []

@@ -1,4 +1,4 @@
-"""The contract of every published bundle, for any encoder."""
+"""The contract of a predictor, for any encoder: subclass it and set `config`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -40,12 +40,12 @@ NOTHING_EXCLUDED = Constraints(n=len(ITEM_IDS), exclude_seen=False)
 
 
 def query_of(happened: list[tuple[str, float]], query_time: int = LAST_AT) -> Query:
-    """Build a query from items and the days since their events."""
+    """A query over items and the days since their events."""
     events = [Event(item_id, query_time - int(ago * DAY)) for item_id, ago in happened]
     return Query.as_of(events, query_time)
 
 
-class BundleContract:
+class PredictorContract:
     config: ClassVar[RecommenderConfig]
 
     @pytest.fixture(scope="class")
@@ -58,9 +58,9 @@ class BundleContract:
     def predictor(cls, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
         return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
 
-    # Hypothesis runs inside these tests: a method that classes inherit may not be given to it.
+    # Hypothesis runs inside these tests: it does not support inherited test methods.
 
-    def test_an_opened_bundle_encodes_as_the_written_model(
+    def test_an_opened_bundle_encodes_as_the_written_one(
         self, predictor: Predictor, trained: Recommender
     ) -> None:
         @given(happened=histories)
@@ -74,24 +74,24 @@ class BundleContract:
 
         check()
 
-    def test_recommended_items_are_the_best_of_the_catalogue(self, predictor: Predictor) -> None:
+    def test_the_items_are_the_best_of_the_catalogue(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = query_of(happened)
-            scores = scores_of_everything(predictor, query)
+            scores = score_all(predictor, query)
             if scores is None:
                 return
             allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
             best = sorted(allowed, key=lambda item_id: -scores[item_id])[: within.n]
-            answered = predictor.recommend(query, within).items
+            items = predictor.recommend(query, within).items
             expected = [scores[item_id] for item_id in best]
             # Items of equal scores may stand in any order.
-            assert [scores[item.item_id] for item in answered] == pytest.approx(expected, abs=1e-6)
-            assert [item.score for item in answered] == pytest.approx(expected, abs=1e-4)
+            assert [scores[item.item_id] for item in items] == pytest.approx(expected, abs=1e-6)
+            assert [item.score for item in items] == pytest.approx(expected, abs=1e-4)
 
         check()
 
-    def test_recommended_items_satisfy_all_constraints(self, predictor: Predictor) -> None:
+    def test_every_item_satisfies_the_constraints(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = query_of(happened)
@@ -107,72 +107,72 @@ class BundleContract:
 
         check()
 
-    def test_scores_are_in_descending_order(self, predictor: Predictor) -> None:
-        scores = [item.score for item in everything(predictor, query_of([("i1", 3)])).items]
+    def test_scores_decrease_from_first_to_last(self, predictor: Predictor) -> None:
+        scores = [item.score for item in recommend_all(predictor, query_of([("i1", 3)])).items]
         assert scores == sorted(scores, reverse=True)
         assert len(set(scores)) > 1
 
-    def test_items_carry_their_titles_and_categories(self, predictor: Predictor) -> None:
-        answered = {
-            item.item_id: item for item in everything(predictor, query_of([("i1", 3)])).items
+    def test_items_have_the_rows_of_their_titles_and_categories(self, predictor: Predictor) -> None:
+        items = {
+            item.item_id: item for item in recommend_all(predictor, query_of([("i1", 3)])).items
         }
-        assert predictor.catalog.title(answered["i2"].row) == "Item 2"
-        assert predictor.catalog.categories[answered["i2"].row - 1] == ("even", "all")
-        assert predictor.catalog.title(answered["i3"].row) is None
-        assert predictor.catalog.categories[answered["i3"].row - 1] == ()
+        assert predictor.catalog.title(items["i2"].row) == "Item 2"
+        assert predictor.catalog.categories[items["i2"].row - 1] == ("even", "all")
+        assert predictor.catalog.title(items["i3"].row) is None
+        assert predictor.catalog.categories[items["i3"].row - 1] == ()
 
     def test_unknown_items_are_reported_and_skipped(self, predictor: Predictor) -> None:
         with_unknown = query_of([("zebra", 9), ("i1", 3), ("yak", 2), ("zebra", 1)])
-        answer = everything(predictor, with_unknown)
-        assert answer.unknown_item_ids == ("zebra", "yak")
-        assert answer.history_used == 1
-        assert answer.items == everything(predictor, query_of([("i1", 3)])).items
+        recommendation = recommend_all(predictor, with_unknown)
+        assert recommendation.unknown_item_ids == ("zebra", "yak")
+        assert recommendation.history_used == 1
+        assert recommendation.items == recommend_all(predictor, query_of([("i1", 3)])).items
 
     @pytest.mark.parametrize("happened", [[], [("zebra", 1.0)]])
-    def test_without_a_usable_history_items_are_popular_ones(
+    def test_without_known_events_items_are_popular(
         self, predictor: Predictor, happened: list[tuple[str, float]]
     ) -> None:
-        answer = predictor.recommend(query_of(happened), Constraints(n=3), explain=True)
-        assert [item.item_id for item in answer.items] == ["i23", "i0", "i1"]
-        assert {item.reason for item in answer.items} == {"popular"}
-        assert answer.fallback == "no_history"
-        assert answer.attention is None
-        assert answer.history_used == 0
+        recommendation = predictor.recommend(query_of(happened), Constraints(n=3), explain=True)
+        assert [item.item_id for item in recommendation.items] == ["i23", "i0", "i1"]
+        assert {item.reason for item in recommendation.items} == {"popular"}
+        assert recommendation.fallback == "no_history"
+        assert recommendation.attention is None
+        assert recommendation.history_used == 0
 
     def test_with_a_history_items_come_from_the_model(self, predictor: Predictor) -> None:
-        answer = everything(predictor, query_of([("i1", 3)]))
-        assert {item.reason for item in answer.items} == {"model"}
-        assert answer.fallback is None
+        recommendation = recommend_all(predictor, query_of([("i1", 3)]))
+        assert {item.reason for item in recommendation.items} == {"model"}
+        assert recommendation.fallback is None
 
-    def test_a_truncated_history_has_a_warning(self, predictor: Predictor) -> None:
+    def test_a_truncated_history_gives_a_warning(self, predictor: Predictor) -> None:
         longest = predictor.bundle.manifest.max_history
         just = [(f"i{n}", 20.0 - n) for n in range(longest)]
-        assert everything(predictor, query_of(just)).warnings == ()
-        longer = everything(predictor, query_of([("i9", 40.0), *just]))
+        assert recommend_all(predictor, query_of(just)).warnings == ()
+        longer = recommend_all(predictor, query_of([("i9", 40.0), *just]))
         assert longer.warnings == ("history_truncated",)
         assert longer.history_used == longest
-        assert longer.items == everything(predictor, query_of(just)).items
+        assert longer.items == recommend_all(predictor, query_of(just)).items
 
-    def test_a_century_after_the_training_data_has_a_warning(self, predictor: Predictor) -> None:
+    def test_a_century_past_the_training_data_gives_a_warning(self, predictor: Predictor) -> None:
         late = LAST_AT + 100 * 365 * DAY
         for query in (query_of([("i1", 3)], late), Query((Event("i1", LAST_AT),), late)):
-            answer = everything(predictor, query)
-            assert answer.warnings == ("beyond_training_window",)
-            assert np.isfinite([item.score for item in answer.items]).all()
+            recommendation = recommend_all(predictor, query)
+            assert recommendation.warnings == ("beyond_training_window",)
+            assert np.isfinite([item.score for item in recommendation.items]).all()
 
-    def test_just_after_the_training_data_has_no_warning(self, predictor: Predictor) -> None:
+    def test_just_past_the_training_data_gives_no_warning(self, predictor: Predictor) -> None:
         tenth = predictor.bundle.manifest.data_window.length // 10
-        assert everything(predictor, query_of([("i1", 3)], LAST_AT + tenth)).warnings == ()
-        beyond = everything(predictor, query_of([("i1", 3)], LAST_AT + tenth + 1))
+        assert recommend_all(predictor, query_of([("i1", 3)], LAST_AT + tenth)).warnings == ()
+        beyond = recommend_all(predictor, query_of([("i1", 3)], LAST_AT + tenth + 1))
         assert beyond.warnings == ("beyond_training_window",)
 
-    def test_a_withheld_query_time_has_no_effect(self, predictor: Predictor) -> None:
+    def test_a_withheld_query_time_is_not_read(self, predictor: Predictor) -> None:
         event = Event("i1", LAST_AT - DAY)
         soon = Query((event,), LAST_AT, query_time_withheld=True)
         at_once = Query((event,), event.at, query_time_withheld=True)
-        assert everything(predictor, soon).items == everything(predictor, at_once).items
+        assert recommend_all(predictor, soon).items == recommend_all(predictor, at_once).items
 
-    def test_attention_has_one_weight_per_event(self, predictor: Predictor) -> None:
+    def test_attention_has_one_weight_per_known_event(self, predictor: Predictor) -> None:
         query = query_of([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1)])
         attention = predictor.recommend(query, Constraints(), explain=True).attention
         if attention is None:
@@ -185,12 +185,10 @@ class BundleContract:
                 assert sum(head) == pytest.approx(1, abs=1e-5)
         assert attention.weights == pytest.approx(np.mean(attention.heads, axis=0), abs=1e-6)
 
-    def test_attention_is_returned_only_on_request(self, predictor: Predictor) -> None:
-        assert everything(predictor, query_of([("i1", 3)])).attention is None
+    def test_attention_is_given_only_on_request(self, predictor: Predictor) -> None:
+        assert recommend_all(predictor, query_of([("i1", 3)])).attention is None
 
-    def test_diverse_items_start_with_the_best_without_duplicates(
-        self, predictor: Predictor
-    ) -> None:
+    def test_diverse_items_begin_with_the_best_and_are_distinct(self, predictor: Predictor) -> None:
         query, within = query_of([("i1", 3), ("i5", 2)]), Constraints(n=8)
         plain = predictor.recommend(query, within)
         diverse = predictor.recommend(query, replace(within, diversity=0.7))
@@ -203,27 +201,29 @@ class BundleContract:
             assert diverse.items == plain.items
             assert diverse.warnings == ("diversity_unavailable",)
 
-    def test_occlusion_is_the_change_of_score_without_the_event(self, predictor: Predictor) -> None:
+    def test_occlusion_is_the_change_of_the_score_without_an_event(
+        self, predictor: Predictor
+    ) -> None:
         query = query_of([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
-        answer = predictor.recommend(query, Constraints(n=3), occlude=True)
-        if answer.attention is None:
-            assert answer.warnings == ("attention_unavailable",)
+        recommendation = predictor.recommend(query, Constraints(n=3), occlude=True)
+        if recommendation.attention is None:
+            assert recommendation.warnings == ("attention_unavailable",)
             return
-        occlusion = answer.attention.occlusion
+        occlusion = recommendation.attention.occlusion
         assert occlusion is not None
-        assert occlusion.of_item_id == answer.items[0].item_id
-        whole = scores_of_everything(predictor, query)
+        assert occlusion.of_item_id == recommendation.items[0].item_id
+        whole = score_all(predictor, query)
         assert whole is not None
         for place, change in enumerate(occlusion.changes):
             left = Query(query.history[:place] + query.history[place + 1 :], query.query_time)
-            without = scores_of_everything(predictor, left)
+            without = score_all(predictor, left)
             assert without is not None
             owed = whole[occlusion.of_item_id] - without[occlusion.of_item_id]
             assert change == pytest.approx(owed, abs=1e-4)
         if occlusion.faithfulness is not None:
             assert -1 <= occlusion.faithfulness <= 1
 
-    def test_occlusion_can_be_computed_for_any_known_item(self, predictor: Predictor) -> None:
+    def test_occlusion_can_be_requested_for_any_known_item(self, predictor: Predictor) -> None:
         query = query_of([("i1", 9), ("i2", 3)])
         attention = predictor.recommend(
             query, Constraints(), occlude=True, occlude_for="i7"
@@ -234,7 +234,7 @@ class BundleContract:
         with pytest.raises(UnknownItemError, match="zebra"):
             predictor.recommend(query, Constraints(), occlude=True, occlude_for="zebra")
 
-    def test_a_single_event_has_no_occlusion(self, predictor: Predictor) -> None:
+    def test_a_single_event_cannot_be_occluded(self, predictor: Predictor) -> None:
         attention = predictor.recommend(
             query_of([("i1", 9)]), Constraints(), occlude=True
         ).attention
@@ -243,11 +243,11 @@ class BundleContract:
             assert attention.occlusion.changes == (None,)
             assert attention.occlusion.faithfulness is None
 
-    def test_given_items_rank_as_among_all_items(self, predictor: Predictor) -> None:
+    def test_given_items_rank_as_in_the_whole_catalogue(self, predictor: Predictor) -> None:
         query = query_of([("i1", 3), ("i5", 2), ("zebra", 1)])
         given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
         ranked = predictor.rank_items(query, given_ids)
-        expected = {item.item_id: item.score for item in everything(predictor, query).items}
+        expected = {item.item_id: item.score for item in recommend_all(predictor, query).items}
         assert {item.item_id for item in ranked.items} == {"i9", "i5", "i20", "i2"}
         scores = [item.score for item in ranked.items]
         assert scores == sorted(scores, reverse=True)
@@ -283,7 +283,7 @@ class BundleContract:
         with pytest.raises(UnknownItemError):
             predictor.similar("zebra", 3)
 
-    def test_a_sweep_equals_single_requests(self, predictor: Predictor) -> None:
+    def test_a_sweep_equals_single_recommendations(self, predictor: Predictor) -> None:
         happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]
         query = query_of([*happened, ("zebra", 1.5)])
         ago = [30, 19, 19, 17.5, 13, 12.9, 9, 5.5, 3, 1.2, 1.1, 0.7, 0]
@@ -321,7 +321,7 @@ class BundleContract:
             for event, weight in zip(swept.events, instant.weights, strict=True):
                 assert weight == pytest.approx(expected.get(event, 0.0), abs=1e-5)
 
-    def test_a_sweep_applies_the_constraints_of_each_query_time(self, predictor: Predictor) -> None:
+    def test_a_sweep_applies_the_mask_of_each_instant(self, predictor: Predictor) -> None:
         query, times = query_of([("i1", 9.0), ("i2", 3.0)]), [LAST_AT - DAY, LAST_AT]
         only = {
             time: np.arange(len(predictor.catalog) + 1) == predictor.catalog.row(item_id)
@@ -333,7 +333,7 @@ class BundleContract:
         assert [one.warnings for one in late.instants] == [(), ("beyond_training_window",)]
         assert late.warnings == ("beyond_training_window",)
 
-    def test_a_sweep_without_events_returns_popular_items(self, predictor: Predictor) -> None:
+    def test_a_sweep_before_any_event_gives_popular_items(self, predictor: Predictor) -> None:
         swept = predictor.sweep(query_of([]), [LAST_AT], Constraints(n=2))
         assert swept.events == ()
         (instant,) = swept.instants
@@ -341,19 +341,19 @@ class BundleContract:
         assert (instant.intensities, swept.groups) == (None, None)
         assert [item.item_id for item in instant.items] == ["i23", "i0"]
 
-    def test_threads_can_share_a_predictor(self, predictor: Predictor) -> None:
+    def test_threads_share_a_predictor(self, predictor: Predictor) -> None:
         queries = [query_of([(f"i{n % 20}", 3.0), ("i4", 1.0)]) for n in range(40)]
-        alone = [everything(predictor, query) for query in queries]
+        alone = [recommend_all(predictor, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(lambda query: everything(predictor, query), queries)) == alone
+            assert list(pool.map(lambda query: recommend_all(predictor, query), queries)) == alone
 
 
-def everything(predictor: Predictor, query: Query) -> Recommendation:
+def recommend_all(predictor: Predictor, query: Query) -> Recommendation:
     return predictor.recommend(query, NOTHING_EXCLUDED)
 
 
-def scores_of_everything(predictor: Predictor, query: Query) -> dict[str, float] | None:
-    """Every item's score without the index; None without a usable history."""
+def score_all(predictor: Predictor, query: Query) -> dict[str, float] | None:
+    """Every item's score without the index; None where no event is known."""
     history = predictor.look_up_history(query)
     if not history.events:
         return None
@@ -364,7 +364,7 @@ def scores_of_everything(predictor: Predictor, query: Query) -> dict[str, float]
 
 
 def is_allowed(item_id: str, query: Query, within: Constraints) -> bool:
-    """The rules, read from their words."""
+    """Whether the constraints permit an item, by their definitions."""
     if item_id in within.exclude:
         return False
     if within.include is not None and item_id not in within.include:

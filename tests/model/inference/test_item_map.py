@@ -1,4 +1,4 @@
-"""The map of the items."""
+"""The map of items in two dimensions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def map_of(vectors: torch.Tensor) -> ItemMap:
 
 
 def flat(items: int = 30, dim: int = 6, seed: int = 0) -> torch.Tensor:
-    """Directions that differ in a plane alone, around one in common."""
+    """Vectors whose directions differ within one plane only."""
     generator = torch.Generator().manual_seed(seed)
     angles = torch.rand(items, generator=generator, dtype=torch.float64) * 2 * torch.pi
     spread = torch.stack((2 * angles.cos(), angles.sin(), *[angles * 0] * (dim - 2)), dim=1)
@@ -20,7 +20,7 @@ def flat(items: int = 30, dim: int = 6, seed: int = 0) -> torch.Tensor:
     return (spread / 10 + torch.eye(dim, dtype=torch.float64)[-1]) @ basis
 
 
-def test_distances_of_vectors_that_lie_in_a_plane_are_kept() -> None:
+def test_distances_of_vectors_in_a_plane_are_kept() -> None:
     vectors = flat()
     drawn = map_of(vectors)
     directions = torch.nn.functional.normalize(vectors, dim=-1)
@@ -31,7 +31,7 @@ def test_distances_of_vectors_that_lie_in_a_plane_are_kept() -> None:
     assert sum(drawn.explained) == pytest.approx(1, abs=1e-2)
 
 
-def test_the_axes_are_those_of_a_singular_value_decomposition() -> None:
+def test_the_axes_equal_those_of_an_svd() -> None:
     vectors = torch.randn(50, 8, generator=torch.Generator().manual_seed(1))
     drawn = map_of(vectors)
     directions = torch.nn.functional.normalize(vectors.double(), dim=-1)
@@ -49,7 +49,7 @@ def test_the_length_of_a_vector_does_not_matter() -> None:
     assert map_of(longer).points == pytest.approx(map_of(vectors).points, abs=1e-9)
 
 
-def test_the_same_vectors_give_the_same_map_with_its_axes_the_same_way_round() -> None:
+def test_the_map_is_deterministic_up_to_the_order_of_items() -> None:
     vectors = flat()
     assert map_of(vectors.clone()).points.tolist() == map_of(vectors).points.tolist()
     shuffled = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(0))
@@ -58,12 +58,12 @@ def test_the_same_vectors_give_the_same_map_with_its_axes_the_same_way_round() -
     )
 
 
-def test_the_most_popular_items_come_first_and_ties_in_the_order_of_the_catalogue() -> None:
+def test_popular_items_come_first_and_ties_in_catalogue_order() -> None:
     drawn = draw_map(flat(4), np.array([1, 5, 5, 2]))
     assert drawn.rows.tolist() == [2, 3, 4, 1]
 
 
-def test_a_large_catalogue_is_drawn_as_far_as_its_most_popular_items() -> None:
+def test_a_large_catalogue_is_cut_to_its_most_popular_items() -> None:
     vectors = torch.randn(MOST_ITEMS + 5, 3, generator=torch.Generator().manual_seed(0))
     assert len(map_of(vectors).rows) == len(map_of(vectors).points) == MOST_ITEMS
 
@@ -73,13 +73,13 @@ def test_a_large_catalogue_is_drawn_as_far_as_its_most_popular_items() -> None:
     [torch.ones(1, 4), torch.ones(5, 1), torch.zeros(5, 4), torch.ones(5, 4)],
     ids=["one item", "one dimension", "no vectors", "one place"],
 )
-def test_where_there_is_nothing_to_tell_apart_all_lie_in_one_place(vectors: torch.Tensor) -> None:
+def test_items_without_differences_lie_in_one_place(vectors: torch.Tensor) -> None:
     drawn = map_of(vectors)
     assert drawn.points == pytest.approx(np.zeros((len(vectors), 2)), abs=1e-9)
     assert drawn.explained == (0, 0)
 
 
-def test_items_on_a_line_differ_along_x_alone() -> None:
+def test_items_on_a_line_differ_along_x_only() -> None:
     drawn = map_of(torch.tensor([[2.0], [-1.0]]))
     assert drawn.points.tolist() == [[1, 0], [-1, 0]]
     assert drawn.explained == (1, 0)
