@@ -65,8 +65,7 @@ def writer(
     weights: Recommender,
     attention_profile: pl.DataFrame | None = None,
 ) -> Callable[[Path], str]:
-    """What `BundleStore.publish` calls to fill a directory."""
-
+    """The function that `BundleStore.publish` calls to write a bundle into a directory."""
     bundle = Bundle.assemble(
         recommender=weights,
         config=config,
