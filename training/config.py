@@ -1,4 +1,4 @@
-"""What a training run is, in one frozen object that reads from one TOML file."""
+"""The settings of a training run: one frozen object, read from one TOML file."""
 
 import tomllib
 from pathlib import Path
@@ -23,35 +23,35 @@ RECIPES = Path(__file__).parent / "recipes"
 
 
 class DataConfig(Config):
-    """Which events count, and what is to be predicted from them."""
+    """Filters of the events, and the prediction task."""
 
     min_item_events: PositiveInt = 1
     min_user_events: PositiveInt = 1
     predict: Predict = "next_event"
     ignored_actions: tuple[str, ...] = ()
-    """Actions whose events are neither learned from nor read, such as cancellations."""
+    """Actions whose events are left out of histories and targets, such as cancellations."""
     read_actions: bool = False
-    """Whether the model reads what was done with an item, beside which item it was."""
+    """Whether the model reads the action of an event beside its item."""
     exclude_seen: bool = False
-    """Whether evaluation leaves out what the user has already met."""
+    """Whether evaluation leaves out the items of the user's history."""
     sampled_metrics: bool = False
-    """Whether targets are also ranked among a hundred random items, as the older papers do."""
+    """Whether targets are also ranked among a hundred random items, as in older papers."""
     groups: Literal["categories", "clusters"] = "clusters"
-    """Where the groups of items come from, for encoders that want them."""
+    """Source of the item groups, for encoders that use them."""
 
 
 class SoftmaxConfig(Config):
-    """Cross-entropy over the whole catalogue, or over shared negatives where it is too large."""
+    """Cross-entropy over the whole catalogue, or over shared negatives if it is too large."""
 
     kind: Literal["softmax"] = "softmax"
     sample_above: NonNegativeInt = 100_000
     """Catalogue size above which the softmax is sampled; 0 always samples."""
     negatives: PositiveInt = 4_096
-    """Shared negatives per batch where the softmax is sampled."""
+    """Shared negatives per batch, if the softmax is sampled."""
 
 
 class BCEConfig(Config):
-    """Binary cross-entropy of the target against items the user has not met in training."""
+    """Binary cross-entropy of the target against items the user has not seen in training."""
 
     kind: Literal["bce"] = "bce"
     negatives: PositiveInt = 1
@@ -60,7 +60,7 @@ class BCEConfig(Config):
 
 class GBCEConfig(Config):
     """Generalised binary cross-entropy: the target's probability is raised to a power below one,
-    which undoes the overconfidence that sampling negatives brings (Petrov and Macdonald 2023).
+    which corrects the overconfidence caused by negative sampling (Petrov and Macdonald 2023).
     """
 
     kind: Literal["gbce"] = "gbce"
@@ -71,7 +71,7 @@ class GBCEConfig(Config):
 
 
 class BPRConfig(Config):
-    """Bayesian personalised ranking: the target above items the user has not met in training."""
+    """Bayesian personalised ranking: the target above items the user has not seen in training."""
 
     kind: Literal["bpr"] = "bpr"
     negatives: PositiveInt = 1
@@ -87,43 +87,43 @@ class ContinuousTimeConfig(Config):
     """The point-process likelihood that regularises self-modulating attention (CTReg)."""
 
     weight: NonNegativeFloat = 0.0
-    """What it counts beside the loss of the items; 0 leaves it out."""
+    """Its weight beside the loss of the items; 0 leaves it out."""
     integral: Literal["monte_carlo", "right_end"] = "monte_carlo"
-    """One uniform draw per interval, unbiased; or half the right end, as the authors code it."""
+    """One uniform draw per interval, unbiased; or half the right end, as in the authors' code."""
 
 
 class FitConfig(Config):
-    """How weights are found."""
+    """The settings of the training loop."""
 
     epochs: PositiveInt = 30
-    """At most; early stopping may end sooner."""
+    """At most; early stopping may end the fit sooner."""
     patience: PositiveInt = 5
     """Evaluations without improvement before stopping."""
     evaluate_every: PositiveInt = 1
     """Epochs between evaluations on the validation questions."""
     monitor: Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"] = "ndcg@10"
     tokens: PositiveInt = 6_400
-    """Places per batch: histories times their padded length."""
+    """Positions per batch: histories times their padded length."""
     learning_rate: PositiveFloat = 1e-3
     warmup_steps: NonNegativeInt = 100
     decay: Literal["constant", "cosine"] = "cosine"
-    """What the learning rate does after the warm-up, towards the last epoch."""
+    """The schedule of the learning rate after the warm-up, to the last epoch."""
     weight_decay: NonNegativeFloat = 0.01
     clip: PositiveFloat = 1.0
     """Bound on the norm of the weights' gradient."""
     frequency_learning_rate: PositiveFloat = 1e-3
     frequency_clip: PositiveFloat = 0.1
-    """Frequencies have a rate and a bound of their own: their gradient grows with the interval."""
+    """Frequencies have their own rate and bound: their gradient grows with the interval."""
     query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Share of training positions whose query time is withheld, so the model can do without."""
+    """Share of training positions whose query time is withheld, so that it is optional."""
     loss: LossConfig = SoftmaxConfig()
-    """What is minimised over the items."""
+    """The loss of the items."""
     next_time_weight: NonNegativeFloat = 1.0
-    """What the likelihood of the next event's time counts, for encoders that give one."""
+    """Weight of the likelihood of the next event's time, for encoders that model it."""
     continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()
     """For encoders with self-modulating attention."""
     refit: bool = False
-    """Once measured, train again on all events, for as many epochs as were best."""
+    """After evaluation, train again on all events, for the best number of epochs."""
     seed: int = 0
 
 
@@ -131,28 +131,28 @@ GateMetric = Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"]
 
 
 class GateConfig(Config):
-    """The `[gate]` table of a recipe: thresholds, all in the units of the metric they speak of."""
+    """The `[gate]` table of a recipe: the thresholds, in the units of their metric."""
 
     metric: GateMetric = "ndcg@10"
-    """What challenger, champion and references are compared by, as a mean over questions."""
+    """The metric that rankers are compared by, as a mean over questions."""
     questions: PositiveInt = 100
-    """At least so many questions, or a comparison says nothing."""
+    """The least number of questions for a comparison."""
     floor: float = Field(default=0.0, ge=0, le=1)
-    """The least the metric may be."""
+    """The least value of the metric."""
     may_lose: float = Field(default=0.01, ge=0, le=1)
     """How far behind the champion the challenger may be: the lower end of the 95 % interval of its
     lead (paired bootstrap over the questions) must be above minus this."""
     popularity_lead: float = Field(default=0.0, ge=-1, le=1)
     """The lower end of the interval of its lead over popularity must be above this; popularity is
-    that of all time or of the last week, whichever is harder to beat."""
+    that of all time or of the last week, the better of the two."""
     index_recall: float = Field(default=0.99, ge=0, le=1)
-    """Share of the exact ten best items that the index must find."""
+    """The least share of the exact ten best items that the index must find."""
     p95_seconds: PositiveFloat = 0.1
-    """The 95th percentile of the time an answer takes, on one thread of the machine that trains."""
+    """Bound on the 95th percentile of the latency, on one thread of the training machine."""
 
 
 class RunConfig(Config):
-    """Everything that decides the outcome of a run, besides the events."""
+    """All settings of a run; with the events and the seed they determine its outcome."""
 
     data: DataConfig = DataConfig()
     split: SplitConfig = ByTimeConfig()
@@ -160,16 +160,16 @@ class RunConfig(Config):
     item_bias: bool = True
     fit: FitConfig = FitConfig()
     profile_histories: NonNegativeInt = 1_000
-    """Histories whose attention is averaged for the bundle's attention profile; 0 for none."""
+    """Histories averaged in the bundle's attention profile; 0 for no profile."""
     gate: GateConfig = GateConfig()
-    """What a retrained model must show before it is served."""
+    """The conditions for a retrained model to be served."""
 
     @classmethod
     def read(cls, recipe: str | Path) -> "RunConfig":
         """Read a recipe: a TOML file, or the name of one that ships with Kairos.
 
         Raises:
-            TrainingError: if there is no such recipe, or it names unknown or unfit settings.
+            TrainingError: if there is no such recipe, or a setting is unknown or invalid.
         """
         path = RECIPES / f"{recipe}.toml" if str(recipe) in shipped_recipes() else Path(recipe)
         try:
@@ -182,7 +182,7 @@ class RunConfig(Config):
         except ValidationError as error:
             raise TrainingError(
                 f"a recipe names known settings with values that fit, but {path.name} does not: "
-                f"{_told(error)}; correct it"
+                f"{_format_errors(error)}; correct it"
             ) from error
         except ValueError as error:
             raise TrainingError(
@@ -190,8 +190,8 @@ class RunConfig(Config):
             ) from error
 
 
-def _told(error: ValidationError) -> str:
-    """Every broken rule on one line, each with its setting."""
+def _format_errors(error: ValidationError) -> str:
+    """All invalid settings on one line, each with its rule and value."""
     return ", ".join(
         f"{'.'.join(map(str, broken['loc']))}: {broken['msg'][:1].lower()}{broken['msg'][1:]} "
         f"(got {broken['input']!r})"

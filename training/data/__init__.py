@@ -1,4 +1,1 @@
-"""Events on their way to batches: sources, dataset, split, windows, negatives.
-
-No model is fitted here.
-"""
+"""From events to batches: sources, data set, split, windows, negatives."""

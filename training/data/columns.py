@@ -1,4 +1,4 @@
-"""Raw columns become the one event schema, or name the row that cannot."""
+"""Conversion of raw columns to the event schema; errors name the row."""
 
 import re
 from collections.abc import Callable
@@ -38,12 +38,12 @@ _RFC_3339 = _DATE_AND_TIME + r"([Zz]|[+-]\d{2}:?\d{2})$"
 
 @dataclass(frozen=True)
 class RawTable:
-    """A table as it was found, and how to point at its rows.
+    """A table as read from its source, and the location of its rows.
 
     Attributes:
-        name: what an error calls the table: a file path, or a database address without password.
-        frame: the columns as they were found.
-        place: where a data row (0-based) stands in the source, for a person: "row 3", "line 4".
+        name: of the table in errors: a file path, or a database address without password.
+        frame: the raw columns.
+        place: the location of a data row (0-based) in the source, such as "row 3" or "line 4".
     """
 
     name: str
@@ -51,38 +51,38 @@ class RawTable:
     place: Callable[[int], str]
 
 
-def event_columns(table: RawTable) -> pl.DataFrame:
-    """The events of a table in `EVENT_SCHEMA`, in the table's order.
+def parse_events(table: RawTable) -> pl.DataFrame:
+    """Convert a table to `EVENT_SCHEMA`, in the table's order.
 
     Raises:
-        EventSourceError: if a column is missing or a value cannot be what its column says.
+        EventSourceError: if a column is missing or a value is invalid.
     """
-    _require(table, "user_id", "item_id", "timestamp")
+    _require_columns(table, "user_id", "item_id", "timestamp")
     columns = [
-        _ids(table, "user_id"),
-        _ids(table, "item_id"),
-        _instants(table, "timestamp"),
-        _texts(table, "action").replace("", None).fill_null(DEFAULT_ACTION),
-        _numbers(table, "value"),
+        _parse_ids(table, "user_id"),
+        _parse_ids(table, "item_id"),
+        _parse_instants(table, "timestamp"),
+        _parse_texts(table, "action").replace("", None).fill_null(DEFAULT_ACTION),
+        _parse_numbers(table, "value"),
     ]
     return pl.DataFrame(columns, schema=EVENT_SCHEMA)
 
 
-def item_columns(table: RawTable) -> pl.DataFrame:
-    """The items of a table in `ITEM_SCHEMA`, in the table's order.
+def parse_items(table: RawTable) -> pl.DataFrame:
+    """Convert a table to `ITEM_SCHEMA`, in the table's order.
 
     Raises:
-        EventSourceError: if `item_id` is missing, an id is unusable, or an item appears twice.
+        EventSourceError: if `item_id` is missing, an id is invalid, or an item appears twice.
     """
-    _require(table, "item_id")
-    item_ids = _ids(table, "item_id")
+    _require_columns(table, "item_id")
+    item_ids = _parse_ids(table, "item_id")
     is_repeat = ~item_ids.is_first_distinct()
-    _refuse_first(table, item_ids, is_repeat, "an item is listed once", "drop the repeat")
-    columns = [item_ids, _texts(table, "title"), _categories(table, "categories")]
+    _refuse_first_row(table, item_ids, is_repeat, "an item is listed once", "drop the repeat")
+    columns = [item_ids, _parse_texts(table, "title"), _parse_categories(table, "categories")]
     return pl.DataFrame(columns, schema=ITEM_SCHEMA)
 
 
-def _require(table: RawTable, *names: str) -> None:
+def _require_columns(table: RawTable, *names: str) -> None:
     for name in names:
         if name not in table.frame.columns:
             present = ", ".join(table.frame.columns) or "none"
@@ -92,7 +92,7 @@ def _require(table: RawTable, *names: str) -> None:
             )
 
 
-def _refuse_first(
+def _refuse_first_row(
     table: RawTable, raw: pl.Series, is_bad: pl.Series, rule: str, remedy: str
 ) -> None:
     if is_bad.any():
@@ -103,37 +103,37 @@ def _refuse_first(
         )
 
 
-def _ids(table: RawTable, column: str) -> pl.Series:
+def _parse_ids(table: RawTable, column: str) -> pl.Series:
     raw = table.frame[column]
     if not (_is_text(raw) or raw.dtype.is_integer()):
         rule = "an id is text or a whole number"
-        _refuse_first(table, raw, raw.is_not_null(), rule, "convert the column to text")
+        _refuse_first_row(table, raw, raw.is_not_null(), rule, "convert the column to text")
     ids = raw.cast(pl.String)
     is_bad = ids.is_null() | (ids == "")
-    _refuse_first(table, raw, is_bad, "an id must not be empty", "fill it in or drop the row")
+    _refuse_first_row(table, raw, is_bad, "an id must not be empty", "fill it in or drop the row")
     return ids
 
 
-def _instants(table: RawTable, column: str) -> pl.Series:
+def _parse_instants(table: RawTable, column: str) -> pl.Series:
     raw = table.frame[column]
     if isinstance(raw.dtype, pl.Datetime) and raw.dtype.time_zone is not None:
-        instants = _from_datetimes(raw, raw.dtype.time_unit)
-        raw = raw.to_physical()  # what is out of range has no other form an error could show
+        instants = _convert_datetimes(raw, raw.dtype.time_unit)
+        raw = raw.to_physical()  # errors show values out of range as ticks
     elif raw.dtype.is_numeric():
-        instants = _from_seconds(raw.cast(pl.Float64))
+        instants = _convert_seconds(raw.cast(pl.Float64))
     elif _is_text(raw):
         texts = raw.cast(pl.String)
-        seconds = _from_seconds(texts.cast(pl.Float64, strict=False))
-        instants = seconds.fill_null(_from_rfc_3339(texts)) if seconds.has_nulls() else seconds
+        seconds = _convert_seconds(texts.cast(pl.Float64, strict=False))
+        instants = seconds.fill_null(_convert_rfc_3339(texts)) if seconds.has_nulls() else seconds
     else:
         instants = pl.Series(column, [None] * len(raw), dtype=_INSTANT)
     is_bad = instants.is_null()
     if is_bad.any():
-        _refuse_first(table, raw, is_bad, *_what_a_time_lacks(raw.filter(is_bad)[0]))
+        _refuse_first_row(table, raw, is_bad, *_explain_bad_time(raw.filter(is_bad)[0]))
     return instants
 
 
-def _from_datetimes(moments: pl.Series, unit: Literal["ms", "us", "ns"]) -> pl.Series:
+def _convert_datetimes(moments: pl.Series, unit: Literal["ms", "us", "ns"]) -> pl.Series:
     ticks_per_second = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
     ticks = moments.to_physical()
     inside = ticks.set(~_is_representable(ticks // ticks_per_second), None)
@@ -141,7 +141,7 @@ def _from_datetimes(moments: pl.Series, unit: Literal["ms", "us", "ns"]) -> pl.S
     return in_unit.dt.cast_time_unit("us")
 
 
-def _from_seconds(seconds: pl.Series) -> pl.Series:
+def _convert_seconds(seconds: pl.Series) -> pl.Series:
     inside = seconds.set(~_is_representable(seconds), None)
     # Rounded apart from the whole seconds, the fraction is exact to the microsecond until 2242.
     whole = inside.floor()
@@ -149,7 +149,7 @@ def _from_seconds(seconds: pl.Series) -> pl.Series:
     return (whole.cast(pl.Int64) * 1_000_000 + fraction.cast(pl.Int64)).cast(_INSTANT)
 
 
-def _from_rfc_3339(texts: pl.Series) -> pl.Series:
+def _convert_rfc_3339(texts: pl.Series) -> pl.Series:
     regular = (
         texts.set(~texts.str.contains(_RFC_3339), None)
         .str.replace(r"[Zz]$", "+00:00")
@@ -163,8 +163,8 @@ def _is_representable(seconds: pl.Series) -> pl.Series:
     return seconds.is_between(_EARLIEST_SECOND, _LATEST_SECOND)
 
 
-def _what_a_time_lacks(value: object) -> tuple[str, str]:
-    """The rule that a refused timestamp breaks, and the remedy."""
+def _explain_bad_time(value: object) -> tuple[str, str]:
+    """The rule that an invalid timestamp breaks, and the remedy."""
     if value is None:
         return "an event needs an instant", "fill it in or drop the row"
     is_naive_text = isinstance(value, str) and re.match(_DATE_AND_TIME + "$", value)
@@ -185,24 +185,24 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _texts(table: RawTable, column: str) -> pl.Series:
+def _parse_texts(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return pl.Series(column, [None] * len(table.frame), dtype=pl.String)
     return table.frame[column].cast(pl.String)
 
 
-def _numbers(table: RawTable, column: str) -> pl.Series:
+def _parse_numbers(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return pl.Series(column, [None] * len(table.frame), dtype=pl.Float64)
     raw = table.frame[column]
     numbers = raw.cast(pl.Float64, strict=False)
     is_bad = raw.is_not_null() & ~numbers.is_finite().fill_null(value=False)
     rule = "a value is a finite number"
-    _refuse_first(table, raw, is_bad, rule, "correct it, or leave it empty")
+    _refuse_first_row(table, raw, is_bad, rule, "correct it, or leave it empty")
     return numbers
 
 
-def _categories(table: RawTable, column: str) -> pl.Series:
+def _parse_categories(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return pl.Series(column, [[]] * len(table.frame), dtype=ITEM_SCHEMA[column])
     raw = table.frame[column]
@@ -210,7 +210,7 @@ def _categories(table: RawTable, column: str) -> pl.Series:
         raw = raw.cast(pl.String).replace("", None).str.split("|")
     elif not isinstance(raw.dtype, pl.List):
         rule = "categories are a list of texts, or one text joined by |"
-        _refuse_first(table, raw, raw.is_not_null(), rule, "convert the column")
+        _refuse_first_row(table, raw, raw.is_not_null(), rule, "convert the column")
     nothing = pl.Series([[]], dtype=ITEM_SCHEMA[column])
     return raw.cast(ITEM_SCHEMA[column]).fill_null(nothing)
 

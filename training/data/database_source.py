@@ -1,4 +1,4 @@
-"""The service's own events and items, read from its database by a plain SELECT."""
+"""Events and items of the service, read from its database by SELECT."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,14 +22,14 @@ from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
     RawTable,
-    event_columns,
-    item_columns,
+    parse_events,
+    parse_items,
 )
 from training.data.erasures import Erasures
 
 CHUNK_ROWS = 50_000
 
-# Named here rather than imported: training must not know the service, only its tables.
+# Declared here, since training may not import the service.
 EVENTS = table(
     "events",
     column("id"),
@@ -60,18 +60,18 @@ _ERASURES = pl.Schema({"digest": pl.String(), "erased_at": pl.Int64()})
 def read_database_events(
     address: str, until: int | None = None, *, known_by: int | None = None
 ) -> pl.DataFrame:
-    """Every event of the service up to and including `until`, in order of arrival.
+    """Read every event of the service up to and including `until`, in order of arrival.
 
-    Erased users are left out, even where an old copy of their events was put back. Rows are
-    streamed, so the database sends one chunk at a time.
+    Erased users are left out, even if an old copy of their events was restored. Rows are streamed
+    in chunks.
 
     Args:
         address: a database URL, such as `sqlite:///kairos.db` or `postgresql://user@host/kairos`.
         until: epoch microseconds, UTC.
-        known_by: leave out what arrived later than this; epoch microseconds, UTC.
+        known_by: leave out events that arrived later; epoch microseconds, UTC.
 
     Raises:
-        EventSourceError: if the database cannot be read, or holds an event that cannot be one.
+        EventSourceError: if the database cannot be read, or holds an invalid event.
     """
     chunks = stream_database_events(address, until, known_by=known_by)
     return pl.concat([EVENT_SCHEMA.to_frame(), *chunks])
@@ -80,7 +80,7 @@ def read_database_events(
 def stream_database_events(
     address: str, until: int | None = None, *, known_by: int | None = None
 ) -> Iterator[pl.DataFrame]:
-    """The same a chunk at a time, for more events than memory holds."""
+    """Read the same in chunks, for more events than fit into memory."""
     erasures = read_erasures(address)
     columns = (EVENTS.c[name] for name in ("id", *_COLUMNS))
     selection = select(*columns).order_by(EVENTS.c.id)
@@ -88,52 +88,52 @@ def stream_database_events(
         selection = selection.where(EVENTS.c.at <= until)
     if known_by is not None:
         selection = selection.where(EVENTS.c.received_at <= known_by)
-    for name, frame in _chunks(address, selection, _EVENT_CHUNK):
-        yield erasures.drop_erased(event_columns(RawTable(name, frame, place=_event_place(frame))))
+    for name, frame in _stream_chunks(address, selection, _EVENT_CHUNK):
+        yield erasures.drop_erased(parse_events(RawTable(name, frame, place=_locate_events(frame))))
 
 
 def read_erasures(address: str) -> Erasures:
-    """Whom the service has erased.
+    """Read the users that the service has erased.
 
     Raises:
         EventSourceError: if the database cannot be read.
     """
-    chunks = _chunks(address, select(ERASED_USERS), _ERASURES)
+    chunks = _stream_chunks(address, select(ERASED_USERS), _ERASURES)
     return Erasures({digest: until for _, frame in chunks for digest, until in frame.iter_rows()})
 
 
-def name_of_database(address: str) -> str:
-    """An address without its password.
+def format_database_name(address: str) -> str:
+    """Format an address without its password.
 
     Raises:
-        EventSourceError: if events cannot be read from such an address.
+        EventSourceError: if the address is not one of SQLite or PostgreSQL.
     """
-    return _url(address).render_as_string(hide_password=True)
+    return _parse_address(address).render_as_string(hide_password=True)
 
 
 def read_database_items(address: str) -> pl.DataFrame:
-    """Every item the service was told of, by id.
+    """Read every item of the service, ordered by id.
 
     Raises:
         EventSourceError: if the database cannot be read.
     """
     selection = select(ITEMS).order_by(ITEMS.c.item_id)
     chunks = [
-        item_columns(RawTable(name, frame, place=lambda row: f"item {row + 1}"))
-        for name, frame in _chunks(address, selection, ITEM_SCHEMA)
+        parse_items(RawTable(name, frame, place=lambda row: f"item {row + 1}"))
+        for name, frame in _stream_chunks(address, selection, ITEM_SCHEMA)
     ]
     return pl.concat([ITEM_SCHEMA.to_frame(), *chunks])
 
 
-def _event_place(chunk: pl.DataFrame) -> Callable[[int], str]:
+def _locate_events(chunk: pl.DataFrame) -> Callable[[int], str]:
     return lambda row: f"event {chunk['id'][row]}"
 
 
-def _chunks(
+def _stream_chunks(
     address: str, selection: Select[tuple[object, ...]], schema: pl.Schema
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The address as errors may show it, with one frame after another."""
-    url = _url(address)
+    """Execute a selection; yields the address without password, and one frame per chunk."""
+    url = _parse_address(address)
     name = url.render_as_string(hide_password=True)
     engine = create_engine(url)
     try:
@@ -150,7 +150,7 @@ def _chunks(
         engine.dispose()
 
 
-def _url(address: str) -> URL:
+def _parse_address(address: str) -> URL:
     try:
         url = make_url(address)
     except ArgumentError as error:
@@ -163,10 +163,10 @@ def _url(address: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise EventSourceError(
-            f"events are read from SQLite or PostgreSQL, but the address says {backend!r}; "
+            f"events are read from SQLite or PostgreSQL, but the address is one of {backend!r}; "
             "export them to Parquet instead"
         )
-    # Opening a SQLite file that is not there would create it.
+    # Opening a missing SQLite file would create it.
     if not Path(url.database or "").is_file():
         raise EventSourceError(
             f"a SQLite database must exist to be read, but there is no file {url.database!r}; "

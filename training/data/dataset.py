@@ -1,4 +1,4 @@
-"""Every user's events in memory, as flat arrays: nothing per sample happens in Python."""
+"""All events in memory, as flat arrays sorted by user and time."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,14 +15,14 @@ from model.history import Event
 
 @dataclass(frozen=True)
 class Dataset:
-    """Users one after another, each with their events oldest first, ties in source order.
+    """Events grouped by user, oldest first, ties in source order.
 
     Attributes:
         catalog: the items.
         actions: action names; `actions[p]` is action row `p + 1`.
-        user_ids: outside ids, one per user.
+        user_ids: external ids, one per user.
         offsets: user `u` owns events `offsets[u]` up to `offsets[u + 1]`.
-        rows: catalogue row per event, 0 where the catalogue lacks the item.
+        rows: catalogue row per event; 0 if the catalogue does not hold the item.
         times: epoch microseconds per event.
         action_rows: action row per event, 0 = none.
     """
@@ -45,10 +45,10 @@ class Dataset:
         min_user_events: int = 1,
         ignored_actions: tuple[str, ...] = (),
     ) -> "Dataset":
-        """Lay out the events of `training.data.sources.read_events` (and titles of `read_items`).
+        """Build from the tables of `training.data.sources.read_events` and `read_items`.
 
-        Events of ignored actions are left out first; then items, then users, with fewer events
-        than asked, each in one pass.
+        Events of ignored actions are left out first; then items, then users, with too few events,
+        each in one pass.
 
         Raises:
             TrainingError: if no event is left.
@@ -80,7 +80,7 @@ class Dataset:
         rows = events["row"].to_numpy().astype(np.int32)
         times = events["timestamp"].cast(pl.Int64).to_numpy()
         return cls(
-            catalog=_catalog(item_ids, items, rows, times),
+            catalog=_build_catalog(item_ids, items, rows, times),
             actions=tuple(actions.to_list()),
             user_ids=tuple(users.to_list()),
             offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
@@ -99,12 +99,12 @@ class Dataset:
 
     @cached_property
     def known_before(self) -> NDArray[np.int64]:
-        """How many events whose item is known stand before each event, and before the end."""
+        """The number of events of known items before each event, and before the end."""
         return np.concatenate(([0], np.cumsum(self.rows > 0))).astype(np.int64)
 
     @cached_property
     def known(self) -> "Dataset":
-        """The same histories without the events whose item is unknown."""
+        """The data set without the events of unknown items (row 0)."""
         keep = self.rows > 0
         return replace(
             self,
@@ -115,13 +115,13 @@ class Dataset:
         )
 
     def history(self, user: int, end: int | None = None) -> tuple[Event, ...]:
-        """The events of a user, oldest first, as a query carries them.
+        """The events of a user, oldest first, as a query holds them.
 
-        Those of unknown items are left out: the catalogue no longer tells their ids.
+        Events of unknown items are left out: their ids are not in the catalogue.
 
         Args:
-            user: which user, counted as in `user_ids`.
-            end: the place in the flat arrays to stop before; the user's end by default.
+            user: index into `user_ids`.
+            end: absolute index after the last event; the user's end by default.
         """
         span = slice(self.offsets[user], self.offsets[user + 1] if end is None else end)
         return tuple(
@@ -137,9 +137,9 @@ class Dataset:
         )
 
     def limit_catalog(self, is_training: NDArray[np.bool_]) -> "Dataset":
-        """The same events with a catalogue of the items met in training, and counts from there.
+        """Keep the catalogue items of the training events, and count their popularity there.
 
-        Items met only later become unknown (row 0): no model can have learned them.
+        Items that occur only later become unknown (row 0): no model can have learned them.
         """
         trained = np.zeros(len(self.catalog) + 1, dtype=np.bool_)
         trained[self.rows[is_training]] = True
@@ -148,7 +148,9 @@ class Dataset:
         new_row = np.zeros(len(trained), dtype=np.int32)
         new_row[trained] = np.arange(1, len(kept) + 1)
         rows = new_row[self.rows]
-        popularity, recent = _counts(rows[is_training], self.times[is_training], len(kept))
+        popularity, recent = _count_popularity(
+            rows[is_training], self.times[is_training], len(kept)
+        )
         catalog = Catalog(
             item_ids=tuple(self.catalog.item_ids[place] for place in kept),
             titles=tuple(self.catalog.titles[place] for place in kept),
@@ -159,7 +161,7 @@ class Dataset:
         return replace(self, catalog=catalog, rows=rows)
 
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
-        """The same events under the rows of another catalogue and its actions."""
+        """Replace rows and action rows by those of another catalogue and its actions."""
         known = {action: row for row, action in enumerate(actions, start=1)}
         action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
         return replace(
@@ -171,22 +173,22 @@ class Dataset:
         )
 
     def map_rows(self, catalog: Catalog) -> NDArray[np.int32]:
-        """For every row of this catalogue, padding included, its row in another, or 0."""
+        """For every row of this catalogue, padding included, its row in another; 0 if missing."""
         rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
         return np.array([0, *rows], dtype=np.int32)
 
 
-def _counts(
+def _count_popularity(
     rows: NDArray[np.int32], times: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Events per item, in all and in the last seven days."""
+    """Events per item: of all time, and of the last seven days."""
     recent = times > times.max() - 7 * MICROSECONDS_PER_DAY
-    of_all = np.bincount(rows, minlength=items + 1)[1:]
-    of_recent = np.bincount(rows[recent], minlength=items + 1)[1:]
-    return of_all.astype(np.int64), of_recent.astype(np.int64)
+    all_time = np.bincount(rows, minlength=items + 1)[1:]
+    last_week = np.bincount(rows[recent], minlength=items + 1)[1:]
+    return all_time.astype(np.int64), last_week.astype(np.int64)
 
 
-def _catalog(
+def _build_catalog(
     item_ids: pl.Series,
     items: pl.DataFrame | None,
     rows: NDArray[np.int32],
@@ -201,7 +203,7 @@ def _catalog(
             for item_id, names in zip(items["item_id"], items["categories"].to_list(), strict=True)
         }
     ids = tuple(item_ids.to_list())
-    popularity, recent = _counts(rows, times, len(ids))
+    popularity, recent = _count_popularity(rows, times, len(ids))
     return Catalog(
         item_ids=ids,
         titles=tuple(titles.get(item_id) for item_id in ids),

@@ -1,4 +1,4 @@
-"""Users whom the service has erased: left out of every copy of old events."""
+"""Erased users, whose events are left out of every copy of old events."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import polars as pl
 @final
 @dataclass(frozen=True, slots=True)
 class Erasures:
-    """Who was erased, and until when: whoever came back later is a new user.
+    """The erased users, each with the instant of erasure; later events are of a new user.
 
     Attributes:
         until: epoch microseconds, by the SHA-256 of the user's id.
@@ -20,7 +20,7 @@ class Erasures:
     until: Mapping[str, int]
 
     def drop_erased(self, events: pl.DataFrame) -> pl.DataFrame:
-        """The events but for those that happened to erased users before their erasure."""
+        """Leave out the events of erased users up to their erasure."""
         if not self.until or events.is_empty():
             return events
         user_ids = events["user_id"].unique()

@@ -1,4 +1,4 @@
-"""The service's events as a file that `read_events` reads again."""
+"""Export of the service's events to a Parquet file that `read_events` reads."""
 
 import os
 import shutil
@@ -19,15 +19,18 @@ def write_events(
     *,
     on_chunk: Callable[[int], None] | None = None,
 ) -> int:
-    """Write every event of a database into a Parquet file, in order of arrival; answers how many.
+    """Write every event of a database into a Parquet file, in order of arrival.
 
-    Erased users are left out. Rows are streamed through parts beside the file, which is there whole
-    or, if anything goes wrong, as it was before.
+    Erased users are left out. Rows are streamed through temporary parts, and the file is replaced
+    atomically.
 
     Args:
         address: a database URL.
         until: leave out events later than this instant (epoch microseconds, UTC).
-        on_chunk: told how many rows each part held.
+        on_chunk: called with the number of rows of each part.
+
+    Returns:
+        The number of events.
 
     Raises:
         EventSourceError: if the database cannot be read.

@@ -1,4 +1,4 @@
-"""Groups of items, for encoders that tell them apart: by their categories, or by their company."""
+"""Groups of items, by category or by co-occurrence, for encoders with intensities of groups."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from training.data.dataset import Dataset
 GroupSource = Literal["categories", "clusters"]
 
 REACH = 5
-"""Events apart at which two items of one history still stand together."""
+"""The greatest distance, in events, at which two items of a history co-occur."""
 
 
 @dataclass(frozen=True)
 class GroupMembership:
-    """Which groups every catalogue row belongs to.
+    """The groups of every catalogue row.
 
     Attributes:
-        values: rows x groups, 1 where the row's item belongs; row 0, padding, belongs to none.
+        values: rows x groups, 1 where the item belongs to the group; row 0, padding, has none.
         names: of the groups.
     """
 
@@ -32,23 +32,26 @@ class GroupMembership:
 def assign_groups(
     dataset: Dataset, is_training: NDArray[np.bool_], *, groups: int, source: GroupSource
 ) -> GroupMembership:
-    """So many groups of the catalogue's items, from its training events; every item is in one.
+    """Assign the catalogue's items to so many groups, from its training events.
 
-    "categories": the categories with the most training events, an item in each it has, and "other"
-    for items left without one. "clusters": items that stand close together in histories, each in
-    one group, the group with the most training events first.
+    Args:
+        source: "categories" takes the categories with the most training events, an item in each
+            that it has, and "other" for items without one. "clusters" groups items that co-occur
+            in histories, each item in one group, ordered by training events.
 
     Raises:
-        TrainingError: if there are fewer groups to be found.
+        TrainingError: if there are too few categories, or too few distinct items for clusters.
     """
     if source == "categories":
-        return _by_category(dataset, is_training, groups)
-    return _by_company(dataset, is_training, groups)
+        return _group_by_category(dataset, is_training, groups)
+    return _cluster_items(dataset, is_training, groups)
 
 
-def _by_category(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> GroupMembership:
+def _group_by_category(
+    dataset: Dataset, is_training: NDArray[np.bool_], groups: int
+) -> GroupMembership:
     categories = dataset.catalog.categories
-    events = _events_per_row(dataset, is_training)
+    events = _count_events(dataset, is_training)
     counts: Counter[str] = Counter()
     for row, names in enumerate(categories, start=1):
         counts.update(dict.fromkeys(names, int(events[row])))
@@ -69,32 +72,34 @@ def _by_category(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) 
     return GroupMembership(values, (*kept, *(["other"] if is_rest else [])))
 
 
-def _by_company(dataset: Dataset, is_training: NDArray[np.bool_], groups: int) -> GroupMembership:
-    # Loads slowly, and most recipes want no groups.
+def _cluster_items(
+    dataset: Dataset, is_training: NDArray[np.bool_], groups: int
+) -> GroupMembership:
+    # Slow to import, and most recipes use no groups.
     from sklearn.cluster import KMeans  # noqa: PLC0415
 
-    places = _places(dataset, is_training, groups)
+    places = _embed_items(dataset, is_training, groups)
     distinct = len(np.unique(places.round(6), axis=0))
     if distinct < groups:
         raise TrainingError(
-            f"{groups} clusters need as many items that histories tell apart, but they tell apart "
-            f"{distinct}; lower modulation.groups"
+            f"{groups} clusters need as many items that differ in their histories, but only "
+            f"{distinct} differ; lower modulation.groups"
         )
-    found = KMeans(groups, n_init=4, random_state=0).fit_predict(places)
-    events = np.bincount(found, _events_per_row(dataset, is_training)[1:], minlength=groups)
+    clusters = KMeans(groups, n_init=4, random_state=0).fit_predict(places)
+    events = np.bincount(clusters, _count_events(dataset, is_training)[1:], minlength=groups)
     rank = np.empty(groups, dtype=np.int64)
     rank[np.argsort(-events, kind="stable")] = np.arange(groups)
     values = np.zeros((len(places) + 1, groups), dtype=np.float32)
-    values[np.arange(1, len(values)), rank[found]] = 1
+    values[np.arange(1, len(values)), rank[clusters]] = 1
     return GroupMembership(values, tuple(f"cluster {number}" for number in range(1, groups + 1)))
 
 
-def _places(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> NDArray[np.float64]:
-    """A point of the unit sphere for every item, near to those of the items it stands with.
+def _embed_items(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> NDArray[np.float64]:
+    """Embed every item on the unit sphere, close to the items that it co-occurs with.
 
     Paper: spectral clustering (Ng, Jordan and Weiss 2001), its degrees regularised by their mean
-        (Chaudhuri, Chung and Tsiatas 2012), without which every rare pair of items that meet only
-        each other would be a cluster of its own.
+        (Chaudhuri, Chung and Tsiatas 2012); without that, every rare pair of items that co-occur
+        only with each other would be a cluster.
     """
     from scipy.sparse import coo_matrix, diags  # noqa: PLC0415
     from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415
@@ -102,22 +107,22 @@ def _places(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> NDArr
     learned = is_training & (dataset.rows > 0)
     items, users = dataset.rows[learned] - 1, dataset.user_of[learned]
     firsts, seconds, weights = [], [], []
-    for apart in range(1, REACH + 1):
-        together = (users[apart:] == users[:-apart]) & (items[apart:] != items[:-apart])
-        firsts.append(items[:-apart][together])
-        seconds.append(items[apart:][together])
-        weights.append(np.full(together.sum(), 1 / apart))
+    for distance in range(1, REACH + 1):
+        together = (users[distance:] == users[:-distance]) & (items[distance:] != items[:-distance])
+        firsts.append(items[:-distance][together])
+        seconds.append(items[distance:][together])
+        weights.append(np.full(together.sum(), 1 / distance))
     count = len(dataset.catalog)
     pairs = (np.concatenate(weights), (np.concatenate(firsts), np.concatenate(seconds)))
-    met = coo_matrix(pairs, shape=(count, count)).tocsr()
-    met = met + met.T
-    degrees = np.asarray(met.sum(axis=1)).ravel()
+    adjacency = coo_matrix(pairs, shape=(count, count)).tocsr()
+    adjacency = adjacency + adjacency.T
+    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     scale = diags((degrees + max(degrees.mean(), 1e-9)) ** -0.5)
-    vectors, values, _ = randomized_svd(scale @ met @ scale, min(dim, count), random_state=0)
+    vectors, values, _ = randomized_svd(scale @ adjacency @ scale, min(dim, count), random_state=0)
     places = vectors * values
     lengths = np.linalg.norm(places, axis=1, keepdims=True)
     return np.asarray(places / np.maximum(lengths, 1e-12))
 
 
-def _events_per_row(dataset: Dataset, is_training: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _count_events(dataset: Dataset, is_training: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.bincount(dataset.rows[is_training], minlength=len(dataset.catalog) + 1)

@@ -1,12 +1,12 @@
-"""Where events come from: files of four kinds, or the service's own database.
+"""Sources of events and items: files of four kinds, or the service's database.
 
-Whatever the source, events arrive in one schema, in the order the source holds them. That order
-decides between events of one user at the same instant, so nothing here sorts.
+Every source yields one schema, in the order of the source. That order decides between events of
+one user at the same instant, so nothing here sorts.
 
 - `user_id`, `item_id`: text, never empty. Whole numbers are taken as their digits.
-- `timestamp`: microseconds, UTC. Found as aware datetimes, as RFC 3339 texts with an offset, or as
-  epoch seconds, whole or decimal.
-- `action`: text; "event" where nobody said. Optional.
+- `timestamp`: microseconds, UTC. Read from aware datetimes, RFC 3339 texts with an offset, or epoch
+  seconds, whole or decimal.
+- `action`: text; "event" by default. Optional.
 - `value`: a finite number or null. Optional.
 
 Other columns are ignored.
@@ -25,11 +25,11 @@ from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
     RawTable,
-    event_columns,
-    item_columns,
+    parse_events,
+    parse_items,
 )
 from training.data.database_source import (
-    name_of_database,
+    format_database_name,
     read_database_events,
     read_database_items,
 )
@@ -47,59 +47,59 @@ def read_events(
     known_by: int | None = None,
     erasures: Erasures | None = None,
 ) -> pl.DataFrame:
-    """The events at a location, in `EVENT_SCHEMA` and in source order.
+    """Read the events at a location, in `EVENT_SCHEMA` and in source order.
 
     Args:
-        location: a file, a directory or a glob of files, told apart by their suffix (`.parquet`,
-            `.csv` and `.tsv` with a header, `.jsonl`); or a database URL. The files of a directory
+        location: a file, a directory or a glob of files; or a database URL. The suffix gives the
+            format: `.parquet`, `.csv` and `.tsv` with a header, `.jsonl`. The files of a directory
             are read in the order of their names.
         until: leave out events later than this instant (epoch microseconds, UTC).
-        known_by: leave out events that arrived later than this instant, too, where the source tells
-            when they did: the database does, files do not.
-        erasures: users to leave out. A database knows its own; a file does not.
+        known_by: leave out events that arrived later than this instant (epoch microseconds, UTC),
+            where the source records arrival: databases do, files do not.
+        erasures: users to leave out of files; a database leaves out its own erased users.
 
     Raises:
-        EventSourceError: naming file, row and column of what cannot be an event.
+        EventSourceError: if an event is invalid; the message names file, row and column.
 
     Example:
         >>> read_events("demo/events.parquet").columns
         ['user_id', 'item_id', 'timestamp', 'action', 'value']
     """
     if is_database(location):
-        everything = read_database_events(str(location), until, known_by=known_by)
+        events = read_database_events(str(location), until, known_by=known_by)
     else:
-        events = [event_columns(_read(file)) for file in _files(location)]
-        everything = pl.concat([EVENT_SCHEMA.to_frame(), *events])
+        parts = [parse_events(_read_table(file)) for file in _list_files(location)]
+        events = pl.concat([EVENT_SCHEMA.to_frame(), *parts])
         if until is not None:
-            everything = everything.filter(pl.col("timestamp").to_physical() <= until)
-    return everything if erasures is None else erasures.drop_erased(everything)
+            events = events.filter(pl.col("timestamp").to_physical() <= until)
+    return events if erasures is None else erasures.drop_erased(events)
 
 
 def read_items(location: str | Path) -> pl.DataFrame:
-    """The items at a location, in `ITEM_SCHEMA`: an id, perhaps a title, perhaps categories.
+    """Read the items at a location, in `ITEM_SCHEMA`; titles and categories are optional.
 
     In CSV, categories are joined by `|`.
 
     Raises:
-        EventSourceError: naming file, row and column of what cannot be an item.
+        EventSourceError: if an item is invalid; the message names file, row and column.
     """
     if is_database(location):
         return read_database_items(str(location))
-    items = [item_columns(_read(file)) for file in _files(location)]
-    return pl.concat([ITEM_SCHEMA.to_frame(), *items])
+    parts = [parse_items(_read_table(file)) for file in _list_files(location)]
+    return pl.concat([ITEM_SCHEMA.to_frame(), *parts])
 
 
-def name_of(location: str | Path) -> str:
-    """A location as reports and errors may show it: without a password."""
-    return name_of_database(str(location)) if is_database(location) else str(location)
+def format_location(location: str | Path) -> str:
+    """Format a location for reports and errors, without a password."""
+    return format_database_name(str(location)) if is_database(location) else str(location)
 
 
 def is_database(location: str | Path) -> bool:
-    """Whether a location is a database rather than files."""
+    """Whether a location is a database URL."""
     return "://" in str(location)
 
 
-def _files(location: str | Path) -> list[Path]:
+def _list_files(location: str | Path) -> list[Path]:
     path = Path(location)
     if path.is_dir():
         found = [file for file in path.iterdir() if file.suffix in _SUFFIXES]
@@ -115,7 +115,7 @@ def _files(location: str | Path) -> list[Path]:
     return sorted(found)
 
 
-def _read(file: Path) -> RawTable:
+def _read_table(file: Path) -> RawTable:
     try:
         if file.suffix == ".parquet":
             return _read_parquet(file)
@@ -158,21 +158,21 @@ def _read_json_lines(file: Path) -> RawTable:
         frame = pl.DataFrame()
     else:
         try:
-            # All lines have a say in the types, or a late text among numbers would be refused.
+            # Types are inferred from all lines; otherwise a late text among numbers would fail.
             frame = pl.read_ndjson(file, infer_schema_length=None)
         except pl.exceptions.PolarsError as error:
-            raise _broken_line(file, error) from error
+            raise _find_broken_line(file, error) from error
 
     def place(row: int) -> str:
-        numbers = (number for number, line in _lines(file) if line.strip())
+        numbers = (number for number, line in _number_lines(file) if line.strip())
         return f"line {[*numbers][row]}"
 
     return RawTable(str(file), frame, place)
 
 
-def _broken_line(file: Path, error: Exception) -> EventSourceError:
+def _find_broken_line(file: Path, error: Exception) -> EventSourceError:
     rule = "each line must be one JSON object"
-    for number, line in _lines(file):
+    for number, line in _number_lines(file):
         try:
             is_object = not line.strip() or isinstance(json.loads(line), dict)
         except ValueError:
@@ -184,6 +184,6 @@ def _broken_line(file: Path, error: Exception) -> EventSourceError:
     return EventSourceError(f"{file}: {rule}, but: {error}; repair the file")
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
+def _number_lines(file: Path) -> Iterator[tuple[int, str]]:
     with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         yield from enumerate(lines, start=1)

@@ -1,4 +1,4 @@
-"""Which events a model may learn from, and what it is then asked."""
+"""Splits of a data set: training events, and the questions of validation and test."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -13,19 +13,19 @@ from model.errors import TrainingError
 from training.data.dataset import Dataset
 
 Predict = Literal["next_event", "next_basket"]
-"""What follows a position: the next event, or all events of the next instant together."""
+"""The target of a position: the next event, or all events of the next instant."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What evaluation asks: given a user's events before `ends`, which items come at `query_times`?
+    """Evaluation questions: given a user's events before `ends`, which items come at `query_times`?
 
     Attributes:
         users: user index per question.
-        ends: absolute event index per question; the history is what the user did before it.
+        ends: absolute event index per question; the history is the user's events before it.
         query_times: epoch microseconds per question.
         target_offsets: question `q` owns targets `target_offsets[q]` up to `target_offsets[q + 1]`.
-        target_rows: catalogue rows of the right answers, 0 where the catalogue lacks them.
+        target_rows: catalogue rows of the targets; 0 if the catalogue does not hold the item.
     """
 
     users: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Questions:
         return np.repeat(np.arange(len(self)), np.diff(self.target_offsets))
 
     def select(self, chosen: NDArray[np.int64]) -> "Questions":
-        """Some of the questions, in the order given."""
+        """The questions of some indices, in that order."""
         counts = np.diff(self.target_offsets)[chosen]
         targets = expand_spans(self.target_offsets[chosen], counts)
         return Questions(
@@ -57,15 +57,15 @@ class Questions:
 
 @dataclass(frozen=True)
 class Split:
-    """One data set, cut for honest measurement.
+    """A data set split into training events, validation questions and test questions.
 
     Attributes:
-        dataset: the events, with a catalogue of the items met in training.
+        dataset: the events, with a catalogue of the items of the training events.
         train_ends: per user, the absolute index of the first event that is not for training.
-        test_starts: per user, the absolute index of the first event that only the test may see;
-            what stands before it is known when the test is asked.
-        validation: what early stopping may look at.
-        test: what is reported.
+        test_starts: per user, the absolute index of the first event of the test; the events before
+            it are known at test time.
+        validation: the questions of early stopping.
+        test: the questions of the report.
     """
 
     dataset: Dataset
@@ -76,16 +76,16 @@ class Split:
 
     @property
     def is_training(self) -> NDArray[np.bool_]:
-        """Whether each event may be learned from."""
+        """Whether each event is a training event."""
         return is_before(self.dataset, self.train_ends)
 
     @property
     def is_known_before_test(self) -> NDArray[np.bool_]:
-        """Whether each event may be counted by what is fitted just before the test."""
+        """Whether each event is before the test; references are fitted on these."""
         return is_before(self.dataset, self.test_starts)
 
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
-        """The same split under the rows of another catalogue, such as a published one."""
+        """Replace the rows by those of another catalogue, such as a published one."""
         dataset = self.dataset.reindex(catalog, actions)
         rows = self.dataset.map_rows(catalog)
         return Split(
@@ -103,7 +103,7 @@ class LeaveOneOutConfig(Config):
     kind: Literal["leave_one_out"] = "leave_one_out"
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
-        """Cut the data set; users with fewer than three events only train."""
+        """Split the data set; users with fewer than three events are in training only."""
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
         users = np.flatnonzero(ends - starts >= 3)
         train_ends = ends.copy()
@@ -116,20 +116,20 @@ class LeaveOneOutConfig(Config):
 
 
 class ByTimeConfig(Config):
-    """What comes after an instant is the test: each user's first event or basket after it."""
+    """Split at two instants; the test is each user's first event or basket after the second."""
 
     kind: Literal["by_time"] = "by_time"
     test: float = Field(default=0.1, gt=0, lt=0.5)
     validation: float = Field(default=0.1, gt=0, lt=0.5)
     """The test's share is the latest, the validation's just before it."""
     of: Literal["events", "span"] = "events"
-    """Whether shares are of the events, in order of time, or of the span from first to last."""
+    """Whether the shares are of the events, in order of time, or of the time span."""
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
-        """Cut the data set at two instants."""
-        before_test = _first_at_or_after(dataset, self._cut(dataset, self.test))
+        """Split the data set."""
+        before_test = _first_at_or_after(dataset, self._find_cut(dataset, self.test))
         before_validation = _first_at_or_after(
-            dataset, self._cut(dataset, self.test + self.validation)
+            dataset, self._find_cut(dataset, self.test + self.validation)
         )
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
         validated = (before_validation > starts) & (before_validation < before_test)
@@ -142,8 +142,8 @@ class ByTimeConfig(Config):
             predict,
         )
 
-    def _cut(self, dataset: Dataset, latest: float) -> int:
-        """The instant from which on the latest share lies."""
+    def _find_cut(self, dataset: Dataset, latest: float) -> int:
+        """The instant at which the latest share begins, epoch microseconds."""
         if self.of == "events":
             return int(np.quantile(dataset.times, 1 - latest))
         first, last = int(dataset.times.min()), int(dataset.times.max())
@@ -151,16 +151,16 @@ class ByTimeConfig(Config):
 
 
 class ByUserConfig(Config):
-    """Some users are held out for validation, some for the test: all their events are asked."""
+    """Some users are held out for validation, some for the test, with all their events."""
 
     kind: Literal["by_user"] = "by_user"
     test: float = Field(default=0.1, gt=0, lt=0.5)
     validation: float = Field(default=0.1, gt=0, lt=0.5)
     seed: int = 0
-    """Of the assignment of users; apart from the seed of training."""
+    """Of the assignment of users; independent of the training seed."""
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
-        """Cut the users; each asked event has at least one before it."""
+        """Split the users; a question has at least one event before its target."""
         users = len(dataset.user_ids)
         shuffled = np.random.default_rng(self.seed).permutation(users)
         tested = shuffled[: round(users * self.test)]
@@ -185,7 +185,7 @@ SplitConfig = Annotated[
 
 
 def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predict) -> Questions:
-    """Questions whose answers are some events, or the baskets that begin with one of them.
+    """Build the questions whose targets are some events, or the baskets that they begin.
 
     Args:
         events: absolute event indices, each with an event of the same user before it.
@@ -200,7 +200,7 @@ def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predic
         dataset.rows[expand_spans(events, counts)],
         np.repeat(np.arange(len(events)), counts),
     )
-    # A basket may list an item twice; the question has it as one target.
+    # An item listed twice in a basket is one target.
     _, first = np.unique(np.stack((question, targets)), axis=1, return_index=True)
     first.sort()
     counts = np.bincount(question[first], minlength=len(events))
@@ -214,20 +214,26 @@ def build_questions(dataset: Dataset, events: NDArray[np.int64], predict: Predic
 
 
 def build_questions_after(dataset: Dataset, instant: int, predict: Predict) -> Questions:
-    """Each user's first event or basket later than an instant, where the user has one before."""
+    """Build one question per user: the first event or basket after an instant.
+
+    Users without an event up to the instant have none.
+
+    Args:
+        instant: epoch microseconds.
+    """
     begins = _first_at_or_after(dataset, instant + 1)
     starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
     return build_questions(dataset, begins[(begins > starts) & (begins < ends)], predict)
 
 
 def expand_spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The integers of every span `start, start + 1, ..., start + count - 1`, one after another."""
+    """Concatenate the spans `start, start + 1, ..., start + count - 1`."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
 def is_before(dataset: Dataset, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each event stands before the end given for its user."""
+    """Whether each event is before the end given for its user."""
     return np.arange(len(dataset)) < ends[dataset.user_of]
 
 
@@ -246,7 +252,7 @@ def _first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:
 
 
 def _later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Every event of some users but their first."""
+    """All events of some users, except their first."""
     counts = np.diff(dataset.offsets)[users]
     return expand_spans(dataset.offsets[users] + 1, np.maximum(counts - 1, 0))
 
@@ -263,8 +269,8 @@ def _assemble(
     if not is_training.any():
         raise TrainingError(
             f"a split must leave events to train on, but of {len(dataset)} events of "
-            f"{len(dataset.user_ids)} users it leaves nothing to train on; ask for less or bring "
-            "more events"
+            f"{len(dataset.user_ids)} users it leaves nothing to train on; lower the shares of "
+            "validation and test, or bring more events"
         )
     limited = dataset.limit_catalog(is_training)
     return Split(

@@ -13,7 +13,7 @@ from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
-from training.data.sources import name_of, read_events, read_items
+from training.data.sources import format_location, read_events, read_items
 from training.evaluation.latency import LatencyCheck
 from training.retraining.comparison import CHALLENGER, CHAMPION, POPULARITY, Comparison, compare
 from training.retraining.gate import Decision, Evidence, decide
@@ -120,13 +120,13 @@ def read_training_data(
     events = erasures.drop_erased(read)
     if events.is_empty():
         raise TrainingError(
-            f"a run learns from events, but {name_of(location)} had none by {to_datetime(until)} "
-            f"that had arrived by {to_datetime(known_by)}; check --until, and give --known-by a "
+            f"a run learns from events, but {format_location(location)} had none by "
+            f"{to_datetime(until)} that had arrived by {to_datetime(known_by)}; check --until, and give --known-by a "
             "later instant where old events were imported"
         )
     summary = DataSummary.model_validate(
         {
-            "source": name_of(location),
+            "source": format_location(location),
             "until": to_datetime(until),
             "known_by": to_datetime(known_by),
             "events": len(events),

@@ -9,7 +9,7 @@ from model.clock import to_datetime
 from model.errors import TrainingError
 from model.store.store import BundleStore
 from training.config import RunConfig
-from training.data.sources import name_of
+from training.data.sources import format_location
 from training.data.split import ByTimeConfig
 from training.run import Progress
 
@@ -63,8 +63,8 @@ class RetrainingJob:
         """The run's directory: equal jobs share it, so that a killed run resumes."""
         identity = (
             self.config.model_dump_json(exclude={"gate"}),
-            name_of(self.events),
-            self.items is None or name_of(self.items),
+            format_location(self.events),
+            self.items is None or format_location(self.items),
             self.until,
             self.known_by,
             champion if self.warm_start else None,
