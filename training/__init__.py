@@ -1,4 +1,4 @@
-"""From events to a measured bundle.
+"""Training: from events to an evaluated bundle.
 
-No web; the service's database is read by plain SELECT only.
+Imports no web framework; reads the service's database by SELECT only.
 """

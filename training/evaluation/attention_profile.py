@@ -19,45 +19,47 @@ SHORTEST_DAYS = 1 / 1440
 BINS = 16
 """Points of an observed curve, at most."""
 HISTORIES_PER_BIN = 10
-"""A curve has fewer points rather than fewer histories behind each."""
+"""The least number of histories per point; a curve with few histories has fewer points."""
 INSTANTS = 24
 CATEGORIES = 12
-"""The most frequent ones have curves of their own."""
+"""The number of categories with their own curves, the most frequent first."""
 
 
 def profile_attention(
     recommender: Recommender, dataset: Dataset, *, max_history: int, histories: int, seed: int = 0
 ) -> pl.DataFrame | None:
-    """The curves of a bundle's `attention_profile.parquet`; None where the model does not attend.
+    """Compute the curves of a bundle's `attention_profile.parquet`; None without attention weights.
 
     Args:
-        histories: at most so many are asked, one of each user drawn; each ends before a random
-            event that is later than the one before it, so that it holds whole baskets.
-        seed: of the draws.
+        histories: sample size, at most one history per user. Each ends before a random event that
+            is later than the one before it, so that it holds whole baskets.
+        seed: of the sample.
     """
     known = dataset.known
-    windows = _draw(known, max_history, histories, np.random.default_rng(seed))
+    windows = _sample_windows(known, max_history, histories, np.random.default_rng(seed))
     if not len(windows):
         return None
-    observed = _weights_on_last(recommender, known, windows)
+    observed = _compute_last_weights(recommender, known, windows)
     if observed is None:
         return None
     last = windows.ends - 1
-    waited = (windows.query_times - known.times[last]) / MICROSECONDS_PER_DAY
-    parts = [_in_bins(_lines("observed", known, last, waited, observed))]
+    elapsed = (windows.query_times - known.times[last]) / MICROSECONDS_PER_DAY
+    parts = [_bin_intervals(_tabulate("observed", known, last, elapsed, observed))]
     longest = float(known.times.max() - known.times.min()) / MICROSECONDS_PER_DAY
     for days in np.geomspace(SHORTEST_DAYS, max(longest, 2 * SHORTEST_DAYS), INSTANTS):
-        asked = known.times[last] + int(days * MICROSECONDS_PER_DAY)
-        then = Windows(windows.starts, windows.ends, asked)
-        predicted = _weights_on_last(recommender, known, then)
+        query_times = known.times[last] + int(days * MICROSECONDS_PER_DAY)
+        later = Windows(windows.starts, windows.ends, query_times)
+        predicted = _compute_last_weights(recommender, known, later)
         if predicted is not None:
             interval = np.full(len(last), days)
-            parts.append(_lines("predicted", known, last, interval, predicted))
-    return _curves(pl.concat(parts))
+            parts.append(_tabulate("predicted", known, last, interval, predicted))
+    return _aggregate(pl.concat(parts))
 
 
-def _draw(known: Dataset, max_history: int, histories: int, rng: np.random.Generator) -> Windows:
-    """One history of each of some users, cut where time passed: between baskets, not within one."""
+def _sample_windows(
+    known: Dataset, max_history: int, histories: int, rng: np.random.Generator
+) -> Windows:
+    """Sample one history per user, cut between baskets, not within one."""
     is_later = (np.diff(known.user_of) == 0) & (np.diff(known.times) > 0)
     ends = rng.permutation(np.flatnonzero(is_later) + 1)
     _, first_of_user = np.unique(known.user_of[ends], return_index=True)
@@ -67,7 +69,7 @@ def _draw(known: Dataset, max_history: int, histories: int, rng: np.random.Gener
 
 
 @torch.no_grad()
-def _weights_on_last(
+def _compute_last_weights(
     recommender: Recommender, known: Dataset, windows: Windows
 ) -> NDArray[np.float64] | None:
     recommender.eval()
@@ -82,14 +84,14 @@ def _weights_on_last(
     return weights
 
 
-def _lines(
+def _tabulate(
     view: str,
     known: Dataset,
     last: NDArray[np.int64],
     days: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> pl.DataFrame:
-    """One line per history and curve that it belongs to, by what its last event was."""
+    """One row per history and curve; its last event decides the curves."""
     names = (None, *known.actions)
     histories = pl.DataFrame(
         {
@@ -116,10 +118,10 @@ def _lines(
     )
 
 
-def _in_bins(lines: pl.DataFrame) -> pl.DataFrame:
-    """The same with the middle of its bin as every line's interval.
+def _bin_intervals(lines: pl.DataFrame) -> pl.DataFrame:
+    """Replace every interval by the middle of its bin.
 
-    Bins hold about equally many histories of their curve, equal intervals together; the middle is
+    The bins of a curve hold about equally many histories, equal intervals together; the middle is
     the geometric mean of their intervals.
     """
     curve = ("by", "name")
@@ -134,7 +136,7 @@ def _in_bins(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _curves(lines: pl.DataFrame) -> pl.DataFrame:
+def _aggregate(lines: pl.DataFrame) -> pl.DataFrame:
     return (
         lines.group_by("view", "by", "name", "interval_days")
         .agg(

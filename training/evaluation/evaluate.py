@@ -1,4 +1,4 @@
-"""How good a recommender is, beside the references that any recommender must beat."""
+"""Ranking of the targets of questions by recommenders and references."""
 
 from collections.abc import Iterable
 
@@ -21,27 +21,27 @@ def rank_targets(
     exclude_seen: bool,
     candidates: Int64[np.ndarray, "questions candidates"] | None = None,
 ) -> Ranks:
-    """The rank of every target of every question, by the tie rule of `training.evaluation.metrics`.
+    """Rank every target of every question, by the tie rule of `training.evaluation.metrics`.
 
-    Pass the `candidates` of `training.data.negatives.sample_candidates` to rank targets
-    among them, too.
+    Args:
+        candidates: of `training.data.negatives.sample_candidates`, to rank targets among them, too.
     """
-    found = np.full(len(questions.target_rows), MISS, dtype=np.int64)
-    sampled = None if candidates is None else found.copy()
+    ranks = np.full(len(questions.target_rows), MISS, dtype=np.int64)
+    sampled = None if candidates is None else ranks.copy()
     for block in blocks:
         scores = block.scores.numpy()
         if exclude_seen:
             scores = scores.copy()
-            _hide_seen(scores, dataset, questions, block.questions)
+            _mask_seen(scores, dataset, questions, block.questions)
         counts = np.diff(questions.target_offsets)[block.questions]
         targets = expand_spans(questions.target_offsets[block.questions], counts)
         rows = questions.target_rows[targets].astype(np.int64)
         lines = np.repeat(np.arange(len(counts)), counts)
-        found[targets] = compute_ranks(scores, rows, lines)
+        ranks[targets] = compute_ranks(scores, rows, lines)
         if candidates is not None and sampled is not None:
             drawn = candidates[block.questions]
             sampled[targets] = compute_sampled_ranks(scores, rows, lines, drawn)
-    return Ranks(found, questions.question_of, len(questions), sampled)
+    return Ranks(ranks, questions.question_of, len(questions), sampled)
 
 
 def evaluate(
@@ -54,9 +54,11 @@ def evaluate(
     withheld: bool = False,
     candidates: Int64[np.ndarray, "questions candidates"] | None = None,
 ) -> Ranks:
-    """The ranks a recommender gives to the targets of some questions, in the whole catalogue.
+    """Rank the targets of some questions by a recommender, in the whole catalogue.
 
-    And among `candidates`, as `rank` does.
+    Args:
+        withheld: whether to withhold the query time from the model.
+        candidates: as for `rank_targets`.
     """
     blocks = score_questions(
         recommender, dataset, questions, max_history=max_history, withheld=withheld
@@ -67,11 +69,11 @@ def evaluate(
 
 
 def select_after_gap(dataset: Dataset, questions: Questions) -> NDArray[np.int64]:
-    """The questions that come strictly later than the last event of their history."""
+    """Select the questions strictly later than the last event of their history."""
     return np.flatnonzero(questions.query_times > dataset.times[questions.ends - 1])
 
 
-def _hide_seen(
+def _mask_seen(
     scores: NDArray[np.float32],
     dataset: Dataset,
     questions: Questions,

@@ -1,12 +1,12 @@
-"""How good a ranking is: one set of definitions for our models, for references and for peers.
+"""Ranking metrics, shared by models, references and peers.
 
-A *question* asks what a user met next; it has one or more *targets*, the items that were met. A
-*rank* says how many items a model puts at or above a target: 1 is the best. Every metric here is a
-function of ranks, so whatever can rank can be compared.
+A *question* has one or more *targets*, the items of the user's next event or basket. The *rank*
+of a target is the number of items that score at least as high; 1 is the best. Every metric is a
+function of ranks.
 
 **The tie rule.** An item with the same score as the target counts as ranked ahead of it. A model
-that gives all items one score therefore earns nothing, where a kinder rule (or a sort that happens
-to keep the target first) would reward it.
+that gives all items one score therefore scores zero; a sort that keeps the target first would
+reward it.
 
 The other targets of a question compete with a target like any other item.
 """
@@ -22,23 +22,23 @@ from model.catalog import PADDING_ROW
 from model.errors import DivergedError, TrainingError
 
 MISS = np.iinfo(np.int64).max
-"""The rank of a target that was not ranked at all: a cold item, or one the model excluded."""
+"""The rank of a target that was not ranked: a cold item, or an excluded one."""
 
 SAMPLED = 100
-"""Random items that a target is set against where a metric is a sampled one."""
+"""Random items that a sampled metric ranks a target among."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks that a model gave to all targets of all questions.
+    """The ranks of all targets of all questions.
 
     Attributes:
         ranks: 1 for the best item, `MISS` for a target that was not ranked.
-        question: the question that each target belongs to, from 0. Its targets are distinct
-            items: one listed twice could gain more than the most there is to gain.
-        questions: how many questions were asked. One without a target scores zero everywhere.
-        sampled: the ranks again, among a hundred random items instead of all; None where that was
-            not asked. Such metrics are larger, and are never to be set beside the full ones.
+        question: the question of each target, from 0. The targets of a question are distinct
+            items; a duplicate could gain more than the maximum.
+        questions: number of questions. One without a target scores zero.
+        sampled: the ranks among a hundred random items instead of all; None if not computed. Such
+            metrics are larger, and not comparable with the full ones.
     """
 
     ranks: Int64[np.ndarray, " targets"]
@@ -55,27 +55,27 @@ class Ranks:
         return _ratio(self._sum(self.ranks <= k), self._targets)
 
     def ndcg(self, k: int) -> NDArray[np.float64]:
-        """Per question: the gain of its targets in the top `k`, over the most they could gain.
+        """Per question: the gain of its targets in the top `k`, divided by the ideal gain.
 
-        A target at rank r gains 1 / log2(r + 1). The most is gained when min(k, targets) targets
-        stand at the top.
+        A target at rank r gains 1 / log2(r + 1). The gain is ideal if min(k, targets) targets are
+        ranked first.
         """
         is_in_top = self.ranks <= k
         ranks_in_top = np.where(is_in_top, self.ranks, 1)
-        gained = self._sum(is_in_top / np.log2(ranks_in_top + 1.0))
-        most = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, k + 1) + 1.0))])
-        return _ratio(gained, most[np.minimum(self._targets, k)])
+        gain = self._sum(is_in_top / np.log2(ranks_in_top + 1.0))
+        ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, k + 1) + 1.0))])
+        return _ratio(gain, ideal[np.minimum(self._targets, k)])
 
     def reciprocal_rank(self) -> NDArray[np.float64]:
-        """Per question: one over the rank of its best target; 0 where all were missed."""
+        """Per question: one over the rank of its best target; 0 if all are missed."""
         return np.where(self._best == MISS, 0.0, 1.0 / self._best)
 
     def accuracy(self) -> NDArray[np.float64]:
-        """Per question: 1 where a target stands first. Meant for questions of one target."""
+        """Per question: 1 where a target is ranked first. Meant for questions of one target."""
         return self.hit_rate(1)
 
     def summarise(self, k: int = 10) -> dict[str, float]:
-        """The mean of every metric over the questions, by the names that tables use."""
+        """The mean of every metric over the questions, by its name in tables."""
         summary = {
             f"hit_rate@{k}": _mean(self.hit_rate(k)),
             f"ndcg@{k}": _mean(self.ndcg(k)),
@@ -101,7 +101,7 @@ class Ranks:
         return np.bincount(self.question, minlength=self.questions)
 
     def _sum(self, per_target: NDArray[np.float64 | np.bool_]) -> NDArray[np.float64]:
-        # Without a single target, bincount forgets its weights and counts in integers.
+        # Without a target, bincount ignores its weights and returns integers.
         sums = np.bincount(self.question, weights=per_target, minlength=self.questions)
         return sums.astype(np.float64)
 
@@ -111,16 +111,16 @@ def compute_ranks(
     target_rows: Int64[np.ndarray, " targets"],
     question: Int64[np.ndarray, " targets"],
 ) -> Int64[np.ndarray, " targets"]:
-    """The rank of every target among the items of its question, by counting rather than sorting.
+    """Rank every target among the items of its question, by counting.
 
     Args:
         scores: of every item row for every question of a block; larger is better, -inf leaves an
             item out. Column 0 is padding and never counts.
-        target_rows: the items that were met; 0 where the catalogue does not hold the item.
-        question: the line of `scores` that each target belongs to.
+        target_rows: catalogue rows; 0 where the catalogue does not hold the item.
+        question: the row of `scores` of each target.
 
     Returns:
-        One more than the number of other items that score at least as much; `MISS` for a target
+        One more than the number of other items that score at least as high; `MISS` for a target
         that is left out or not in the catalogue.
 
     Raises:
@@ -136,7 +136,7 @@ def compute_ranks(
     for target, (row, line) in enumerate(zip(target_rows, question, strict=True)):
         items = scores[line, PADDING_ROW + 1 :]
         if row != PADDING_ROW and scores[line, row] > -np.inf:
-            # The target itself is among those that score as much: it is the "one more".
+            # The target itself is counted, which makes the best rank 1.
             ranks[target] = np.count_nonzero(items >= scores[line, row])
     return ranks
 
@@ -147,16 +147,16 @@ def compute_sampled_ranks(
     question: Int64[np.ndarray, " targets"],
     candidates: Int64[np.ndarray, "questions candidates"],
 ) -> Int64[np.ndarray, " targets"]:
-    """The rank of every target among some candidates and the other targets of its question.
+    """Rank every target among some candidates and the other targets of its question.
 
     Args:
         scores: as for `compute_ranks`.
-        target_rows: the items that were met; 0 where the catalogue does not hold the item.
-        question: the line of `scores` and of `candidates` that each target belongs to.
-        candidates: distinct items, none of them a target of the question; 0 where there is none.
+        target_rows: as for `compute_ranks`.
+        question: the row of `scores` and of `candidates` of each target.
+        candidates: distinct items, none of them a target of the question; 0 is padding.
 
     Returns:
-        As `compute_ranks` does, if there were no items but these.
+        As `compute_ranks`, with all other items left out.
     """
     among = np.full_like(scores, -np.inf)
     np.put_along_axis(among, candidates, np.take_along_axis(scores, candidates, axis=1), axis=1)
@@ -167,16 +167,19 @@ def compute_sampled_ranks(
 def paired_bootstrap(
     a: NDArray[np.float64], b: NDArray[np.float64], draws: int = 2_000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """How much better `a` is than `b` on the same questions, with a 95 % interval.
+    """The mean difference of `a` and `b` on the same questions, with a 95 % interval.
 
     Args:
         a: a metric per question.
         b: the same metric, for the same questions in the same order.
-        draws: how often the questions are drawn anew, with replacement.
-        seed: of the draws.
+        draws: number of resamples of the questions, with replacement.
+        seed: of the resamples.
 
     Returns:
-        The mean difference, and the 2.5 % and 97.5 % quantiles of its bootstrap distribution.
+        The mean of a - b, and the 2.5 % and 97.5 % quantiles of its bootstrap distribution.
+
+    Raises:
+        TrainingError: if the lengths differ or are zero.
     """
     if len(a) != len(b) or len(a) == 0:
         raise TrainingError(

@@ -1,11 +1,11 @@
-"""The rankers that stand in every table, so that a model's numbers mean something.
+"""Reference rankers by counting, which every table of results includes.
 
-None of them learns more than counts, and on real data they are hard to beat. All know the items of
-the data set's catalogue and share one shape: fitted on the training events, then asked for scores.
+They are hard to beat on real data. Each is fitted on counts of events, and scores the items of the
+data set's catalogue.
 
-Items with equal evidence keep equal scores, so that the tie rule of `training.evaluation.metrics`
-applies to references as it does to models. Scores are small whole numbers, the places in an order:
-float32 holds them exactly, where a large count plus a small tie-break would be rounded.
+Items with equal counts get equal scores, so that the tie rule of `training.evaluation.metrics`
+applies to references as to models. Scores are ordinal positions: float32 holds them exactly, while
+a large count plus a small tie-break would be rounded.
 """
 
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ WEEK = 7 * MICROSECONDS_PER_DAY
 
 
 class Reference(Protocol):
-    """Whatever scores every item for a block of questions."""
+    """Scores every item for a block of questions."""
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """Larger is better; column 0 is padding and means nothing."""
+        """Larger is better; column 0 is padding."""
 
 
 def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str, Reference]:
-    """All references, by the names that tables use, fitted on the training events."""
+    """Fit all references; the keys are their names in tables."""
     return {
         "popular_all_time": PopularAllTime.fit(dataset, is_training),
         "popular_last_week": PopularLastWeek.fit(dataset, is_training),
@@ -44,7 +44,7 @@ def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str
 
 
 def score_reference(reference: Reference, questions: Questions, items: int) -> Iterator[ScoreBlock]:
-    """A reference's scores in blocks that fit in memory, as a model's come from `score`."""
+    """Score questions by a reference, in blocks that fit in memory."""
     size = max(BLOCK_ELEMENTS // (items + 1), 1)
     for begin in range(0, len(questions), size):
         chosen = np.arange(begin, min(begin + size, len(questions)))
@@ -54,10 +54,10 @@ def score_reference(reference: Reference, questions: Questions, items: int) -> I
 @final
 @dataclass(frozen=True)
 class PopularAllTime:
-    """Items by how many training events they have, whoever asks and whenever.
+    """Items by their training events, the same for every user and query time.
 
-    Under a leave-one-out split the counts hold events later than some queries, as they do in the
-    literature; `PopularLastWeek` does not.
+    Under a leave-one-out split the counts include events later than some queries, as in the
+    literature; those of `PopularLastWeek` do not.
     """
 
     places: Float32[np.ndarray, " rows"]
@@ -67,23 +67,26 @@ class PopularAllTime:
         """Count the training events of every item."""
         items = len(dataset.catalog)
         popularity = np.bincount(dataset.rows[is_training], minlength=items + 1)
-        return cls(np.append(0, 1 + _places(popularity[1:])).astype(np.float32))
+        return cls(np.append(0, 1 + _rank_ascending(popularity[1:])).astype(np.float32))
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """The same line for every question."""
+        """The same row for every question."""
         return np.tile(self.places, (len(questions), 1))
 
-    def with_above(
+    def rank_above(
         self, rows: NDArray[np.int32], *evidence: NDArray[np.int64]
     ) -> Float32[np.ndarray, " rows"]:
-        """One line of scores: `rows` above all other items, which follow by popularity.
+        """Rank some items above all others, which follow by popularity.
 
         Args:
             rows: distinct items, in any order.
-            evidence: keys that order them, the most important first; popularity breaks their ties.
+            evidence: sort keys, the most important first; popularity breaks their ties.
+
+        Returns:
+            The scores of every row.
         """
         line = self.places.copy()
-        line[rows] = len(line) + _places(self.places[rows], *reversed(evidence))
+        line[rows] = len(line) + _rank_ascending(self.places[rows], *reversed(evidence))
         return line
 
 
@@ -92,8 +95,8 @@ class PopularAllTime:
 class PopularLastWeek:
     """Items by their training events in the seven days before the query, then by all-time counts.
 
-    Events at the query time itself are left out. Where the query is later than all training
-    events, the week ends with the last of them: a model deployed then would know no more.
+    Events at the query time itself are left out. If the query is later than all training
+    events, the week ends with the last of them, as for a model deployed then.
     """
 
     popular: PopularAllTime
@@ -102,42 +105,44 @@ class PopularLastWeek:
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
-        """Put the training events of all users in the order of time."""
+        """Sort the training events of all users by time."""
         known = np.flatnonzero(is_training & (dataset.rows > 0))
         known = known[np.argsort(dataset.times[known], kind="stable")]
         popular = PopularAllTime.fit(dataset, is_training)
         return cls(popular, dataset.rows[known], dataset.times[known])
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One line per distinct week, handed to the questions that share it."""
+        """One row per distinct week, shared by its questions."""
         just_after_training = self.times[-1:].max(initial=0) + 1
         ends = np.minimum(questions.query_times, just_after_training)
         weeks = np.searchsorted(self.times, np.stack([ends - WEEK, ends], axis=1))
         distinct, week_of = np.unique(weeks, axis=0, return_inverse=True)
-        return _stack([self._line(begin, end) for begin, end in distinct], self.popular)[week_of]
+        return _stack_rows([self._score_row(begin, end) for begin, end in distinct], self.popular)[
+            week_of
+        ]
 
-    def _line(self, begin: int, end: int) -> Float32[np.ndarray, " rows"]:
+    def _score_row(self, begin: int, end: int) -> Float32[np.ndarray, " rows"]:
         rows, counts = np.unique(self.rows[begin:end], return_counts=True)
-        return self.popular.with_above(rows, counts)
+        return self.popular.rank_above(rows, counts)
 
 
 @final
 @dataclass(frozen=True)
 class LastItemMarkov:
-    """Items by how often they came right after the user's last known item, then by popularity.
+    """Items by how often they directly followed the user's last known item, then by popularity.
 
-    Events at the same instant follow one another in stored order.
+    Events at the same instant keep their stored order.
     """
 
     popular: PopularAllTime
     dataset: Dataset
     offsets: NDArray[np.int64]
     following: NDArray[np.int32]
-    """What followed item row `r` in training: `following[offsets[r]:offsets[r + 1]]`."""
+    """The items that followed row `r` in training: `following[offsets[r]:offsets[r + 1]]`."""
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
-        """Collect the pairs of neighbours among each user's known training events."""
+        """Collect the consecutive pairs of each user's known training events."""
         known = np.flatnonzero(is_training & (dataset.rows > 0))
         same_user = dataset.user_of[known[:-1]] == dataset.user_of[known[1:]]
         last = dataset.rows[known[:-1]][same_user]
@@ -148,22 +153,22 @@ class LastItemMarkov:
         return cls(popular, dataset, offsets, following[order])
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One line per distinct last item; popularity where a user has none."""
-        distinct, last_of = np.unique(_last_rows(self.dataset, questions), return_inverse=True)
-        return _stack([self._line(row) for row in distinct], self.popular)[last_of]
+        """One row per distinct last item; popularity for users without one."""
+        distinct, last_of = np.unique(_find_last_rows(self.dataset, questions), return_inverse=True)
+        return _stack_rows([self._score_row(row) for row in distinct], self.popular)[last_of]
 
-    def _line(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
+    def _score_row(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
         following = self.following[self.offsets[last] : self.offsets[last + 1]]
         rows, counts = np.unique(following, return_counts=True)
-        return self.popular.with_above(rows, counts)
+        return self.popular.rank_above(rows, counts)
 
 
 @final
 @dataclass(frozen=True)
 class PersonalFrequency:
-    """Items by how often this user met them before, the latest met first, then by popularity.
+    """Items by their count in the user's history, the latest first, then by popularity.
 
-    The whole history counts, also what the user did after the training data ended.
+    The whole history counts, including events after the training data.
     """
 
     popular: PopularAllTime
@@ -171,19 +176,21 @@ class PersonalFrequency:
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
-        """Count popularity; all else is in the histories."""
+        """Count popularity; the rest is in the histories."""
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One line per question."""
-        return _stack([self._line(user, end) for user, end in _histories(questions)], self.popular)
+        """One row per question."""
+        return _stack_rows(
+            [self._score_row(user, end) for user, end in _list_histories(questions)], self.popular
+        )
 
-    def _line(self, user: int, end: int) -> Float32[np.ndarray, " rows"]:
+    def _score_row(self, user: int, end: int) -> Float32[np.ndarray, " rows"]:
         latest_first = slice(self.dataset.offsets[user], end)
         rows = self.dataset.rows[latest_first][::-1]
         times = self.dataset.times[latest_first][::-1][rows > 0]
         rows, latest, counts = np.unique(rows[rows > 0], return_index=True, return_counts=True)
-        return self.popular.with_above(rows, counts, times[latest])
+        return self.popular.rank_above(rows, counts, times[latest])
 
 
 @final
@@ -200,18 +207,18 @@ class RepeatLast:
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One line per distinct last item; popularity where a user has none."""
-        distinct, last_of = np.unique(_last_rows(self.dataset, questions), return_inverse=True)
-        return _stack([self._line(row) for row in distinct], self.popular)[last_of]
+        """One row per distinct last item; popularity for users without one."""
+        distinct, last_of = np.unique(_find_last_rows(self.dataset, questions), return_inverse=True)
+        return _stack_rows([self._score_row(row) for row in distinct], self.popular)[last_of]
 
-    def _line(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
-        return self.popular.with_above(np.array([last] if last else [], dtype=np.int32))
+    def _score_row(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
+        return self.popular.rank_above(np.array([last] if last else [], dtype=np.int32))
 
 
-def _last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]:
-    """Per question, the latest item of its history that the catalogue holds; 0 where there is none.
+def _find_last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]:
+    """Per question, the latest known item of its history; 0 if there is none.
 
-    Events at the same instant follow one another in stored order.
+    Events at the same instant keep their stored order.
     """
     known = np.flatnonzero(dataset.rows)
     before = np.searchsorted(known, questions.ends) - 1
@@ -220,18 +227,18 @@ def _last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]:
     return np.where(has_one, dataset.rows[lasts], 0).astype(np.int32)
 
 
-def _histories(questions: Questions) -> Iterator[tuple[int, int]]:
+def _list_histories(questions: Questions) -> Iterator[tuple[int, int]]:
     return zip(questions.users.tolist(), questions.ends.tolist(), strict=True)
 
 
-def _stack(
+def _stack_rows(
     lines: list[NDArray[np.float32]], popular: PopularAllTime
 ) -> Float32[np.ndarray, "questions rows"]:
     return np.array(lines, dtype=np.float32).reshape(len(lines), len(popular.places))
 
 
-def _places(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Places from 0 in the ascending order of the keys, the last the most important; ties share."""
+def _rank_ascending(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Ascending ranks from 0 by the keys, the last the most important; ties share a rank."""
     order = np.lexsort(keys)
     differs = np.zeros(len(order), dtype=np.int64)
     for key in keys:

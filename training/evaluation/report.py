@@ -1,4 +1,4 @@
-"""The table of a run: the model beside the references, on the same questions."""
+"""The report of a run: the metrics of model and references on the same questions."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ WITHHELD = "model_withheld"
 
 
 class Difference(NamedTuple):
-    """How far the model is ahead of a reference in NDCG@10, with a 95 % interval."""
+    """The model's lead over a reference in NDCG@10, with a 95 % interval."""
 
     mean: float
     low: float
@@ -29,13 +29,13 @@ class Difference(NamedTuple):
 
 
 class Report(Config):
-    """What was measured on the test questions.
+    """The metrics on the test questions.
 
     Attributes:
-        rows: metrics per ranker; `model_withheld` is the model asked without the query time. Names
-            that end in `_sampled100` are of ranks among a hundred random items.
+        rows: metrics per ranker; `model_withheld` is the model without the query time. Names that
+            end in `_sampled100` are of ranks among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
-        ahead: the model's lead over every reference, by paired bootstrap over the questions.
+        ahead: the model's lead over every other ranker, by paired bootstrap over the questions.
         cold_targets: share of the targets that the catalogue does not hold; every ranker misses
             them.
     """
@@ -51,7 +51,7 @@ class Report(Config):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The model's own figures under one name each, as a manifest keeps them."""
+        """The metrics of model and references as flat names, for the manifest."""
         given = self.rows[MODEL]
         withheld = {f"{name}_withheld": value for name, value in self.rows[WITHHELD].items()}
         references = {
@@ -65,13 +65,13 @@ class Report(Config):
 def build_report(
     recommender: Recommender, split: Split, data: DataConfig, *, max_history: int
 ) -> Report:
-    """Rank the test questions by the model, given and withheld, and by every reference."""
+    """Rank the test questions by the model, with and without query time, and by every reference."""
     dataset, questions = split.dataset, split.test
     candidates = None
     if data.sampled_metrics:
         met = SeenItems(dataset, split.train_ends)
         candidates = sample_candidates(met, questions, count=SAMPLED)
-    found: dict[str, Ranks] = {
+    ranks_of: dict[str, Ranks] = {
         name: evaluate(
             recommender,
             dataset,
@@ -85,25 +85,25 @@ def build_report(
     }
     for name, reference in fit_references(dataset, split.is_known_before_test).items():
         blocks = score_reference(reference, questions, len(dataset.catalog))
-        found[name] = rank_targets(
+        ranks_of[name] = rank_targets(
             blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
         )
-    own = found[MODEL].ndcg(10)
+    own = ranks_of[MODEL].ndcg(10)
     later = select_after_gap(dataset, questions)
     return Report(
-        rows={name: ranks.summarise() for name, ranks in found.items()},
-        after_a_gap={name: _mean_of(ranks, later) for name, ranks in found.items()},
+        rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
+        after_a_gap={name: _summarise_subset(ranks, later) for name, ranks in ranks_of.items()},
         ahead={
             name: Difference(*paired_bootstrap(own, ranks.ndcg(10)))
-            for name, ranks in found.items()
+            for name, ranks in ranks_of.items()
             if name != MODEL
         },
         cold_targets=float(np.mean(questions.target_rows == 0)),
     )
 
 
-def _mean_of(ranks: Ranks, questions: np.ndarray) -> dict[str, float]:
-    """The main metrics over some of the questions."""
+def _summarise_subset(ranks: Ranks, questions: np.ndarray) -> dict[str, float]:
+    """The main metrics over a subset of the questions."""
     if not len(questions):
         return {"questions": 0.0}
     return {

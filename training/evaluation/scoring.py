@@ -1,4 +1,4 @@
-"""A recommender's scores for questions, in blocks that fit in memory."""
+"""Scores of a recommender for questions, in blocks that fit in memory."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,17 +17,17 @@ from training.data.dataset import Dataset
 from training.data.split import Questions
 
 BLOCK_ELEMENTS = 4_000_000
-"""Scores held at a time."""
+"""Scores per block, at most."""
 
 TOKENS = 20_000
-"""Places per forward pass."""
+"""Positions per forward pass, at most."""
 
 
 class ScoreBlock(NamedTuple):
     """Scores of every catalogue row for some of the questions.
 
     Attributes:
-        questions: which questions, as indices.
+        questions: indices of the questions.
         scores: one row per question; column 0 is padding.
     """
 
@@ -44,18 +44,20 @@ def score_questions(
     max_history: int,
     withheld: bool = False,
 ) -> Iterator[ScoreBlock]:
-    """Score every item for every question, as the service would at that instant.
+    """Score every item for every question, as the service does at the query time.
 
-    Questions of one user are answered from one causal pass where their histories fit into it;
-    others each get a window of their own. Without any known event, popularity answers. `withheld`
-    keeps the query time from the model.
+    Questions of one user share one causal forward pass if their histories fit into it; every other
+    question has its own window. A history without a known event is scored by popularity.
+
+    Args:
+        withheld: whether to withhold the query time from the model.
     """
     recommender.eval()
     vectors = recommender.item_vectors()
     known = dataset.known
     starts, ends = known.offsets[questions.users], dataset.known_before[questions.ends]
     windows = Windows(np.maximum(starts, ends - max_history), ends, questions.query_times)
-    yield from _unknown(dataset, np.flatnonzero(ends == starts))
+    yield from _score_by_popularity(dataset, np.flatnonzero(ends == starts))
     shared = np.zeros(len(questions), dtype=np.bool_)
     if not withheld and isinstance(recommender.encoder, CausalEncoder):
         shared = _can_share(dataset, questions, windows, starts)
@@ -69,7 +71,7 @@ def score_questions(
     )
 
 
-def _unknown(dataset: Dataset, chosen: NDArray[np.int64]) -> Iterator[ScoreBlock]:
+def _score_by_popularity(dataset: Dataset, chosen: NDArray[np.int64]) -> Iterator[ScoreBlock]:
     if len(chosen):
         catalog = dataset.catalog
         order = np.zeros(len(catalog) + 1, dtype=np.float32)
@@ -83,22 +85,30 @@ def _can_share(
     windows: Windows,
     starts: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whole histories, of users asked more than once, each at the time of its next known event."""
+    """Whether a question can share a pass: a whole history, at the time of its next known event.
+
+    A user needs more than one such question.
+    """
     known = dataset.known
     following = np.minimum(windows.ends, len(known) - 1)
     is_next = (known.times[following] == questions.query_times) & (
         windows.ends < known.offsets[questions.users + 1]
     )
     fits = (windows.starts == starts) & (windows.ends > starts) & is_next
-    asked = np.bincount(questions.users[fits], minlength=len(dataset.user_ids))
-    several: NDArray[np.bool_] = fits & (asked[questions.users] > 1)
+    counts = np.bincount(questions.users[fits], minlength=len(dataset.user_ids))
+    several: NDArray[np.bool_] = fits & (counts[questions.users] > 1)
     return several
 
 
 def group_by_length(
     windows: Windows, chosen: NDArray[np.int64], rows: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Chosen windows, the longest first, so many at a time as fit with `rows` scores for each."""
+    """Group windows by length, the longest first, within `TOKENS` and `BLOCK_ELEMENTS`.
+
+    Args:
+        chosen: indices of the windows.
+        rows: scores per window.
+    """
     lengths = (windows.ends - windows.starts)[chosen]
     chosen = chosen[np.argsort(-lengths, kind="stable")]
     begin = 0
@@ -127,7 +137,7 @@ def _score_shared(
     users: NDArray[np.int64],
     chosen: NDArray[np.int64],
 ) -> Iterator[ScoreBlock]:
-    """One window per user, up to the latest question; each question reads its own position."""
+    """Score questions at their positions in one window per user, up to the latest question."""
     if not len(chosen):
         return
     chosen = chosen[np.lexsort((windows.ends[chosen], users[chosen]))]
@@ -139,13 +149,13 @@ def _score_shared(
         states = recommender.encode_positions(batch)
         of_positions = recommender.user_vectors(states.users)
         for sample, user in enumerate(group):
-            asked = chosen[firsts[user] : latest[user] + 1]
-            last = windows.ends[asked] - windows.starts[asked] - 1
+            own = chosen[firsts[user] : latest[user] + 1]
+            last = windows.ends[own] - windows.starts[own] - 1
             places = torch.from_numpy(last).to(recommender.device)
             scores = of_positions[sample, places] @ vectors.T
             if states.repeat_scores is not None:
-                rows = batch.rows[sample].expand(len(asked), -1)
+                rows = batch.rows[sample].expand(len(own), -1)
                 later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]
-                mass = states.repeat_scores[sample, places].masked_fill(later, float("-inf"))
-                scores = add_repeat_scores(scores, mass, rows)
-            yield ScoreBlock(asked, scores.cpu())
+                added = states.repeat_scores[sample, places].masked_fill(later, float("-inf"))
+                scores = add_repeat_scores(scores, added, rows)
+            yield ScoreBlock(own, scores.cpu())

@@ -1,4 +1,4 @@
-"""A fresh recommender for a data set, told what it must know before it learns."""
+"""Construction of recommenders for a data set, and fitting by counts."""
 
 import numpy as np
 import torch
@@ -15,9 +15,12 @@ from training.data.item_groups import assign_groups
 def build_recommender(
     config: RunConfig, dataset: Dataset, is_training: NDArray[np.bool_]
 ) -> tuple[RecommenderConfig, Recommender]:
-    """A recommender for the catalogue of a data set, its weights decided by the seed.
+    """Build a recommender for the catalogue of a data set, its weights decided by the seed.
 
-    Where its encoder tells groups of items apart, they are found among the training events.
+    If its encoder uses groups of items, they are assigned from the training events.
+
+    Raises:
+        TrainingError: if the data set has too few groups.
     """
     described = RecommenderConfig(
         items=len(dataset.catalog),
@@ -30,26 +33,26 @@ def build_recommender(
     recommender = described.build()
     item_groups = recommender.encoder.item_groups
     if item_groups is not None:
-        marks = assign_groups(
+        membership = assign_groups(
             dataset, is_training, groups=item_groups.groups, source=config.data.groups
         )
-        item_groups.set_membership(torch.from_numpy(marks.values))
-        described = described.model_copy(update={"groups": marks.names})
+        item_groups.set_membership(torch.from_numpy(membership.values))
+        described = described.model_copy(update={"groups": membership.names})
     return described, recommender
 
 
 def count_events(
     recommender: Recommender, dataset: Dataset, is_training: NDArray[np.bool_]
 ) -> None:
-    """Fit a recommender whose encoder counts instead of descending a gradient.
+    """Fit a recommender whose encoder is fitted by counting events.
 
     Raises:
-        TrainingError: if it has no item bias, which holds what was counted.
+        TrainingError: if it has no item bias, which holds the counts.
     """
     encoder, bias = recommender.encoder, recommender.item_bias
     if not isinstance(encoder, CountingEncoder) or bias is None:
         raise TrainingError(
-            "counting needs an encoder that counts and an item bias to keep the counts in, however "
+            "counting needs an encoder fitted by counts and an item bias that holds them, however "
             f"encoder={type(encoder).__name__}, item_bias={bias is not None}; set item_bias = true"
         )
     learned = np.flatnonzero(is_training & (dataset.rows > 0))

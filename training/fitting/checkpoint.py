@@ -1,4 +1,4 @@
-"""A run's state on disk, so that a killed run goes on as if it had never stopped."""
+"""Checkpoints, from which a killed run resumes with the same result."""
 
 import json
 from pathlib import Path
@@ -23,16 +23,16 @@ def save_checkpoint(
     recommender: Recommender,
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Write a checkpoint in one atomic step.
+    """Write a checkpoint atomically.
 
     Args:
-        fingerprint: identifies the run's configuration and events; resuming demands the same.
+        fingerprint: a digest of the recipe and its events; resuming requires the same.
     """
     tensors = {f"weights/{name}": tensor for name, tensor in recommender.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
     for number, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{name}": tensor for name, tensor in moments.items()}
-    told = {
+    metadata = {
         "fingerprint": fingerprint,
         "epoch": state.epoch,
         "step": state.step,
@@ -45,7 +45,7 @@ def save_checkpoint(
     safetensors.torch.save_file(
         {name: tensor.contiguous() for name, tensor in tensors.items()},
         unfinished,
-        metadata={"state": json.dumps(told)},
+        metadata={"state": json.dumps(metadata)},
     )
     unfinished.replace(file)
 
@@ -56,7 +56,7 @@ def load_checkpoint(
     recommender: Recommender,
     optimizer: torch.optim.Optimizer,
 ) -> FitState | None:
-    """Put a checkpoint's weights and moments in place; None where there is no checkpoint.
+    """Load a checkpoint's weights and moments; None if there is no checkpoint.
 
     Raises:
         ForeignCheckpointError: if the checkpoint is damaged, or belongs to another configuration
@@ -67,19 +67,19 @@ def load_checkpoint(
         return None
     try:
         with safetensors.safe_open(file, framework="pt") as opened:
-            told: dict[str, Any] = json.loads(opened.metadata()["state"])
+            metadata: dict[str, Any] = json.loads(opened.metadata()["state"])
             tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
         raise ForeignCheckpointError(
             f"a run resumes from a whole checkpoint, but {file} is damaged ({error}); "
             "delete it to begin anew"
         ) from error
-    if told["fingerprint"] != fingerprint:
+    if metadata["fingerprint"] != fingerprint:
         raise ForeignCheckpointError(
             f"a run resumes only with the recipe and events it began with, but {file} belongs to "
             "others; choose another output directory, or delete it to begin anew"
         )
-    weights = _below("weights/", tensors)
+    weights = _select_prefix("weights/", tensors)
     if differing := sorted(weights.keys() ^ recommender.state_dict().keys()):
         raise ForeignCheckpointError(
             f"a run resumes with weights of the names that this version of Kairos uses, but {file} "
@@ -88,21 +88,21 @@ def load_checkpoint(
         )
     recommender.load_state_dict(weights)
     moments: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _below("optimizer/", tensors).items():
+    for name, tensor in _select_prefix("optimizer/", tensors).items():
         number, key = name.split("/")
         moments.setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
     return FitState(
-        epoch=told["epoch"],
-        step=told["step"],
-        best_epoch=told["best_epoch"],
-        best_value=told["best_value"],
-        best_weights=_below("best/", tensors),
-        reports=[EpochReport(**report) for report in told["reports"]],
+        epoch=metadata["epoch"],
+        step=metadata["step"],
+        best_epoch=metadata["best_epoch"],
+        best_value=metadata["best_value"],
+        best_weights=_select_prefix("best/", tensors),
+        reports=[EpochReport(**report) for report in metadata["reports"]],
     )
 
 
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
