@@ -91,7 +91,7 @@ class TimeKernel(nn.Module, ABC):
 
 @runtime_checkable
 class RandomFeatures(Protocol):
-    """A module with random draws, kept in a buffer: fixed in evaluation and in a bundle."""
+    """A module with random draws in a buffer, so that they are fixed in evaluation and a bundle."""
 
     def resample(self) -> None:
         """Draw new values. The training loop calls this before every step."""

@@ -96,19 +96,19 @@ def gap_world(users: int = 200, length: int = 12, seed: int = 0) -> pl.DataFrame
     therefore uninformative, and the query time determines the half.
     """
     rng = np.random.default_rng(seed)
-    happened: list[tuple[str, str, int]] = []
+    events: list[tuple[str, str, int]] = []
     for user in range(users):
         is_long = rng.random(length) < 0.5
         days = np.where(is_long, 14.0, 1 / 48) * rng.uniform(0.7, 1.4, length)
         at = FIRST_AT + (rng.uniform(0, 100) + np.cumsum(days)) * DAY
         items = rng.integers(10, size=length) + 10 * is_long
-        happened += [(f"u{user}", f"i{n}", int(t)) for n, t in zip(items, at, strict=True)]
-    return event_log(happened)
+        events += [(f"u{user}", f"i{n}", int(t)) for n, t in zip(items, at, strict=True)]
+    return event_log(events)
 
 
-def event_log(happened: list[tuple[str, str, int]], action: str = "event") -> pl.DataFrame:
+def event_log(events: list[tuple[str, str, int]], action: str = "event") -> pl.DataFrame:
     """Build an event table from (user, item, epoch microseconds) as `read_events` returns it."""
-    users, items, times = zip(*happened, strict=True) if happened else ((), (), ())
+    users, items, times = zip(*events, strict=True) if events else ((), (), ())
     return pl.DataFrame(
         {"user_id": users, "item_id": items, "timestamp": times},
         schema={"user_id": pl.String, "item_id": pl.String, "timestamp": pl.Int64},

@@ -125,7 +125,7 @@ class DIN(SequenceEncoder):
 
     Paper: Zhou et al. 2018, "Deep Interest Network for Click-Through Rate Prediction", eq. 3, with
         sigmoids between layers. With modulation, the general form of Chen et al. 2021, who compare
-        with it but do not define the layer: our reading.
+        with it but do not define the layer; this form is ours.
     DIFFERS(code): dropout instead of batch normalisation before the scoring network, so that an
         output does not depend on the rest of the batch.
     DIFFERS(code): items are their vectors, without their categories' vectors beside them.

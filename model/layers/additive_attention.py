@@ -29,7 +29,7 @@ class AdditiveAttention(nn.Module):
     def forward(
         self, states: Float[Tensor, "batch len hidden"]
     ) -> Float[Tensor, "batch len hidden"]:
-        """Attend causally: every position reads the states up to and including its own.
+        """Attend causally: every position attends to the states up to and including its own.
 
         Queries are processed in chunks, each against the keys up to its last query only, which
         halves the number of pairs. `AdditiveScores` does not store the `hidden` activations of a

@@ -40,9 +40,7 @@ class TimeEncodingContract:
     def intervals(self) -> Tensor:
         return torch.tensor(INTERVALS, dtype=torch.float64)
 
-    def test_features_have_the_intervals_shape_and_the_encodings_width(
-        self, encoding: TimeEncoding
-    ) -> None:
+    def test_features_have_the_shape_of_the_intervals_and_dim(self, encoding: TimeEncoding) -> None:
         for shape in [(), (5,), (2, 3), (2, 3, 4)]:
             assert encoding(torch.zeros(shape, dtype=torch.float64)).shape == (*shape, encoding.dim)
 

@@ -57,7 +57,7 @@ def test_events_of_ignored_actions_are_skipped() -> None:
 # Collating histories
 
 
-def test_query_times_are_the_next_events_times_then_the_query_time() -> None:
+def test_query_times_are_those_of_the_next_events() -> None:
     batch = collate_queries(Query((Event("i1", START), Event("i2", START + DAY)), START + 3 * DAY))
     assert batch.times.tolist() == [[0.0, 1.0]]
     assert batch.query_times.tolist() == [[1.0, 3.0]]

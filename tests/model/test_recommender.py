@@ -46,7 +46,7 @@ def test_the_padding_row_is_zero_without_a_gradient() -> None:
     assert (recommender.items.weight.grad[0] == 0).all()
 
 
-def test_the_output_is_the_last_position_with_the_bias_coordinate() -> None:
+def test_the_output_is_the_last_position_with_a_bias_coordinate() -> None:
     recommender = build()
     batch = collate_queries(draw_queries(6)[0])
     last = recommender.user_vectors(recommender.encode_positions(batch).users[:, -1])

@@ -176,7 +176,7 @@ def test_the_first_time_gates_interval_weights_stay_negative(
 
 
 @torch.no_grad()
-def test_the_output_of_tlstm3_decreases_with_the_age_of_the_event() -> None:
+def test_the_output_of_tlstm3_decreases_with_the_events_age() -> None:
     # With empty cells and an output gate without time, the output is i T_1 g.
     recurrence = TimeLSTM3(dim=DIM, time_dim=1, hidden=HIDDEN)
     recurrence.output_interval.weight.zero_()

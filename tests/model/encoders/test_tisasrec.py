@@ -161,7 +161,7 @@ def history(*days: float, query: float = 1e4) -> Query:
     return Query(events, START + round(query * DAY))
 
 
-def test_personal_relations_are_in_units_of_the_smallest_interval() -> None:
+def test_personal_relations_use_the_smallest_interval_as_unit() -> None:
     relations = personal_relations(torch.tensor([[0.0, 0.0, 6.0, 6.0, 9.0, 10.0]]).double())[0]
     expected = {
         1: [0, 0],  # all of one time: no unit yet

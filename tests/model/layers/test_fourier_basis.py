@@ -28,7 +28,7 @@ def test_the_basis_is_the_cosine_and_sine_of_the_phase(at: float, frequency: flo
 
 
 @given(event=days, query=days, frequencies=st.lists(angular, min_size=1, max_size=4))
-def test_rotating_an_events_basis_gives_the_basis_of_the_interval(
+def test_rotating_an_events_basis_gives_the_intervals_basis(
     event: float, query: float, frequencies: list[float]
 ) -> None:
     w = double(*frequencies)

@@ -34,7 +34,7 @@ def test_a_withheld_interval_has_learned_features() -> None:
     assert (features.withheld < 0).all()
 
 
-def test_intervals_end_at_the_positions_query_time_zero_on_padding() -> None:
+def test_intervals_end_at_the_positions_query_time() -> None:
     batch = collate_queries(*draw_queries(4, 2))
     long, short = interval_to_query(batch)
     torch.testing.assert_close(long[:-1], batch.times[0].diff())

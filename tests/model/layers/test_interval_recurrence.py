@@ -42,13 +42,13 @@ def test_a_sweep_without_intervals_is_constant() -> None:
 
 def test_dropout_applies_to_items_but_not_to_intervals() -> None:
     network, batch = build(uses_time=True).train(), collate_queries(draw_queries(50)[0])
-    seen: list[Tensor] = []
+    inputs: list[Tensor] = []
 
     def keep(_: nn.Module, args: tuple[Tensor, ...]) -> None:
-        seen.append(args[0])
+        inputs.append(args[0])
 
     network.recurrence.register_forward_pre_hook(keep)
     network(batch, torch.ones(1, 50, DIM))
-    contents, interval = seen[0][..., :DIM], seen[0][0, :, DIM]
+    contents, interval = inputs[0][..., :DIM], inputs[0][0, :, DIM]
     assert 0.2 < (contents == 0).float().mean() < 0.8
     torch.testing.assert_close(interval, (batch.query_times - batch.times)[0].log1p().float())

@@ -51,9 +51,9 @@ def by_definition(
         logits = (projected[..., head].unsqueeze(2) * pair_keys[..., head]).sum(-1) / len(
             head
         ) ** 0.5
-        shares = logits.masked_fill(~relations.visible, -torch.inf).softmax(-1)
-        outputs.append((shares.unsqueeze(-1) * pair_values[..., head]).sum(2))
-        weights.append(shares)
+        attended = logits.masked_fill(~relations.visible, -torch.inf).softmax(-1)
+        outputs.append((attended.unsqueeze(-1) * pair_values[..., head]).sum(2))
+        weights.append(attended)
     return torch.cat(outputs, -1), torch.stack(weights, 1)
 
 

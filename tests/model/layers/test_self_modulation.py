@@ -41,8 +41,8 @@ def inputs(intervals: Tensor, membership: Tensor = MEMBERSHIP) -> ModulationInpu
 
 
 def causal_weights(length: int = LENGTH) -> Tensor:
-    seen = torch.ones(length, length, dtype=torch.bool).tril()
-    return torch.randn(1, HEADS, length, length).masked_fill(~seen, -torch.inf).softmax(-1)
+    visible = torch.ones(length, length, dtype=torch.bool).tril()
+    return torch.randn(1, HEADS, length, length).masked_fill(~visible, -torch.inf).softmax(-1)
 
 
 def modulate(

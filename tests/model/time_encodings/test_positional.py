@@ -11,7 +11,7 @@ class TestPositional(TimeEncodingContract):
     def test_its_domain_is_the_position(self) -> None:
         assert self.config.build().domain == "position"
 
-    def test_width_and_parameters_equal_those_of_the_controlled_model(self) -> None:
+    def test_size_equals_that_of_the_bochner_encoding(self) -> None:
         control, controlled = self.config.build(), BochnerNonparametricConfig(frequencies=6).build()
         assert control.dim == controlled.dim
         assert [part.shape for part in control.parameters()] == [
