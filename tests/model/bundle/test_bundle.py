@@ -1,0 +1,58 @@
+"""Bundles assembled in memory."""
+
+from pathlib import Path
+
+import torch
+
+from model.bundle.bundle import UNPUBLISHED, Bundle
+from model.bundle.manifest import Counts
+from model.bundle.reading import read_bundle
+from model.bundle.writing import write_bundle
+from tests import tiny
+
+
+def assemble() -> tuple[torch.nn.Module, Bundle]:
+    config = tiny.recommender_config()
+    recommender = tiny.recommender(config)
+    bundle = Bundle.assemble(
+        recommender=recommender,
+        config=config,
+        catalog=tiny.catalog(),
+        data_window=tiny.WINDOW,
+        counts=Counts(events=1000, users=30, items=tiny.ITEMS),
+        metrics={"ndcg@10": 0.25},
+        provenance={"seed": 0},
+    )
+    return recommender, bundle
+
+
+def test_assembling_leaves_the_recommender_trainable() -> None:
+    recommender, bundle = assemble()
+    recommender.train()
+    assert all(weight.requires_grad for weight in recommender.parameters())
+    assert not any(weight.requires_grad for weight in bundle.recommender.parameters())
+    assert not bundle.recommender.training
+    with torch.no_grad():
+        next(recommender.parameters()).zero_()
+    assert next(bundle.recommender.parameters()).any()
+
+
+def test_a_written_bundle_reads_as_it_was_assembled(tmp_path: Path) -> None:
+    _, bundle = assemble()
+    (tmp_path / "new").mkdir()
+    version = write_bundle(bundle, tmp_path / "new")
+    read = read_bundle((tmp_path / "new").rename(tmp_path / version))
+    assert (bundle.version, read.version) == (UNPUBLISHED, version)
+    written = {"created_at", "files"}
+    assert read.manifest.model_dump(exclude=written) == bundle.manifest.model_dump(exclude=written)
+    assert read.manifest.created_at >= bundle.manifest.created_at
+    assert read.catalog.item_ids == bundle.catalog.item_ids
+    for name, weight in bundle.recommender.state_dict().items():
+        assert torch.equal(read.recommender.state_dict()[name], weight)
+
+
+def test_added_provenance_keeps_the_entries_there_were() -> None:
+    _, bundle = assemble()
+    more = bundle.with_provenance({"index_recall": 1.0})
+    assert more.manifest.provenance == {"seed": 0, "index_recall": 1.0}
+    assert bundle.manifest.provenance == {"seed": 0}
