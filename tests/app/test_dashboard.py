@@ -1,4 +1,4 @@
-"""The dashboard's files; what its pages do is for tests/browser."""
+"""The dashboard's files and headers; tests/browser covers the pages."""
 
 from importlib.resources import files
 
@@ -7,11 +7,11 @@ import pytest
 from tests.app.client import Client
 
 
-def test_a_page_may_load_run_and_ask_nothing_but_its_own_service(client: Client) -> None:
+def test_the_policy_allows_only_the_own_service(client: Client) -> None:
     page = client.get("/dashboard/")
     assert page.status_code == 200
-    stated = page.headers["content-security-policy"].split("; ")
-    policy = dict(directive.split(" ", 1) for directive in stated)
+    directives = page.headers["content-security-policy"].split("; ")
+    policy = dict(directive.split(" ", 1) for directive in directives)
     assert policy == {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -28,7 +28,7 @@ def test_a_page_may_load_run_and_ask_nothing_but_its_own_service(client: Client)
 @pytest.mark.parametrize(
     "path", ["", "users/main.js", "shell/style.css", "plotly.min.js", "items.html"]
 )
-def test_every_file_comes_with_the_same_guard(client: Client, path: str) -> None:
+def test_every_file_has_the_same_security_headers(client: Client, path: str) -> None:
     file = client.get(f"/dashboard/{path}")
     assert file.status_code == 200
     assert "content-security-policy" in file.headers
@@ -41,7 +41,7 @@ def test_every_file_comes_with_the_same_guard(client: Client, path: str) -> None
     assert all(feature.endswith("=()") for feature in features)
 
 
-def test_a_file_the_browser_has_keeps_its_guard(client: Client) -> None:
+def test_a_304_response_has_the_security_headers(client: Client) -> None:
     etag = client.get("/dashboard/items.html").headers["etag"]
     again = client.get("/dashboard/items.html", headers={"If-None-Match": etag})
     assert again.status_code == 304
@@ -52,7 +52,7 @@ def test_the_plotting_library_is_served_as_it_was_installed(client: Client) -> N
     served = client.get("/dashboard/plotly.min.js")
     installed = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
     assert served.headers["content-type"].startswith("text/javascript")
-    # The hint counts at the very start of a file alone.
+    # V8 reads the hint on the first line only.
     assert served.content == b"//# allFunctionsCalledOnLoad\n" + installed
 
 

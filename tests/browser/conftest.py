@@ -1,4 +1,4 @@
-"""Real service processes, and a real browser that looks at their dashboard."""
+"""Fixtures: service processes, and a browser that opens their dashboard."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,9 +14,9 @@ from tests.browser.dashboard import Dashboard
 from tests.processes import Server, processes
 
 PATIENCE_SECONDS = 300
-"""For one test: the first to want the shop waits while its models are trained."""
+"""For one test: the first that uses the shop waits for its models to be trained."""
 
-# Two browsers and what they ask share the processors: what is expected may take its time.
+# Browsers and services share the processors, so expectations may take long.
 expect.set_options(timeout=20_000)
 
 OpenShop = Callable[..., Server]
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Where the browser is."""
+    """The path of the browser."""
     fixed = Path("/usr/bin/chromium")
     found = str(fixed) if fixed.exists() else shutil.which("chromium")
     if found is None:
@@ -42,7 +42,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service with a hostile bundle and a few users."""
+    """The URL of a service with an untrained bundle, a hostile title and a few users."""
     directory = tmp_path_factory.mktemp("service")
     world.publish(directory / "bundles")
     with processes(directory, directory / "bundles") as start:
@@ -53,7 +53,7 @@ def service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service with a corner of the demo and three trained versions; only looked at."""
+    """The URL of a service with a subset of the demo and three trained versions; read only."""
     with ExitStack() as stack:
         yield _open_shop(stack, tmp_path_factory).url
 
@@ -62,7 +62,7 @@ def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 def open_shop(
     chromium: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Server]]:
-    """Starts a shop of one's own, by some settings: a copy that may be changed."""
+    """Starts a copy of the shop with some settings, which a test may change."""
     with ExitStack() as stack:
         yield lambda **settings: _open_shop(stack, tmp_path_factory, **settings)
 
@@ -78,7 +78,7 @@ def _open_shop(
     stack: ExitStack, tmp_path_factory: pytest.TempPathFactory, **settings: str
 ) -> Server:
     base = tmp_path_factory.getbasetemp()
-    # Processes that run tests side by side have directories of their own within one.
+    # Parallel test processes have separate directories within one.
     shared = base.parent if base.name.startswith("popen-") else base
     built = demo_shop.build(shared / "shop")
     own = tmp_path_factory.mktemp("shop-of-its-own")
@@ -88,8 +88,8 @@ def _open_shop(
     return start(wait=True, **settings)
 
 
-# Not for the whole session: while Playwright runs, an event loop runs in this thread, and commands
-# that other tests call could not start theirs.
+# Not session-scoped: while Playwright runs, an event loop runs in this thread, and commands of
+# other tests could not start their own.
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -112,7 +112,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def look_at(page: Page) -> Iterator[Callable[[str], Dashboard]]:
-    """Looks at the dashboard of a service by its URL, watched: see `dashboard`."""
+    """Opens the dashboard of a service by its URL, with the checks of `dashboard`."""
     watched: list[Dashboard] = []
 
     def look(service: str) -> Dashboard:
@@ -126,7 +126,7 @@ def look_at(page: Page) -> Iterator[Callable[[str], Dashboard]]:
 
 @pytest.fixture
 def dashboard(look_at: Callable[[str], Dashboard], service: str) -> Dashboard:
-    """That of the hostile world: no test may leave console errors or talk to another host."""
+    """The dashboard of `service`. A test fails on console errors and requests to other hosts."""
     return look_at(service)
 
 
@@ -134,7 +134,7 @@ def dashboard(look_at: Callable[[str], Dashboard], service: str) -> Dashboard:
 def odd_service(
     chromium: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, odd_models.OddVersions]]:
-    """The URL of a service with versions that no demo has, and which they are; only looked at."""
+    """The URL of a service with unusual versions, and their names; read only."""
     directory = tmp_path_factory.mktemp("odd-models")
     versions = odd_models.publish(directory / "bundles")
     with processes(directory, directory / "bundles") as start:
@@ -153,11 +153,11 @@ def odd_versions(odd_service: tuple[str, odd_models.OddVersions]) -> odd_models.
 def odd_dashboard(
     look_at: Callable[[str], Dashboard], odd_service: tuple[str, odd_models.OddVersions]
 ) -> Dashboard:
-    """That of versions that no demo has, watched likewise."""
+    """The dashboard of `odd_service`, with the same checks."""
     return look_at(odd_service[0])
 
 
 @pytest.fixture
 def shop_dashboard(look_at: Callable[[str], Dashboard], shop: str) -> Dashboard:
-    """That of the demo's corner, watched likewise."""
+    """The dashboard of `shop`, with the same checks."""
     return look_at(shop)

@@ -1,4 +1,4 @@
-"""The dashboard as a test sees it: what is drawn, what was answered, what went wrong."""
+"""A page of the dashboard under test: what it draws, requests and logs."""
 
 import re
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import httpx
 from playwright.sync_api import Browser, Locator, Page, Response
 
 PATIENCE_SECONDS = 60
-"""For one answer of the service: browsers beside it may keep the machine busy."""
+"""For one response of the service on a busy machine."""
 
 
 class Dashboard:
-    """One page, with everything it complained of and asked for."""
+    """One browser page, with its console errors (`complaints`), requests and responses."""
 
     def __init__(self, page: Page, service: str) -> None:
         self.page = page
@@ -36,28 +36,28 @@ class Dashboard:
         assert [url for url in self.requested if not url.startswith(own)] == []
 
     def open(self, fragment: str = "", *, view: str = "") -> "Dashboard":
-        """Open a view, such as "items.html", and wait until it has settled."""
+        """Open a page, such as "items.html", and wait until it has settled."""
         self.page.goto(f"{self.service}/dashboard/{view}{fragment}")
         self.settle()
         return self
 
     def settle(self) -> None:
-        """Wait until what was asked last is on display."""
+        """Wait until the response to the last request is on display."""
         self.page.wait_for_selector("main[aria-busy=false]:not(.stale)")
 
     def traces(self, chart: str) -> list[dict[str, Any]]:
-        """What a chart, by its element's id, was told to draw: plotly's traces as JSON."""
+        """The traces of a chart by its element's id, as JSON."""
         self.page.wait_for_selector(f"#{chart}.js-plotly-plot")
         traces: list[dict[str, Any]] = self.page.evaluate(
             "(id) => JSON.parse(JSON.stringify(document.getElementById(id).data))", chart
         )
         return traces
 
-    def hover_over(self, mark: Locator, tip: str) -> None:
-        """Put the pointer on a mark of a chart until its tip shows: what is above may grow."""
+    def hover_over(self, point: Locator, tip: str) -> None:
+        """Hover over a point of a chart until its tooltip shows; the layout may still move."""
         for _ in range(40):
-            mark.scroll_into_view_if_needed()
-            box = mark.bounding_box()
+            point.scroll_into_view_if_needed()
+            box = point.bounding_box()
             if box is not None:
                 middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
                 self.page.mouse.move(middle[0] + 1, middle[1])
@@ -68,10 +68,10 @@ class Dashboard:
         raise AssertionError(f"{tip} did not show")
 
     def api(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """What the service says, asked without a browser; `path` from "/v1/..."."""
+        """The JSON of a response, requested without a browser; `path` from "/v1/..."."""
         url = f"{self.service}{path}"
-        asked = "GET" if body is None else "POST"
-        answer = httpx.request(asked, url, json=body, timeout=PATIENCE_SECONDS)
+        method = "GET" if body is None else "POST"
+        answer = httpx.request(method, url, json=body, timeout=PATIENCE_SECONDS)
         return answer.raise_for_status().json()
 
     @property
@@ -82,7 +82,7 @@ class Dashboard:
 
     @property
     def bars_on_screen(self) -> int:
-        """Bars that are really there, not only asked of the plotting library."""
+        """The number of bars in the DOM, not only in the traces."""
         return self.page.locator("#plot .bars .point path").count()
 
     @property
@@ -94,7 +94,7 @@ class Dashboard:
         return self.page.get_by_label(label, exact=False)
 
     def move_slider(self, share: float) -> None:
-        """Move the query time to a share of the slider's way, as a pointer would."""
+        """Move the slider to a share of its range, as a pointer would."""
         self.page.locator("#query-time-slider").evaluate(
             """(slider, share) => {
                 slider.value = Math.round(share * slider.max);

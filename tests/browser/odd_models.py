@@ -1,4 +1,4 @@
-"""Versions that no demo has: hostile names, few histories, and kernels of every form or none."""
+"""Versions unlike the demo's: hostile names, few histories, and kernels of every form or none."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,10 +37,10 @@ class OddVersions:
 
     Attributes:
         moved: stationary, with periods that moved in training, and a profile of shares; current.
-        modulated: with groups of hostile names, the same profile of weights that are no shares,
-            and nothing told of how it was before training.
+        modulated: with hostile group names, the same profile (its weights are no shares), and no
+            kernels from before training.
         nonstationary: with a kernel in each of two layers, and no profile.
-        counting: neither attends nor reads time.
+        counting: without attention and without time.
     """
 
     moved: str
@@ -50,7 +50,7 @@ class OddVersions:
 
 
 def publish(root: Path) -> OddVersions:
-    """Publish them all; untrained, as what is drawn needs no training."""
+    """Publish all of them, untrained."""
     moved = ATTENDING.model_copy(update={"time_encoding": MERCER})
     modulation = ModulationConfig(groups=len(GROUPS))
     encoders: dict[str, EncoderConfig] = {
@@ -77,7 +77,7 @@ def publish(root: Path) -> OddVersions:
 
 
 def fill(service: str) -> None:
-    """Give the customer a history."""
+    """Send the events of the user to a running service."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     events = [
         {
@@ -93,7 +93,7 @@ def fill(service: str) -> None:
 
 
 def profile() -> pl.DataFrame:
-    """Curves of which some have few histories, and some have bands that leave 0 to 1."""
+    """Curves; some have few histories, some have bands beyond 0 to 1."""
     curves = [("all", "")]
     curves += [("action", name) for name in ACTIONS]
     curves += [("category", name) for name in CATEGORIES]
@@ -101,7 +101,7 @@ def profile() -> pl.DataFrame:
     for number, (by, name) in enumerate(curves):
         for place, days in enumerate((0.01, 1.0, 30.0, 300.0)):
             mean = (0.9, 0.5, 0.05, 0.02)[place] / (1 + number / 20)
-            # The fewer curves are listed before, the more histories: 40, 39, ... and 4 at the end.
+            # 40 histories for the first curve, 39 for the second, ...; 4 at the last interval.
             count = 4 if place == 3 else 40 - number
             lines += [("observed", by, name, days, mean, 0.6, count)]
             lines += [("predicted", by, name, days / 2, mean / 2, 0.3, 124 - 3 * number)]

@@ -1,7 +1,7 @@
-"""A corner of the demo: every twentieth customer, and models that learned from them in a moment.
+"""A subset of the demo: every twentieth customer, and three small trained versions.
 
-All of it is made by the commands an operator runs: import, two retrainings, one more model that
-modulates itself. So every view has something real to show.
+Built by the commands an operator runs: import, two retrainings, and a third model with modulated
+attention.
 """
 
 import os
@@ -63,9 +63,9 @@ _MODULATED = "modulation = {groups = 4}"
 
 
 def build(directory: Path) -> Path:
-    """The database and the bundles of the corner, made once for however many processes ask.
+    """Build the database and the bundles, once for all test processes.
 
-    Answers the directory, which holds `kairos.db` and `bundles`.
+    Returns the directory, with `kairos.db` and `bundles`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with FileLock(directory / "lock"):
@@ -87,7 +87,7 @@ def _build(directory: Path) -> None:
     _kairos(directory, "import-events", str(events_file))
     for until in ("2011-09-01T00:00:00Z", "2011-12-10T00:00:00Z"):
         retrain = ("retrain", "--recipe", "mercer.toml", "--store", "bundles", "--runs", "runs")
-        # What was stored just now was known long ago, as far as this world is concerned.
+        # The events were stored just now; `--known-by` keeps them in the training window.
         known = ("--until", until, "--known-by", "2100-01-01T00:00:00Z")
         _kairos(directory, *retrain, *known, "--threads", "1")
     train = (
@@ -104,7 +104,7 @@ def _build(directory: Path) -> None:
 
 
 def _kairos(directory: Path, *arguments: str) -> None:
-    """Run a command as an operator would."""
+    """Run a command of the CLI in `directory`."""
     database = f"sqlite:///{directory / 'kairos.db'}"
     done = subprocess.run(
         [Path(sys.executable).parent / "kairos", *arguments],

@@ -1,4 +1,4 @@
-"""Every page of the dashboard, judged by axe-core: light and dark, narrow and wide."""
+"""Every page of the dashboard checked by axe-core: light and dark, narrow and wide."""
 
 from typing import Any, Literal
 
@@ -17,8 +17,7 @@ VIEWS = {
     "models.html": "",
     "health.html": "",
 }
-"""Each page, with something chosen where there is something to choose."""
-
+"""Each page, with something chosen where that is possible."""
 
 LOOKS = [
     ("light", 1280),
@@ -30,7 +29,7 @@ LOOKS = [
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_page_has_no_serious_fault(
+def test_a_page_has_no_serious_violation(
     shop_dashboard: Dashboard, view: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
     page = shop_dashboard.page
@@ -38,10 +37,10 @@ def test_a_page_has_no_serious_fault(
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     shop_dashboard.open(VIEWS[view], view=view)
     found = Axe().run(page).response["violations"]
-    assert [_told(fault) for fault in found if fault["impact"] in {"serious", "critical"}] == []
+    assert [_describe(fault) for fault in found if fault["impact"] in {"serious", "critical"}] == []
 
 
-def _told(fault: dict[str, Any]) -> str:
-    """A fault with the elements that have it, for whoever is to mend it."""
+def _describe(fault: dict[str, Any]) -> str:
+    """A violation with the elements that have it."""
     where = "; ".join(f"{node['target']} {node['html'][:120]}" for node in fault["nodes"][:10])
     return f"{fault['impact']} {fault['id']}: {fault['help']} ({where})"

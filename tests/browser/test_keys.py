@@ -1,4 +1,4 @@
-"""Keys in the dashboard: asked for where they are needed, kept no longer than they should be."""
+"""API keys in the dashboard: prompted for when needed, stored no longer than necessary."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from tests.browser.dashboard import Dashboard
 from tests.processes import eventually
 
 VIEW = "models.html"
-UNHEARD_OF = "kairos_0000000000000000_" + "A" * 43
+UNKNOWN_KEY = "kairos_0000000000000000_" + "A" * 43
 
 
 @dataclass(frozen=True)
 class KeyedShop:
-    """A shop where keys were made, so that even this machine needs one."""
+    """A service with API keys, which requests from this machine need too."""
 
     dashboard: Dashboard
     database_url: str
@@ -33,11 +33,11 @@ class KeyedShop:
 
     @property
     def dialog(self) -> Locator:
-        """What asks for a key."""
+        """The dialog that prompts for a key."""
         return self.page.get_by_role("dialog", name="key is needed")
 
     def go(self) -> None:
-        """Open the models view, whatever it asks for."""
+        """Open the Models page without waiting for it to settle."""
         self.page.goto(f"{self.dashboard.service}/dashboard/{VIEW}")
 
     def enter(self, key: str) -> None:
@@ -45,14 +45,14 @@ class KeyedShop:
         self.dialog.get_by_role("button", name="Use key").click()
 
     def current(self) -> str:
-        """The current version, as somebody with a key sees it."""
+        """The current version, requested with the read key."""
         headers = {"Authorization": f"Bearer {self.read}"}
         answer = httpx.get(f"{self.dashboard.service}/v1/models", headers=headers)
         models = answer.raise_for_status().json()["models"]
         return str(next(model["version"] for model in models if model["is_current"]))
 
-    def kept(self) -> str:
-        """Everything the browser keeps for this site."""
+    def stored(self) -> str:
+        """Everything the browser stores for this site."""
         return str(
             self.page.evaluate(
                 "JSON.stringify([sessionStorage, localStorage, document.cookie, history.state])"
@@ -66,16 +66,16 @@ def keyed(open_shop: OpenShop, look_at: Callable[[str], Dashboard]) -> KeyedShop
     database_url = f"sqlite:///{server.log.parent / 'kairos.db'}"
     roles: tuple[Role, ...] = ("read", "admin", "ingest")
     keys = {role: create_key(database_url, f"some <b>{role}</b>", role).secret for role in roles}
-    # Keys become known in the order in which they were made.
+    # Keys become known in the order in which they were created.
     newest = {"Authorization": f"Bearer {keys['ingest']}"}
     eventually(lambda: server.http.get("/v1/caller", headers=newest).status_code == 403)
     dashboard = look_at(server.url)
-    # The browser itself notes every refusal.
+    # The browser logs every refused request.
     dashboard.expected_complaint = "status of 40[139]"
     return KeyedShop(dashboard, database_url, keys["read"], keys["admin"], keys["ingest"])
 
 
-def test_a_read_key_is_asked_for_once_and_kept_while_the_tab_is_open(keyed: KeyedShop) -> None:
+def test_a_read_key_is_stored_until_the_tab_is_closed(keyed: KeyedShop) -> None:
     keyed.go()
     expect(keyed.dialog).to_have_count(1)
     expect(keyed.dialog).to_contain_text("a request needs a valid API key, but this one has none")
@@ -87,25 +87,25 @@ def test_a_read_key_is_asked_for_once_and_kept_while_the_tab_is_open(keyed: Keye
     keyed.page.reload()
     keyed.dashboard.settle()
     expect(keyed.page.locator("#model-version")).to_have_text(keyed.current())
-    assert keyed.read in keyed.kept()
+    assert keyed.read in keyed.stored()
 
 
-def test_a_key_that_will_not_do_is_refused_in_words(keyed: KeyedShop) -> None:
+def test_an_unsuitable_key_is_refused_with_the_reason(keyed: KeyedShop) -> None:
     keyed.go()
     refusal = keyed.dialog.get_by_role("alert")
-    keyed.enter(UNHEARD_OF)
+    keyed.enter(UNKNOWN_KEY)
     expect(refusal).to_contain_text("this key is not valid")
     keyed.enter(keyed.ingest)
     expect(refusal).to_contain_text("but this one has 'ingest'")
     keyed.enter("ключ")
     expect(refusal).to_contain_text("could not be checked")
-    assert keyed.kept() == '[{},{},"",null]'
+    assert keyed.stored() == '[{},{},"",null]'
     keyed.dialog.get_by_label("API key").press("Escape")
     expect(keyed.dialog).to_have_count(0)
     expect(keyed.page.get_by_role("alert").first).to_contain_text("needs a valid API key")
 
 
-def test_whoever_was_turned_away_comes_in_with_a_key_from_the_banner(keyed: KeyedShop) -> None:
+def test_a_key_can_be_entered_from_the_banner(keyed: KeyedShop) -> None:
     keyed.go()
     keyed.dialog.get_by_role("button", name="Cancel").click()
     change = keyed.page.get_by_role("button", name="Enter a key")
@@ -119,9 +119,7 @@ def test_whoever_was_turned_away_comes_in_with_a_key_from_the_banner(keyed: Keye
     expect(keyed.page.locator("#problem")).to_be_hidden()
 
 
-def test_an_admin_key_is_asked_for_where_something_changes_and_kept_nowhere(
-    keyed: KeyedShop,
-) -> None:
+def test_changes_need_an_admin_key_that_is_not_stored(keyed: KeyedShop) -> None:
     page = keyed.page
     keyed.go()
     keyed.enter(keyed.read)
@@ -149,7 +147,7 @@ def test_an_admin_key_is_asked_for_where_something_changes_and_kept_nowhere(
     assert keyed.current() != before
     expect(page.locator("table.trail tbody tr").first).to_contain_text("some <b>admin</b>")
     expect(page.locator(".key")).to_contain_text("admin key some <b>admin</b>")
-    assert keyed.admin not in keyed.kept()
+    assert keyed.admin not in keyed.stored()
 
     page.reload()
     keyed.dashboard.settle()
@@ -159,25 +157,25 @@ def test_an_admin_key_is_asked_for_where_something_changes_and_kept_nowhere(
     expect(keyed.dialog).to_contain_text("this needs a key with the role 'admin'")
 
 
-def test_a_key_that_is_forgotten_is_gone(keyed: KeyedShop) -> None:
+def test_a_forgotten_key_is_dropped(keyed: KeyedShop) -> None:
     page = keyed.page
     keyed.go()
     keyed.enter(keyed.admin)
     keyed.dashboard.settle()
-    assert keyed.admin not in keyed.kept()
+    assert keyed.admin not in keyed.stored()
     page.get_by_role("button", name="Forget key").click()
     expect(page.get_by_role("button", name="Enter a key")).to_be_focused()
     page.get_by_role("button", name="Roll back").click()
     page.get_by_role("dialog").get_by_role("button", name="Roll back").click()
     expect(keyed.dialog).to_contain_text("this one has none")
-    # A key that only reads does not get there, and the next question says so.
+    # A read key is not enough, and the next prompt says so.
     keyed.enter(keyed.read)
     expect(keyed.dialog).to_contain_text("this needs a key with the role 'admin'")
     keyed.enter(keyed.admin)
     expect(page.locator("#done")).to_contain_text("is current now")
 
 
-def test_a_key_that_was_revoked_is_let_go_of(keyed: KeyedShop) -> None:
+def test_a_revoked_key_is_dropped(keyed: KeyedShop) -> None:
     keyed.go()
     keyed.enter(keyed.read)
     keyed.dashboard.settle()
@@ -187,22 +185,22 @@ def test_a_key_that_was_revoked_is_let_go_of(keyed: KeyedShop) -> None:
     eventually(lambda: httpx.get(url, headers=headers).status_code == 401)
     keyed.page.get_by_role("button", name="Refresh").click()
     expect(keyed.dialog).to_contain_text("this key is not valid")
-    assert keyed.read not in keyed.kept()
+    assert keyed.read not in keyed.stored()
     keyed.enter(keyed.admin)
     keyed.dashboard.settle()
 
 
-def test_a_refusal_that_arrives_late_finds_the_key_that_came_meanwhile(keyed: KeyedShop) -> None:
+def test_a_late_refusal_uses_the_key_entered_meanwhile(keyed: KeyedShop) -> None:
     held: list[Callable[[], None]] = []
 
-    def hold_back_the_first(route: Route) -> None:
-        # Released once the reader has entered a key for the other requests.
+    def delay_the_first(route: Route) -> None:
+        # Continued once a key was entered for the other requests.
         if held:
             route.continue_()
         else:
             held.append(route.continue_)
 
-    keyed.page.route("**/v1/models/changes**", hold_back_the_first)
+    keyed.page.route("**/v1/models/changes**", delay_the_first)
     keyed.go()
     keyed.enter(keyed.read)
     expect(keyed.dialog).to_have_count(0)
@@ -212,9 +210,7 @@ def test_a_refusal_that_arrives_late_finds_the_key_that_came_meanwhile(keyed: Ke
     expect(keyed.page.locator("table.trail tbody tr")).to_have_count(2)
 
 
-def test_whoever_said_no_is_not_asked_again_by_a_refusal_that_arrives_late(
-    keyed: KeyedShop,
-) -> None:
+def test_a_late_refusal_does_not_prompt_after_cancelling(keyed: KeyedShop) -> None:
     held: list[Callable[[], None]] = []
     path = "**/v1/models/changes**"
     keyed.page.route(path, lambda route: held.append(route.continue_))

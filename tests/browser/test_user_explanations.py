@@ -1,4 +1,4 @@
-"""What the user view says beyond one weight per event: when, which head, and what a score owes."""
+"""The User page beyond one weight per event: timeline, single heads, occlusion."""
 
 import re
 from typing import Any
@@ -13,9 +13,9 @@ AT = "2025-03-01T12:00:00Z"
 REGULAR_AT = f"#user={world.REGULAR}&query_time={AT}"
 
 
-def answer_of(dashboard: Dashboard, explain: str, **asked: Any) -> dict[str, Any]:
-    """What the API says of the regular customer, asked without a browser."""
-    body = {"user_id": world.REGULAR, "query_time": AT, "explain": explain} | asked
+def answer_of(dashboard: Dashboard, explain: str, **fields: Any) -> dict[str, Any]:
+    """The response of the API for the regular customer, requested without a browser."""
+    body = {"user_id": world.REGULAR, "query_time": AT, "explain": explain} | fields
     answer: dict[str, Any] = dashboard.api("/v1/recommendations", body)
     return answer
 
@@ -25,7 +25,7 @@ def test_every_event_is_on_the_timeline_once(dashboard: Dashboard) -> None:
     (lane,) = dashboard.traces("timeline")
     assert sum(lane["customdata"]) == 12
     expect(dashboard.page.locator("#timeline-legend")).to_have_text(re.compile(r"purchase\s+12"))
-    # Two baskets were known of then; the third is hollow.
+    # Two baskets had happened by then; the third is hollow.
     assert lane["marker"]["symbol"] == ["circle", "circle", "circle-open"]
 
 
@@ -38,15 +38,15 @@ def test_a_dot_names_its_events(dashboard: Dashboard) -> None:
     assert dashboard.page.evaluate("document.body.dataset.hacked") is None
 
 
-def test_categories_of_events_are_told(shop_dashboard: Dashboard) -> None:
+def test_tooltips_name_the_categories_of_events(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#user=12347")
-    asked = {"user_id": "12347", "query_time": shop_dashboard.answers[-1]["query_time"]}
-    events = shop_dashboard.api("/v1/recommendations", asked | {"explain": "attention"})
+    request = {"user_id": "12347", "query_time": shop_dashboard.answers[-1]["query_time"]}
+    events = shop_dashboard.api("/v1/recommendations", request | {"explain": "attention"})
     categories = [event["categories"] for event in events["attention"]["events"]]
     assert [
         event["categories"] for event in shop_dashboard.answers[-1]["attention"]["events"]
     ] == categories
-    # On top of the last pile, well above the ticks on the axis.
+    # On top of the last stack, well above the ticks on the axis.
     place = max(place for place, some in enumerate(categories) if some)
     shop_dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
     bar = shop_dashboard.page.locator("#plot .bars .point path").nth(place)
@@ -68,7 +68,7 @@ def test_every_head_is_drawn_on_one_scale(dashboard: Dashboard) -> None:
 
 def test_a_head_is_chosen_by_a_click_on_it(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
-    # What stands above is complete, so nothing moves any more.
+    # The cards above are complete, so the layout no longer moves.
     dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
     weights = answer_of(dashboard, "heads")["attention"]["heads"][1]
     highest = dashboard.page.locator("#heads .x2y2 .point path").nth(weights.index(max(weights)))
@@ -82,7 +82,7 @@ def test_a_head_is_chosen_by_a_click_on_it(dashboard: Dashboard) -> None:
     assert "head=2" in dashboard.page.url
 
 
-def test_what_a_score_owes_stands_beside_the_weights(dashboard: Dashboard) -> None:
+def test_occlusion_is_drawn_against_the_weights(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     dashboard.page.get_by_role("button", name="Leave out events").click()
     expect(dashboard.page.locator("#occlusion-result")).to_be_visible()
@@ -91,8 +91,8 @@ def test_what_a_score_owes_stands_beside_the_weights(dashboard: Dashboard) -> No
     (points,) = dashboard.traces("occlusion-plot")
     assert points["x"] == pytest.approx([event["weight"] for event in measured], abs=1e-6)
     assert points["y"] == pytest.approx([event["occlusion"] for event in measured], abs=1e-5)
-    said = dashboard.page.locator("#faithfulness").inner_text()
-    assert float(said.replace("−", "-")) == pytest.approx(attention["faithfulness"], abs=0.005)
+    shown = dashboard.page.locator("#faithfulness").inner_text()
+    assert float(shown.replace("−", "-")) == pytest.approx(attention["faithfulness"], abs=0.005)
     expect(dashboard.page.locator("#occlusion-plot ~ figcaption")).to_contain_text(
         "they do not prove cause"
     )
@@ -102,7 +102,7 @@ def test_what_a_score_owes_stands_beside_the_weights(dashboard: Dashboard) -> No
     expect(rows.first).to_contain_text(f"{heaviest['weight'] * 100:.1f} %")
 
 
-def test_any_of_the_items_can_be_asked_about_and_a_link_keeps_it(dashboard: Dashboard) -> None:
+def test_a_link_keeps_the_item_that_is_explained(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     item = dashboard.top_items[2]
     dashboard.by_label("Item").and_(dashboard.page.locator("select")).last.select_option(item)
@@ -119,7 +119,7 @@ def test_any_of_the_items_can_be_asked_about_and_a_link_keeps_it(dashboard: Dash
     assert points["y"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_a_score_owes_is_not_shown_of_another_instant(dashboard: Dashboard) -> None:
+def test_occlusion_is_hidden_when_the_query_time_moves(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     dashboard.page.get_by_role("button", name="Leave out events").click()
     expect(dashboard.page.locator("#occlusion-result")).to_be_visible()
@@ -128,7 +128,7 @@ def test_what_a_score_owes_is_not_shown_of_another_instant(dashboard: Dashboard)
     assert "explain_item_id" not in dashboard.page.url
 
 
-def test_without_a_history_there_is_nothing_to_explain(dashboard: Dashboard) -> None:
+def test_an_empty_history_has_nothing_to_explain(dashboard: Dashboard) -> None:
     dashboard.open("#user=nobody")
     expect(dashboard.page.locator("#sweep-note")).to_contain_text("no events")
     expect(dashboard.page.locator("#heads-note")).to_contain_text("there are none to compare")

@@ -1,4 +1,4 @@
-"""A history that is pasted rather than stored."""
+"""Pasted histories on the User page."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def paste(dashboard: Dashboard, text: str) -> None:
     dashboard.page.get_by_role("button", name="Show it").click()
 
 
-def test_a_pasted_history_is_asked_about_inline(dashboard: Dashboard) -> None:
+def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> None:
     dashboard.open()
     sent = []
     dashboard.page.on("request", lambda request: sent.append(request.post_data))
@@ -49,7 +49,7 @@ def test_a_pasted_history_is_asked_about_inline(dashboard: Dashboard) -> None:
     assert dashboard.api("/v1/users/a%20pasted%20history")["events"] == []
 
 
-def test_a_link_brings_a_small_pasted_history_back(dashboard: Dashboard) -> None:
+def test_a_link_restores_a_small_pasted_history(dashboard: Dashboard) -> None:
     dashboard.open()
     paste(dashboard, json.dumps(HISTORY))
     expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
@@ -61,7 +61,7 @@ def test_a_link_brings_a_small_pasted_history_back(dashboard: Dashboard) -> None
     assert (dashboard.drawn_weights, dashboard.top_items) == (weights, items)
 
 
-def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
+def test_a_pasted_request_body_sets_the_controls(dashboard: Dashboard) -> None:
     dashboard.open()
     body = {
         "history": HISTORY,
@@ -81,9 +81,7 @@ def test_a_whole_request_body_sets_what_it_asks(dashboard: Dashboard) -> None:
     expect(dashboard.page.locator("#paste-note")).to_contain_text("does not support it: diversity.")
 
 
-def test_a_long_history_is_shown_but_not_linked_and_back_still_finds_it(
-    dashboard: Dashboard,
-) -> None:
+def test_back_restores_a_long_history_that_is_not_linked(dashboard: Dashboard) -> None:
     long = [
         {"item_id": world.ITEM_IDS[place % 14], "timestamp": 1736326800 + place * 86400}
         for place in range(51)
@@ -117,21 +115,21 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_history_is_refused_with_the_rule_and_the_remedy(dashboard: Dashboard) -> None:
+def test_an_invalid_history_is_refused_with_rule_and_remedy(dashboard: Dashboard) -> None:
     dashboard.open()
     dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
     before = len(dashboard.requested)
     dashboard.page.get_by_role("button", name="Paste a history").click()
-    for text, said in REFUSED:
+    for text, message in REFUSED:
         dashboard.by_label("History as JSON").fill(text)
         dashboard.page.get_by_role("button", name="Show it").click()
-        expect(dashboard.page.locator("#pasted-refused")).to_contain_text(said)
+        expect(dashboard.page.locator("#pasted-refused")).to_contain_text(message)
     assert len(dashboard.requested) == before
     dashboard.page.get_by_role("button", name="Cancel").click()
     expect(dashboard.page.locator("#paste-dialog")).to_be_hidden()
 
 
-def test_what_the_service_refuses_is_said_in_its_words(dashboard: Dashboard) -> None:
+def test_the_message_of_a_refused_history_is_shown(dashboard: Dashboard) -> None:
     dashboard.expected_complaint = "status of 422"
     dashboard.open()
     paste(dashboard, json.dumps([{"item_id": "a" * 257, "timestamp": 0}]))

@@ -1,4 +1,4 @@
-"""One sweep behind the slider: what follows it at once, by hand, by itself and on the heat map."""
+"""The sweep of the User page: slider, player and heat map."""
 
 import re
 from typing import Any
@@ -19,28 +19,28 @@ def open_swept(dashboard: Dashboard, fragment: str = REGULAR) -> None:
     dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
 
 
-def asked(dashboard: Dashboard, path: str) -> int:
-    """How often the page has asked for a path."""
+def count_requests(dashboard: Dashboard, path: str) -> int:
+    """How often the page has requested a path."""
     return sum(url.endswith(path) for url in dashboard.requested)
 
 
 def instants(dashboard: Dashboard) -> list[str]:
-    """Where the slider stops, as the heat map has them."""
+    """The instants of the heat map, where the slider stops."""
     texts: list[str] = dashboard.page.evaluate(
         "document.getElementById('heat-map').data[0].x.map((at) => new Date(at).toISOString())"
     )
     return texts
 
 
-def sweep_of(dashboard: Dashboard, **asked_for: Any) -> dict[str, Any]:
+def sweep_of(dashboard: Dashboard, **fields: Any) -> dict[str, Any]:
     """The API's own sweep over the instants that are drawn."""
-    body = {"user_id": world.REGULAR, "query_times": instants(dashboard), "n": 10} | asked_for
+    body = {"user_id": world.REGULAR, "query_times": instants(dashboard), "n": 10} | fields
     answer: dict[str, Any] = dashboard.api("/v1/attention", body)
     return answer
 
 
 def drag_to(dashboard: Dashboard, place: int) -> dict[str, Any]:
-    """Drag the slider to one of its stops; what is drawn before anything can be asked."""
+    """Drag the slider to one of its stops; returns what is drawn before any request is sent."""
     drawn: dict[str, Any] = dashboard.page.evaluate(
         """async (place) => {
             const slider = document.getElementById("query-time-slider");
@@ -70,7 +70,7 @@ def test_the_heat_map_is_the_matrix_of_the_api(dashboard: Dashboard) -> None:
         )
 
 
-def test_weights_and_items_follow_the_slider_without_another_request(dashboard: Dashboard) -> None:
+def test_weights_and_items_follow_the_slider_at_once(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     swept = sweep_of(dashboard)
     held: list[Route] = []
@@ -86,15 +86,15 @@ def test_weights_and_items_follow_the_slider_without_another_request(dashboard: 
         assert drawn["weights"] == pytest.approx(weights, abs=1e-6)
         assert sum(drawn["weights"]) == pytest.approx(1, abs=1e-5)
         assert drawn["items"] == [item["item_id"] for item in expected["items"]]
-    # Nothing was answered meanwhile: all of this was the sweep's.
+    # No response arrived meanwhile: all of this is from the sweep.
     assert len(dashboard.answers) == 1
     dashboard.page.unroute("**/v1/recommendations")
     drag_to(dashboard, 100)
     dashboard.settle()
-    assert asked(dashboard, "/v1/attention") == 1
+    assert count_requests(dashboard, "/v1/attention") == 1
 
 
-def test_a_slider_at_rest_shows_the_exact_answer(dashboard: Dashboard) -> None:
+def test_a_resting_slider_shows_the_exact_response(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     dashboard.page.evaluate(
         """() => {
@@ -112,19 +112,17 @@ def test_a_slider_at_rest_shows_the_exact_answer(dashboard: Dashboard) -> None:
     assert len(dashboard.answers) == 2
 
 
-def test_another_number_of_items_is_swept_anew(dashboard: Dashboard) -> None:
+def test_another_number_of_items_requests_a_new_sweep(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     dashboard.page.locator("#n").select_option("5")
     dashboard.settle()
     dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
     assert len(drag_to(dashboard, 10)["items"]) == 5
-    assert asked(dashboard, "/v1/attention") == 2
+    assert count_requests(dashboard, "/v1/attention") == 2
     dashboard.settle()
 
 
-def test_the_heat_map_has_a_line_at_the_query_time_and_a_click_moves_it(
-    dashboard: Dashboard,
-) -> None:
+def test_a_click_on_the_heat_map_moves_the_query_time(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     assert drag_to(dashboard, 40)["line"] == dashboard.page.evaluate(
         "document.getElementById('heat-map').data[0].x[40]"
@@ -147,7 +145,7 @@ def test_the_heat_map_has_a_line_at_the_query_time_and_a_click_moves_it(
     }
 
 
-def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard) -> None:
+def test_play_moves_the_query_time_and_the_ranking(dashboard: Dashboard) -> None:
     open_swept(dashboard, f"{REGULAR}&query_time={AFTER_ALL}&exclude_seen=false&speed=fast")
     before = dashboard.top_items
     play = dashboard.page.get_by_role("button", name="Play")
@@ -155,7 +153,7 @@ def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard)
     play.focus()
     play.press("Enter")
     expect(dashboard.page.get_by_role("button", name="Pause")).to_be_focused()
-    # Looked for in every frame: the next step may take it away again.
+    # Checked in every frame: the next step may remove it again.
     dashboard.page.evaluate(
         """() => new Promise((resolve) => {
             const look = () => {
@@ -172,10 +170,10 @@ def test_play_moves_the_query_time_and_with_it_the_ranking(dashboard: Dashboard)
     assert place > 0
     swept = sweep_of(dashboard, exclude_seen=False)["instants"][place]
     assert dashboard.top_items == [item["item_id"] for item in swept["items"]] != before
-    assert asked(dashboard, "/v1/attention") == 1
+    assert count_requests(dashboard, "/v1/attention") == 1
 
 
-def test_play_ends_at_the_last_instant_and_begins_again_at_the_first(dashboard: Dashboard) -> None:
+def test_play_ends_at_the_last_instant_and_restarts(dashboard: Dashboard) -> None:
     open_swept(dashboard, f"{REGULAR}&speed=fast")
     drag_to(dashboard, 196)
     slider = dashboard.page.locator("#query-time-slider")
@@ -191,7 +189,7 @@ def test_play_ends_at_the_last_instant_and_begins_again_at_the_first(dashboard: 
     assert "speed" not in dashboard.page.url or "speed=slow" in dashboard.page.url
 
 
-def test_whoever_asks_for_less_motion_is_shown_few_steps(dashboard: Dashboard) -> None:
+def test_reduced_motion_plays_few_steps(dashboard: Dashboard) -> None:
     dashboard.page.emulate_media(reduced_motion="reduce")
     open_swept(dashboard)
     drag_to(dashboard, 0)
@@ -201,7 +199,7 @@ def test_whoever_asks_for_less_motion_is_shown_few_steps(dashboard: Dashboard) -
     dashboard.settle()
 
 
-def test_ranks_say_how_they_moved_since_the_instant_before(dashboard: Dashboard) -> None:
+def test_ranks_show_their_change_since_the_last_instant(dashboard: Dashboard) -> None:
     open_swept(dashboard, f"{REGULAR}&exclude_seen=false")
     expect(dashboard.page.locator("#top-items .moved")).to_have_count(0)
     earlier, later = drag_to(dashboard, 0)["items"], drag_to(dashboard, 100)["items"]
@@ -214,23 +212,23 @@ def test_ranks_say_how_they_moved_since_the_instant_before(dashboard: Dashboard)
             expected = ""
         else:
             places = earlier.index(item) - rank
-            sign, word = ("▴", "up") if places > 0 else ("▾", "down")
-            expected = f"{sign}{abs(places)}, {word} since the instant before"
+            symbol, word = ("▴", "up") if places > 0 else ("▾", "down")
+            expected = f"{symbol}{abs(places)}, {word} since the instant before"
         expect(rows.nth(rank).locator(".rank")).to_have_text(f"{rank + 1}{expected}")
     assert earlier != later
 
 
-def test_a_withheld_query_time_leaves_nothing_to_sweep(dashboard: Dashboard) -> None:
+def test_a_withheld_query_time_has_no_sweep(dashboard: Dashboard) -> None:
     open_swept(dashboard, f"{REGULAR}&query_time_withheld=true")
     expect(dashboard.page.locator("#sweep-note")).to_contain_text("withheld from the model")
     expect(dashboard.page.locator("#heat-map")).to_be_hidden()
     expect(dashboard.page.get_by_role("button", name="Play")).to_be_disabled()
     dashboard.move_slider(0.25)
     assert len(dashboard.answers) == 2
-    assert asked(dashboard, "/v1/attention") == 0
+    assert count_requests(dashboard, "/v1/attention") == 0
 
 
-def test_rows_have_names_where_there_is_room_and_a_title_stays_text(dashboard: Dashboard) -> None:
+def test_rows_are_named_if_there_is_room(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     label = dashboard.page.locator("#heat-map .yaxislayer-above text").first
     expect(label).to_have_text(f"{world.HOSTILE_TITLE[:23]}…")

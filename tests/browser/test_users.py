@@ -1,4 +1,4 @@
-"""What a person at the dashboard sees, in a real browser against a real service."""
+"""The User page in a real browser against a real service."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ REGULAR_AT = f"#user={world.REGULAR}&query_time={AT}"
 
 
 def answer_of(service: str, user_id: str, at: str = AT) -> dict[str, Any]:
-    """What the API says, asked without a browser."""
+    """The response of the API, requested without a browser."""
     request = {"user_id": user_id, "query_time": at, "explain": "heads"}
     answer = httpx.post(f"{service}/v1/recommendations", json=request).raise_for_status()
     return dict(answer.json())
@@ -29,7 +29,7 @@ def test_the_bars_are_the_weights_of_the_api_and_sum_to_one(dashboard: Dashboard
     assert dashboard.bars_on_screen == len(events) == 10
 
 
-def test_a_head_can_be_looked_at_alone(dashboard: Dashboard) -> None:
+def test_a_single_head_can_be_shown(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     dashboard.by_label("Heads").select_option("head 2")
     dashboard.settle()
@@ -38,7 +38,7 @@ def test_a_head_can_be_looked_at_alone(dashboard: Dashboard) -> None:
     assert dashboard.drawn_weights == pytest.approx(heads[1], abs=1e-6)
 
 
-def test_the_table_says_what_the_plot_shows(dashboard: Dashboard) -> None:
+def test_the_table_shows_the_weights_of_the_chart(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     heaviest = max(
         answer_of(dashboard.service, world.REGULAR)["attention"]["events"],
@@ -51,7 +51,7 @@ def test_the_table_says_what_the_plot_shows(dashboard: Dashboard) -> None:
     expect(first).to_contain_text(f"{heaviest['weight'] * 100:.1f} %")
 
 
-def test_events_of_one_basket_are_piled_up_rather_than_hidden(dashboard: Dashboard) -> None:
+def test_bars_of_one_basket_are_stacked(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.BASKETS}")
     drawn = dashboard.page.evaluate("(({x, base}) => ({x, base}))(plot.data[0])")
     assert len(set(drawn["x"])) == 3
@@ -61,9 +61,7 @@ def test_events_of_one_basket_are_piled_up_rather_than_hidden(dashboard: Dashboa
         assert drawn["base"][basket * 4 : basket * 4 + 4] == pytest.approx(expected)
 
 
-def test_moving_the_query_time_changes_the_weights_of_the_same_events(
-    dashboard: Dashboard,
-) -> None:
+def test_moving_the_query_time_changes_the_weights(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}")
     before = dashboard.drawn_weights
     dashboard.move_slider(0.5)
@@ -88,7 +86,7 @@ def test_the_slider_reaches_back_before_later_events(dashboard: Dashboard) -> No
     )
 
 
-def test_a_slider_that_moves_fast_ends_on_its_last_place(dashboard: Dashboard) -> None:
+def test_a_fast_slider_ends_on_its_last_position(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}")
     for share in (0.1, 0.9, 0.2, 0.8, 0.3):
         dashboard.page.evaluate(
@@ -107,14 +105,14 @@ def test_a_slider_that_moves_fast_ends_on_its_last_place(dashboard: Dashboard) -
     assert dashboard.drawn_weights == [event["weight"] for event in last["attention"]["events"]]
 
 
-def test_the_datetime_field_is_read_as_utc(dashboard: Dashboard) -> None:
+def test_the_datetime_field_is_parsed_as_utc(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}")
     dashboard.page.locator("#query-time-field").fill("2025-01-20T06:30:15")
     dashboard.settle()
     assert dashboard.answers[-1]["query_time"] == "2025-01-20T06:30:15Z"
 
 
-def test_time_can_be_laid_out_by_the_log_of_what_elapsed(dashboard: Dashboard) -> None:
+def test_the_time_axis_can_be_the_log_of_elapsed_time(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     weights = dashboard.drawn_weights
     dashboard.page.get_by_text("elapsed, log").click()
@@ -127,7 +125,7 @@ def test_time_can_be_laid_out_by_the_log_of_what_elapsed(dashboard: Dashboard) -
     )
 
 
-def test_a_title_is_text_whatever_it_holds(dashboard: Dashboard) -> None:
+def test_a_hostile_title_is_shown_as_text(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     expect(dashboard.page.locator("#history-events")).to_contain_text(world.HOSTILE_TITLE)
     bar = dashboard.page.locator("#plot .bars .point path").first
@@ -151,7 +149,7 @@ def test_users_are_found_by_prefix_and_opened(dashboard: Dashboard) -> None:
     expect(dashboard.page.locator("#history-used")).to_contain_text("1 of 2 events")
 
 
-def test_a_link_brings_back_what_was_shown(dashboard: Dashboard) -> None:
+def test_a_link_restores_what_was_shown(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     dashboard.page.locator("#n").select_option("5")
     dashboard.by_label("exclude seen items").uncheck()
@@ -170,7 +168,7 @@ def test_a_link_brings_back_what_was_shown(dashboard: Dashboard) -> None:
     assert dashboard.answers[-1]["query_time"] == AT
 
 
-def test_going_back_returns_to_the_user_before(dashboard: Dashboard) -> None:
+def test_back_returns_to_the_previous_user(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     dashboard.page.locator(f"#user-list button[value={world.BASKETS}]").click()
     expect(dashboard.page.locator("#user-name")).to_have_text(world.BASKETS)
@@ -181,27 +179,25 @@ def test_going_back_returns_to_the_user_before(dashboard: Dashboard) -> None:
     assert len(dashboard.drawn_weights) == 10
 
 
-def test_a_user_nobody_has_heard_of_gets_what_is_popular_and_is_told_so(
-    dashboard: Dashboard,
-) -> None:
+def test_an_unknown_user_gets_popular_items_with_a_notice(dashboard: Dashboard) -> None:
     dashboard.open("#user=nobody")
     expect(dashboard.page.locator("#fallback")).to_contain_text("popular items only")
     expect(dashboard.page.locator("#plot-summary")).to_contain_text("No event was read")
     assert dashboard.top_items[0] == world.ITEM_IDS[0]
 
 
-def test_a_refusal_is_shown_in_the_words_of_the_service(dashboard: Dashboard) -> None:
+def test_the_message_of_a_refused_request_is_shown(dashboard: Dashboard) -> None:
     dashboard.expected_complaint = "status of 422"
     dashboard.page.goto(f"{dashboard.service}/dashboard/#user={'u' * 257}")
     expect(dashboard.page.get_by_role("alert")).to_contain_text("at most 256 characters")
 
 
-def test_the_slider_works_by_keyboard_and_says_the_instant(dashboard: Dashboard) -> None:
+def test_the_slider_works_by_keyboard_and_names_the_instant(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
     slider = dashboard.page.get_by_role("slider", name="Query time")
     slider.focus()
-    said = slider.get_attribute("aria-valuetext")
+    before = slider.get_attribute("aria-valuetext")
     slider.press("ArrowLeft")
-    assert slider.get_attribute("aria-valuetext") != said
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, ", str(said))
+    assert slider.get_attribute("aria-valuetext") != before
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, ", str(before))
     dashboard.settle()

@@ -1,4 +1,4 @@
-"""A shop of fourteen articles and a few customers: enough for every corner of the dashboard."""
+"""A small untrained service for the browser tests: 14 items, three users, one hostile title."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -41,7 +41,7 @@ HEADS = 2
 
 
 def publish(root: Path) -> str:
-    """Publish an untrained bundle: attention needs no training to be drawn."""
+    """Publish an untrained bundle, which is enough to draw attention; returns its version."""
     popularity = np.arange(len(ITEM_IDS), 0, -1, dtype=np.int64)
     config = RecommenderConfig(
         items=len(ITEM_IDS),
@@ -50,7 +50,7 @@ def publish(root: Path) -> str:
     torch.manual_seed(7)
     recommender = config.build()
     with torch.no_grad():
-        # Larger than a fresh model's, so that weights differ as visibly as a trained model's.
+        # Larger than at initialization, so that attention weights differ visibly.
         for weights in recommender.parameters():
             if weights.ndim > 1:
                 weights.mul_(3)
@@ -75,7 +75,7 @@ def publish(root: Path) -> str:
 
 
 def fill(service: str) -> None:
-    """Send the customers' events to a running service."""
+    """Send the events of the users to a running service."""
     events = [
         *(_event(REGULAR, number, days=number**1.5) for number in range(10)),
         *(

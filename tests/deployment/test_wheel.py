@@ -1,4 +1,4 @@
-"""What an installation brings along."""
+"""The files in the wheel."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def test_the_wheel_holds_every_file_of_the_dashboard(tmp_path: Path) -> None:
     subprocess.run([*pip, "--wheel-dir", tmp_path, source], check=True, timeout=100)
     (wheel,) = tmp_path.glob("*.whl")
     with ZipFile(wheel) as packed:
-        held = {name for name in packed.namelist() if name.startswith(FOLDERS)}
+        packed_files = {name for name in packed.namelist() if name.startswith(FOLDERS)}
     found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
     files = {path.relative_to(ROOT).as_posix() for path in found if path.is_file()}
-    assert held == files
+    assert packed_files == files
