@@ -107,7 +107,7 @@ def test_an_empty_history_begins_with_what_is_popular_and_takes_events(
     shop_dashboard.page.get_by_role("button", name="An empty history").click()
     expect(shop_dashboard.page.locator("#history-name")).to_have_text("an empty history")
     shop_dashboard.settle()
-    expect(shop_dashboard.page.locator("#account-before")).to_contain_text("popular items only")
+    expect(shop_dashboard.page.locator("#inputs-before")).to_contain_text("popular items only")
     expect(shop_dashboard.page.locator("#no-events")).to_be_visible()
     add_event(shop_dashboard, "lunch bag", "2011-11-30T08:15:00")
     item = shop_dashboard.api("/v1/items?q=lunch%20bag&limit=1")["items"][0]

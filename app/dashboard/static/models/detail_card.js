@@ -172,7 +172,7 @@ export class DetailCard {
           <figure id="windows-figure"></figure>
           <div>
             <h3>Facts</h3>
-            <dl id="facts" class="account facts">${shown && facts(shown.description, shown.serving)}</dl>
+            <dl id="facts" class="pairs facts">${shown && facts(shown.description, shown.serving)}</dl>
             <details class="as-table"><summary>Recipe</summary>
               <pre id="recipe" tabindex="0">${shown && recipe(shown.description)}</pre></details>
             <details class="as-table"><summary>Files and their checksums</summary>

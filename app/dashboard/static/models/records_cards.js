@@ -62,7 +62,7 @@ export function showRuns(root, runs, models, linkTo) {
 
 /** @param {Run} run */
 const runFacts = (run) => html`
-  <dl class="account">
+  <dl class="pairs">
     <dt>Run</dt><dd><code>${run.run_id}</code></dd>
     <dt>Champion</dt><dd>${versionName(run.champion)}</dd>
     <dt>Candidate</dt><dd>${versionName(run.candidate)}</dd>

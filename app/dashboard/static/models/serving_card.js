@@ -59,7 +59,7 @@ export class ServingCard {
           </div>
         </div>
         <p class="note">The versions that recommend to users, and the version that a rollback activates.</p>
-        <dl id="serving" class="account facts">${this.#serving ? facts(this.#serving) : nothing}</dl>
+        <dl id="serving" class="pairs facts">${this.#serving ? facts(this.#serving) : nothing}</dl>
         <p id="done" class="note done">${this.#done}</p>`,
       this.#root,
     );

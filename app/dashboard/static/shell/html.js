@@ -18,35 +18,6 @@ export { html, nothing, render };
  */
 export const byId = (id) => document.getElementById(id);
 
-/**
- * Creates an element with properties (`class`, `data-*` and `aria-*` as attributes) and children:
- * texts, nodes or templates. New code uses `html` instead.
- *
- * @param {string} tag
- * @param {Record<string, any>} [properties] null and undefined values are skipped
- * @param {...any} children nulls are skipped
- * @returns {any}
- */
-export function element(tag, properties = {}, ...children) {
-  /** @type {any} */
-  const created = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined || value === null) continue;
-    if (name === "class") created.className = value;
-    else if (name.includes("-")) created.setAttribute(name, value);
-    else created[name] = value;
-  }
-  created.append(...children.filter((child) => child !== null).map(toNode));
-  return created;
-}
-
-function toNode(child) {
-  if (child?._$litType$ === undefined) return child;
-  const fragment = document.createDocumentFragment();
-  render(child, fragment);
-  return fragment;
-}
-
 /** An item's title, or its id where there is none. */
 export const itemName = (title, itemId) =>
   title ? html`<span class="title">${title}</span>` : html`<code>${itemId}</code>`;

@@ -77,9 +77,9 @@ export class ItemsCard {
       </div>
       <p id="top-summary">${this.#shown ? summarize(this.#shown.items) : nothing}</p>
       <p id="top-note" class="note">${this.#shown ? describeScores(this.#shown.comparison) : nothing}</p>
-      <dl class="account">
-        <dt>Before</dt><dd id="account-before">${this.#inputsOf("before")}</dd>
-        <dt>After</dt><dd id="account-after">${this.#inputsOf("after")}</dd>
+      <dl class="pairs">
+        <dt>Before</dt><dd id="inputs-before">${this.#inputsOf("before")}</dd>
+        <dt>After</dt><dd id="inputs-after">${this.#inputsOf("after")}</dd>
       </dl>
       <div class="scroller top" tabindex="0" role="region" aria-label="Items before and after">
         <table class="compared">
