@@ -103,9 +103,8 @@ class TestReranked(PredictorContract):
     config = tiny.recommender_config(DINConfig(dim=8, hidden=(8, 4), max_history=6))
 
     def test_attention_is_for_the_best_item(self, predictor: Predictor) -> None:
-        recommendation = predictor.recommend(
-            query_of([("i1", 3), ("i2", 1)]), Constraints(), explain=True
-        )
+        query = query_of([("i1", 3), ("i2", 1)])
+        recommendation = predictor.recommend(query, Constraints(), explain=True)
         assert recommendation.attention is not None
         assert recommendation.attention.of_item_id == recommendation.items[0].item_id
         only = predictor.recommend(query, Constraints(include=frozenset({"i9"})), explain=True)
