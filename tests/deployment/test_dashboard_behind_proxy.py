@@ -1,4 +1,4 @@
-"""The dashboard as its readers reach it: through the proxy, with a key."""
+"""The dashboard through the proxy, with a key."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.browser.dashboard import Dashboard
 from tests.deployment.proxy import Site, keep_key, needs_nginx
 from tests.processes import ROOT, eventually
 
-# A browser in this process keeps an event loop running, which other tests must not meet.
+# A browser in this process keeps an event loop running, which would break other tests.
 pytestmark = [needs_nginx, pytest.mark.browser, pytest.mark.timeout(300)]
 
 STATIC = ROOT / "app" / "dashboard" / "static"
@@ -21,7 +21,7 @@ FILES = [
     *sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()),
     *(view.file for view in PAGES),
 ]
-GUARD = (
+SECURITY_HEADERS = (
     "content-security-policy",
     "content-type",
     "cross-origin-opener-policy",
@@ -31,7 +31,7 @@ GUARD = (
 )
 
 
-def test_every_file_comes_through_as_it_is_with_its_guard(behind: Site) -> None:
+def test_files_pass_unchanged_with_their_security_headers(behind: Site) -> None:
     replica = behind.replicas[0].url
     with (
         httpx.Client(base_url=behind.proxy.url) as reader,
@@ -39,27 +39,29 @@ def test_every_file_comes_through_as_it_is_with_its_guard(behind: Site) -> None:
     ):
         for name in [*FILES, "", "plotly.min.js"]:
             ours = inside.get(f"/dashboard/{name}")
-            # Asked twice, and the second time it is the proxy's own copy.
+            # The second response is the proxy's cached copy.
             for through in (reader.get(f"/dashboard/{name}"), reader.get(f"/dashboard/{name}")):
                 assert through.status_code == 200, name
                 assert through.content == ours.content, name
-                told = {header: through.headers.get(header) for header in GUARD}
-                assert told == {header: ours.headers[header] for header in GUARD}, name
+                headers = {header: through.headers.get(header) for header in SECURITY_HEADERS}
+                assert headers == {header: ours.headers[header] for header in SECURITY_HEADERS}, (
+                    name
+                )
 
 
-def test_what_pages_ask_first_passes(behind: Site) -> None:
+def test_the_first_requests_of_a_page_pass(behind: Site) -> None:
     caller = behind.proxy.http.get("/v1/caller").json()
     assert (caller["role"], caller["has_key"]) == ("admin", True)
     assert httpx.get(f"{behind.proxy.url}/v1/caller").status_code == 401
     assert httpx.get(f"{behind.proxy.url}/v1/metrics").status_code == 401
 
 
-def test_metrics_name_the_replica_that_tells_them(behind: Site) -> None:
-    told = {behind.proxy.http.get("/v1/metrics").json()["instance"] for _ in range(30)}
-    assert len(told) == len(behind.replicas)
+def test_metrics_name_their_replica(behind: Site) -> None:
+    replicas = {behind.proxy.http.get("/v1/metrics").json()["instance"] for _ in range(30)}
+    assert len(replicas) == len(behind.replicas)
 
 
-def test_a_page_opens_in_a_browser_with_a_read_key_and_keeps_it(
+def test_a_page_opens_with_a_read_key_and_stores_it(
     behind: Site,
     look_at: Callable[[str], Dashboard],  # noqa: F811
 ) -> None:
@@ -80,7 +82,7 @@ def test_a_page_opens_in_a_browser_with_a_read_key_and_keeps_it(
 
 
 def read_key(behind: Site) -> str:
-    """A key that may look, known to every replica."""
+    """A read key that every replica knows."""
     key_id, key = new_key()
     keep_key(f"sqlite:///{behind.proxy.log.parent / 'kairos.db'}", key_id, key, role="read")
     bearer = {"Authorization": f"Bearer {key}"}
