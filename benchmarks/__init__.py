@@ -1,4 +1,1 @@
-"""Measurements of quality and speed, and their records.
-
-Nothing in the product imports this but `kairos bench`.
-"""
+"""Benchmarks of quality and speed, and their records; only `kairos bench` imports them."""

@@ -62,7 +62,7 @@ def papers_command(
         suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
-        wishes = Selection(
+        selection = Selection(
             data=data,
             results=folder / "results",
             rows=() if rows is None else tuple(rows.split(",")),
@@ -72,30 +72,30 @@ def papers_command(
         )
         if quick:
             with tempfile.TemporaryDirectory() as passing:
-                wishes = wishes._replace(results=Path(passing) / "results", users=QUICK_USERS)
+                selection = selection._replace(results=Path(passing) / "results", users=QUICK_USERS)
                 suites = [each.shortened(QUICK_EPOCHS) for each in suites]
-                succeeded = _run(suites, wishes, jobs)
+                succeeded = _run(suites, selection, jobs)
                 for each in suites:
                     if measured := read_measured(Path(passing), each):
                         typer.echo(render_suite(each, measured))
         else:
-            succeeded = _run(suites, wishes, jobs)
+            succeeded = _run(suites, selection, jobs)
             _render(folder)
     if not succeeded:
         raise typer.Exit(FAILURE)
 
 
-def _run(suites: list[Suite], wishes: Selection, jobs: int) -> bool:
+def _run(suites: list[Suite], selection: Selection, jobs: int) -> bool:
     """Whether every cell has its record now."""
-    plans = [plan(suite, wishes) for suite in suites]
+    plans = [plan(suite, selection) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
     failures = [failure for each in plans for failure in each.failures]
     due = [cell for cell in cells if not cell.is_done]
     _say(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
     with Board(len(due)) as board:
-        failures += run_cells(due, jobs=jobs, watcher=board)
+        failures += run_cells(due, jobs=jobs, progress=board)
     for failure in failures:
-        _say(f"[bold red]failed[/] {failure.name}: {escape(failure.why)}")
+        _say(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
     return not failures
 
 
@@ -135,37 +135,37 @@ class Board:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def started(self, cell: Cell) -> None:
+    def start(self, cell: Cell) -> None:
         """Begin a line."""
         self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, told="")
         if not console.is_terminal:
             _say(f"{cell.name}: started")
 
-    def sign(self, cell: Cell, sign: ProgressEvent) -> None:
+    def update(self, cell: Cell, event: ProgressEvent) -> None:
         """Move a line on."""
         monitor = cell.config.fit.monitor
-        told = f"epoch {sign.epoch}/{sign.of} loss {sign.loss:.4f}"
-        if sign.validation is not None and monitor in sign.validation:
-            told += f" {monitor} {sign.validation[monitor]:.4f}"
+        told = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
+        if event.validation is not None and monitor in event.validation:
+            told += f" {monitor} {event.validation[monitor]:.4f}"
         self._bar.update(
             self._tasks[cell.name],
-            total=float(sign.of),
-            completed=sign.epoch - 1 + sign.share,
+            total=float(event.of),
+            completed=event.epoch - 1 + event.share,
             told=told,
         )
-        if sign.validation is not None and not console.is_terminal:
-            _say(f"{cell.name}: {told} ({sign.seconds:.1f} s)")
+        if event.validation is not None and not console.is_terminal:
+            _say(f"{cell.name}: {told} ({event.seconds:.1f} s)")
 
-    def done(self, cell: Cell, record: Record) -> None:
+    def finish(self, cell: Cell, record: Record) -> None:
         """End a line with the figures on the test questions."""
         figures = record.report.rows["model"]
         shown = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
         told = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(shown))
         self._end(cell, f"[green]done[/] {cell.name}: {told} ({record.seconds:.0f} s)")
 
-    def failed(self, cell: Cell, why: str) -> None:
+    def fail(self, cell: Cell, reason: str) -> None:
         """End a line with what went wrong."""
-        self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(why)}")
+        self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(reason)}")
 
     def _end(self, cell: Cell, told: str) -> None:
         self._ended += 1

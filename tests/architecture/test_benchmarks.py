@@ -4,12 +4,12 @@ import pytest
 
 from benchmarks.papers.harness.attention_plot import digest_of_curves
 from benchmarks.papers.harness.cell import Record
-from benchmarks.papers.harness.plot import digest_of
-from benchmarks.papers.harness.reached import kinds_reached, with_numbers
-from benchmarks.papers.harness.render import ZOO, attention_plot_of, plot_of, shows
-from benchmarks.papers.harness.results import curves_of, is_current, read_measured
+from benchmarks.papers.harness.plot import digest_figures
+from benchmarks.papers.harness.render import ZOO, attention_plot_path, has_digest, plot_path
+from benchmarks.papers.harness.results import find_attention_curves, is_current, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page
+from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
 from model.config import Config
 from tests.architecture.repository import ROOT, document
 from tests.architecture.test_zoo import MEMBERS, kind
@@ -25,7 +25,7 @@ def test_the_page_of_results_says_what_the_records_say() -> None:
 
 def test_the_page_of_the_zoo_says_what_the_records_say() -> None:
     page = (ROOT / ZOO).read_text("utf-8")
-    assert page == with_numbers(page, PAPERS), REFRESH
+    assert page == update_zoo_table(page, PAPERS), REFRESH
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
@@ -33,7 +33,7 @@ def test_a_member_has_reached_a_number_or_says_that_it_has_none(config: type[Con
     counted = {"popularity", "markov", "personal_frequency"}  # they stand among the references
     rows = [line for line in document("docs/models.md").splitlines() if f"`{kind(config)}`" in line]
     is_told = any("not measured" in row for row in rows)
-    assert kind(config) in kinds_reached(PAPERS) | counted or is_told
+    assert kind(config) in find_measured_kinds(PAPERS) | counted or is_told
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
@@ -47,9 +47,9 @@ def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
 def test_every_plot_shows_what_the_records_say(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):
-        assert shows(plot_of(PAPERS, suite), digest_of(suite, measured)), REFRESH
-        if curves := curves_of(measured):
-            assert shows(attention_plot_of(PAPERS, suite), digest_of_curves(curves)), REFRESH
+        assert has_digest(plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
+        if curves := find_attention_curves(measured):
+            assert has_digest(attention_plot_path(PAPERS, suite), digest_of_curves(curves)), REFRESH
 
 
 def test_every_record_belongs_to_a_row_as_its_suite_says_it_now() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from benchmarks.papers.harness.attention_plot import digest_of_curves, draw_attention
 from benchmarks.papers.harness.cell import ProfilePoint
-from benchmarks.papers.harness.render import shows
+from benchmarks.papers.harness.render import has_digest
 
 
 def curve(view: str, by: str, name: str, count: int = 100) -> list[ProfilePoint]:
@@ -41,5 +41,5 @@ def test_a_plot_comes_out_the_same_and_says_what_it_shows(
     file = tmp_path_factory.mktemp("plots") / "attention.svg"
     file.write_text(draw_attention("A shop", CURVES), "utf-8")
     assert file.read_text("utf-8") == draw_attention("A shop", CURVES)
-    assert shows(file, digest_of_curves(CURVES))
-    assert not shows(file, digest_of_curves(CURVES[1:]))
+    assert has_digest(file, digest_of_curves(CURVES))
+    assert not has_digest(file, digest_of_curves(CURVES[1:]))

@@ -24,10 +24,10 @@ def suite(folder: Path) -> Suite:
 
 @pytest.fixture(scope="module")
 def cell(folder: Path, suite: Suite) -> Cell:
-    wishes = Selection(
+    selection = Selection(
         folder / "data", folder / "results", ("positional",), (7,), keep=folder / "bundles"
     )
-    return plan(suite, wishes).cells[0]
+    return plan(suite, selection).cells[0]
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.plot import digest_of, dots, draw
-from benchmarks.papers.harness.render import plot_of, render, shows
-from benchmarks.papers.harness.results import Measured, read_measured
+from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
+from benchmarks.papers.harness.render import has_digest, plot_path, render
+from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page, render_suite
 from tests.benchmarks.tiny_suite import record_of, suite_in
@@ -16,10 +16,10 @@ def suite(tmp_path: Path) -> Suite:
 
 
 @pytest.fixture
-def measured(suite: Suite) -> list[Measured]:
+def measured(suite: Suite) -> list[MeasuredRow]:
     reached = {"mercer": {0: 0.4, 3: 0.5}, "positional": {0: 0.3}, "degree_2": {0: 0.41}}
     return [
-        Measured(
+        MeasuredRow(
             suite.row(name),
             tuple(record_of(suite, suite.row(name), seed, value) for seed, value in seeds.items()),
         )
@@ -32,7 +32,7 @@ def line_of(told: str, label: str) -> str:
 
 
 def test_a_row_tells_mean_spread_cost_and_what_was_published(
-    suite: Suite, measured: list[Measured]
+    suite: Suite, measured: list[MeasuredRow]
 ) -> None:
     line = line_of(render_suite(suite, measured), "Mercer")
     assert line == (
@@ -41,31 +41,31 @@ def test_a_row_tells_mean_spread_cost_and_what_was_published(
     )
 
 
-def test_references_stand_on_top(suite: Suite, measured: list[Measured]) -> None:
+def test_references_stand_on_top(suite: Suite, measured: list[MeasuredRow]) -> None:
     lines = render_suite(suite, measured).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("| ---"))
     assert lines[first + 1].startswith("| popularity, all time | reference | 25.00 | 60.00 |")
 
 
-def test_each_class_has_its_best_row(suite: Suite, measured: list[Measured]) -> None:
+def test_each_class_has_its_best_row(suite: Suite, measured: list[MeasuredRow]) -> None:
     told = render_suite(suite, measured)
     assert "| **30.00** |" in line_of(told, "Positional")
     assert "| 41.00 |" in line_of(told, "Mercer of degree 2")
 
 
-def test_what_is_withheld_stands_apart(suite: Suite, measured: list[Measured]) -> None:
+def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     told = render_suite(suite, measured)
     assert "given, after a gap (120 of 200 questions)" in told
     assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 | 35.00 ± 7.07 |" in told
     assert told.count("| Positional |") == 1
 
 
-def test_rows_without_a_record_are_named(suite: Suite, measured: list[Measured]) -> None:
+def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     assert "Without a record: Counts." in render_suite(suite, measured)
 
 
 def test_a_record_counts_while_the_suite_says_what_it_was_made_with(
-    suite: Suite, tmp_path: Path, measured: list[Measured]
+    suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
 ) -> None:
     for each in measured:
         for record in each.records:
@@ -81,30 +81,30 @@ def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path
 
 
 def test_a_plot_is_drawn_the_same_every_time_and_says_of_what(
-    suite: Suite, measured: list[Measured]
+    suite: Suite, measured: list[MeasuredRow]
 ) -> None:
     drawn = draw(suite, measured)
     assert drawn == draw(suite, measured)
-    assert digest_of(suite, measured) in drawn
-    assert {dot.label for dot in dots(suite, measured)} == {
+    assert digest_figures(suite, measured) in drawn
+    assert {dot.label for dot in collect_dots(suite, measured)} == {
         "Mercer",
         "Positional",
         "Mercer of degree 2",
     }
     for label in ("Mercer", "Positional", "degree", "accuracy, %"):
         assert f">{label}</text>" in drawn
-    assert digest_of(suite, measured[:1]) != digest_of(suite, measured)
+    assert digest_figures(suite, measured[:1]) != digest_figures(suite, measured)
 
 
 def test_the_page_and_its_plots_are_written_beside_the_records(
-    suite: Suite, tmp_path: Path, measured: list[Measured]
+    suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
 ) -> None:
-    plot = plot_of(tmp_path, suite)
+    plot = plot_path(tmp_path, suite)
     assert render(tmp_path) == [tmp_path / "README.md"]
     assert not plot.exists()
     record = measured[0].records[0]
     record.write(tmp_path / "results" / "tiny" / "mercer-0.json")
     assert render(tmp_path) == [tmp_path / "README.md", plot]
-    assert shows(plot, digest_of(suite, read_measured(tmp_path, suite)))
+    assert has_digest(plot, digest_figures(suite, read_measured(tmp_path, suite)))
     assert "plots/tiny.svg" in (tmp_path / "README.md").read_text()
     assert render(tmp_path) == [tmp_path / "README.md"]

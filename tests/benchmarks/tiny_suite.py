@@ -9,7 +9,7 @@ from training.evaluation.report import Difference, Report
 
 SUITE = """
 title = "A tiny world"
-told = "Thirty users."
+description = "Thirty users."
 data = "tiny"
 metrics = ["accuracy", "mrr"]
 plot = "accuracy"

@@ -1,4 +1,1 @@
-"""Runs the cells of a suite and renders its records.
-
-It writes pages of this repository.
-"""
+"""The harness of the paper benchmarks: runs the cells of a suite and renders their records."""

@@ -1,4 +1,4 @@
-"""Attention on the last event as time passes, drawn as Figure 2 of Xu et al. 2019 is."""
+"""A plot of the attention on the last event over time, after Figure 2 of Xu et al. 2019."""
 
 import hashlib
 import json
@@ -10,16 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.papers.harness.cell import ProfilePoint
-from benchmarks.papers.harness.plot import STYLE, as_svg
+from benchmarks.papers.harness.plot import STYLE, format_svg
 
 LEAST = 20
-"""Histories that a point must stand for."""
+"""The least number of histories of a point."""
 
 MOST_CURVES = 6
 
 
 class Panel(NamedTuple):
-    """One of the figure's three."""
+    """One of the three panels."""
 
     title: str
     view: str
@@ -34,21 +34,21 @@ PANELS = (
 
 
 def digest_of_curves(curves: list[ProfilePoint]) -> str:
-    """Identifies what a plot shows; the plot's file carries it."""
+    """A digest of the figures of a plot, which its file contains."""
     return hashlib.sha256(json.dumps([point.model_dump() for point in curves]).encode()).hexdigest()
 
 
 def draw_attention(title: str, curves: list[ProfilePoint]) -> str:
-    """Three panels: by action and category where histories went on, and by action at any time.
+    """Draw three panels: observed by action, observed by category, and predicted by action.
 
-    Bands are the mean's standard error, two of them to either side.
+    Bands are two standard errors of the mean to either side.
     """
     with style.context(STYLE):
         figure = Figure(figsize=(11.4, 3.4), layout="constrained")
         for panel, axis in zip(PANELS, figure.subplots(1, len(PANELS), sharey=True), strict=True):
             _draw_panel(axis, panel, curves)
         figure.suptitle(f"{title}: average attention on the last event", fontsize=10)
-        return as_svg(figure, digest_of_curves(curves))
+        return format_svg(figure, digest_of_curves(curves))
 
 
 def _draw_panel(axis: Axes, panel: Panel, curves: list[ProfilePoint]) -> None:

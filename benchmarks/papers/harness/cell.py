@@ -1,8 +1,8 @@
-"""One cell of a benchmark: a row trained with a seed, in a process of its own, and its record.
+"""One cell of a benchmark: a row trained with a seed, and its record.
 
     python -m benchmarks.papers.harness.cell < CELL.json
 
-Says on standard output, one JSON line each, how far it is; the record is written when all is done.
+Prints its progress as JSON lines on standard output, and writes the record at the end.
 """
 
 import json
@@ -47,18 +47,18 @@ class ProfilePoint(Config):
 
 
 class Record(Config):
-    """What a cell reached, and all that is needed to reach it again."""
+    """The results of a cell, and everything needed to reproduce them."""
 
     suite: str
     row: str
     seed: int
     settings: Settings
-    """As the suite says them."""
+    """As in the suite."""
     settings_sha256: str
     config: Settings
-    """As they were understood, with all defaults."""
+    """With all defaults."""
     data: dict[str, str]
-    """The sha256 of every file that was read."""
+    """The sha256 of every file of the data."""
     device: str
     processor: str
     threads: int
@@ -67,17 +67,17 @@ class Record(Config):
     command: str
     started_at: str
     seconds: float
-    """Wall time of the whole run, its measuring included."""
+    """Wall time of the whole run, evaluation included."""
     cpu_seconds: float
-    """Processor time of the same: what a run takes on one thread of an idle machine."""
+    """Processor time of the same; the wall time on one thread of an idle machine."""
     epochs: int
     seconds_per_epoch: float
-    """Learning alone, without the validation that follows."""
+    """Without validation."""
     best_epoch: int
     parameters: int
     report: Report
     attention_profile: list[ProfilePoint] | None = None
-    """The curves of the bundle's `attention_profile.parquet`, where the suite asks for them."""
+    """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
 
     @classmethod
     def read(cls, file: Path) -> "Record":
@@ -85,7 +85,7 @@ class Record(Config):
         return cls.model_validate_json(file.read_text("utf-8"))
 
     def write(self, file: Path) -> None:
-        """Write whole or not at all."""
+        """Write atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_name(f".{file.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(self.model_dump(mode="json"), indent=1) + "\n", "utf-8")
@@ -93,7 +93,7 @@ class Record(Config):
 
 
 class Cell(Config):
-    """What is to be run, and where its record goes."""
+    """A row and a seed to run, its data, and the path of its record."""
 
     suite: str
     row: str
@@ -101,24 +101,24 @@ class Cell(Config):
     settings: Settings
     config: RunConfig
     folder: Path
-    """Of the data."""
+    """The folder of the data."""
     data: dict[str, str]
     """The sha256 of every file of the data."""
     record: Path
     device: str = "cpu"
     users: int | None = None
-    """A sample of so many users, for a quick look; all of them by default."""
+    """Size of a sample of users, for a quick look; all by default."""
     keep: Path | None = None
-    """Where the bundle goes; it is thrown away by default."""
+    """The folder of the bundle; the bundle is deleted by default."""
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """Suite, row and seed, for messages."""
         return f"{self.suite} {self.row} {self.seed}"
 
     @property
     def is_done(self) -> bool:
-        """Whether its record stands for these settings and this data."""
+        """Whether its record exists and has these settings and data."""
         try:
             found = Record.read(self.record)
         except (FileNotFoundError, ValidationError):
@@ -127,7 +127,7 @@ class Cell(Config):
 
 
 class ProgressEvent(Config):
-    """How far a cell is; `validation` is there when an epoch is done."""
+    """The progress of a cell; `validation` is set at the end of an epoch."""
 
     epoch: int
     of: int
@@ -138,11 +138,11 @@ class ProgressEvent(Config):
     seconds: float = 0.0
 
 
-Say = Callable[[ProgressEvent], None]
+ReportProgress = Callable[[ProgressEvent], None]
 
 
-def run_cell(cell: Cell, say: Say) -> Record:
-    """Train, measure, and write the record."""
+def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
+    """Train, evaluate, and write the record."""
     torch.set_num_threads(THREADS)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     events = read_events(cell.folder / "events.parquet")
@@ -157,7 +157,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
             events,
             items,
             Path(output),
-            progress=_Signs(say),
+            progress=_ProgressReporter(report_progress),
             device=torch.device(cell.device),
         )
         profile = open_predictor(outcome.bundle).bundle.attention_profile
@@ -173,7 +173,7 @@ def run_cell(cell: Cell, say: Say) -> Record:
         config=cell.config.model_dump(mode="json"),
         data=cell.data,
         device=_device_name(cell.device),
-        processor=_processor(),
+        processor=_processor_name(),
         threads=THREADS,
         python=platform.python_version(),
         torch=torch.__version__,
@@ -195,26 +195,26 @@ def run_cell(cell: Cell, say: Say) -> Record:
 
 
 @final
-class _Signs:
-    """Says how a training goes, at most once a second within an epoch."""
+class _ProgressReporter:
+    """Reports the progress of a run, at most once a second within an epoch."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, report_progress: ReportProgress) -> None:
+        self._report = report_progress
         self._of = 0
         self._epoch = 1
-        self._said_at = 0.0
+        self._reported_at = 0.0
 
     def start_fit(self, name: str, epochs: int) -> None:  # noqa: ARG002
         self._of = epochs
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
-        if time.monotonic() - self._said_at >= 1:
-            self._said_at = time.monotonic()
-            self._say(ProgressEvent(epoch=self._epoch, of=self._of, share=done / of, loss=loss))
+        if time.monotonic() - self._reported_at >= 1:
+            self._reported_at = time.monotonic()
+            self._report(ProgressEvent(epoch=self._epoch, of=self._of, share=done / of, loss=loss))
 
     def finish_epoch(self, report: EpochReport) -> None:
         self._epoch = report.epoch + 1
-        self._say(
+        self._report(
             ProgressEvent(
                 epoch=report.epoch,
                 of=self._of,
@@ -227,8 +227,8 @@ class _Signs:
 
 
 def _sample(events: pl.DataFrame, users: int) -> pl.DataFrame:
-    everybody = events["user_id"].unique(maintain_order=True)
-    chosen = everybody.gather_every(max(len(everybody) // users, 1))[:users]
+    user_ids = events["user_id"].unique(maintain_order=True)
+    chosen = user_ids.gather_every(max(len(user_ids) // users, 1))[:users]
     return events.filter(pl.col("user_id").is_in(chosen.implode()))
 
 
@@ -236,26 +236,26 @@ def _device_name(device: str) -> str:
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
-def _processor() -> str:
-    described = Path("/proc/cpuinfo")
-    for line in described.read_text("utf-8").splitlines() if described.exists() else ():
+def _processor_name() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    for line in cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else ():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 
 def main() -> int:
-    """Run the cell that standard input describes; the exit code."""
+    """Run the cell that standard input describes; returns the exit code."""
     cell = Cell.model_validate_json(sys.stdin.read())
-    signs = sys.stdout
-    sys.stdout = sys.stderr  # nothing but signs goes to the one who waits
+    output = sys.stdout
+    sys.stdout = sys.stderr  # standard output carries progress events only
 
-    def say(sign: ProgressEvent) -> None:
-        # Whoever waits may be gone; then this fails, and the cell ends with it.
-        print(sign.model_dump_json(), file=signs, flush=True)
+    def report_progress(event: ProgressEvent) -> None:
+        # If the parent process is gone, this fails, and the cell ends.
+        print(event.model_dump_json(), file=output, flush=True)
 
     try:
-        run_cell(cell, say)
+        run_cell(cell, report_progress)
     except KairosError as error:
         print(error, file=sys.stderr)
         return 1

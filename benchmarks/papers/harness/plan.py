@@ -1,4 +1,4 @@
-"""Which cells a suite has, and which of them can be run."""
+"""The cells of a suite, and the rows that cannot be run."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from model.errors import TrainingError
 
 
 class Selection(NamedTuple):
-    """What is wanted of a suite, and where things are."""
+    """The rows and seeds to run, and the folders of data, results and bundles."""
 
     data: Path
     """The folder with the data folders."""
@@ -20,7 +20,7 @@ class Selection(NamedTuple):
     rows: tuple[str, ...] = ()
     """All of them by default."""
     seeds: tuple[int, ...] = ()
-    """For every row; each row's own by default."""
+    """For every row; by default those of the row."""
     device: str = "cpu"
     users: int | None = None
     keep: Path | None = None
@@ -33,29 +33,29 @@ class Plan(NamedTuple):
     failures: list[Failure]
 
 
-def plan(suite: Suite, wishes: Selection) -> Plan:
-    """Every wanted row with every seed; a row that does not fit stops no other.
+def plan(suite: Suite, selection: Selection) -> Plan:
+    """Plan a cell for every selected row and seed; an invalid row is returned as a failure.
 
     Raises:
         TrainingError: if there is no such row, or no data.
     """
-    folder = _data_folder(wishes.data, suite.data)
-    files = _digests(folder)
-    found = Plan([], [])
-    for row in [suite.row(name) for name in wishes.rows] or suite.rows:
+    folder = _find_data(selection.data, suite.data)
+    files = _digest_files(folder)
+    result = Plan([], [])
+    for row in [suite.row(name) for name in selection.rows] or suite.rows:
         try:
-            for seed in wishes.seeds or row.seeds:
-                found.cells.append(_cell(suite, row, seed, wishes, folder, files))
+            for seed in selection.seeds or row.seeds:
+                result.cells.append(_build_cell(suite, row, seed, selection, folder, files))
         except TrainingError as error:
-            found.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
-    return found
+            result.failures.append(Failure(f"{suite.name} {row.name}", str(error)))
+    return result
 
 
-def _cell(
-    suite: Suite, row: Row, seed: int, wishes: Selection, folder: Path, files: dict[str, str]
+def _build_cell(
+    suite: Suite, row: Row, seed: int, selection: Selection, folder: Path, files: dict[str, str]
 ) -> Cell:
     name = f"{row.name}-{seed}"
-    keep = None if wishes.keep is None else (wishes.keep / suite.name / name).absolute()
+    keep = None if selection.keep is None else (selection.keep / suite.name / name).absolute()
     return Cell(
         suite=suite.name,
         row=row.name,
@@ -64,14 +64,14 @@ def _cell(
         config=suite.config(row, seed),
         folder=folder.absolute(),
         data=files,
-        record=(wishes.results / suite.name / f"{name}.json").absolute(),
-        device=wishes.device,
-        users=wishes.users,
+        record=(selection.results / suite.name / f"{name}.json").absolute(),
+        device=selection.device,
+        users=selection.users,
         keep=keep,
     )
 
 
-def _data_folder(data: Path, name: str) -> Path:
+def _find_data(data: Path, name: str) -> Path:
     for folder in (data / name, Path(name)):
         if (folder / "events.parquet").is_file():
             return folder
@@ -81,7 +81,7 @@ def _data_folder(data: Path, name: str) -> Path:
     )
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def _digest_files(folder: Path) -> dict[str, str]:
     files = (folder / name for name in ("events.parquet", "items.parquet"))
     return {
         f"{folder.name}/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()

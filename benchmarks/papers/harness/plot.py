@@ -1,4 +1,4 @@
-"""The plots of a suite, as small SVG files that come out the same whenever they are drawn."""
+"""The plots of a suite, as small SVG files; equal figures give equal files."""
 
 import hashlib
 import io
@@ -10,16 +10,16 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.papers.harness.results import Measured, references, sd
-from benchmarks.papers.harness.suite import Curve, Knows, Suite
+from benchmarks.papers.harness.results import MeasuredRow, collect_references, standard_deviation
+from benchmarks.papers.harness.suite import Curve, Suite, TimeClass
 from benchmarks.papers.harness.table import REFERENCES
 
-COLOURS: dict[Knows, str] = {
+COLOURS: dict[TimeClass, str] = {
     "order only": "#6b7280",
     "intervals in the history": "#b45309",
     "query time given": "#1d4ed8",
 }
-"""Told apart also by people who do not see red from green."""
+"""Distinguishable with red-green colour blindness."""
 
 STYLE: dict[str, Any] = {
     "svg.hashsalt": "kairos",
@@ -36,19 +36,19 @@ STYLE: dict[str, Any] = {
 
 
 class Dot(NamedTuple):
-    """A row as it is drawn."""
+    """A row in a plot."""
 
     row: str
     label: str
-    knows: Knows
+    time_class: TimeClass
     mean: float
     sd: float
     at: float | None
     curve: str | None
 
 
-def dots(suite: Suite, measured: list[Measured]) -> list[Dot]:
-    """What is drawn of a suite: its plot metric, row by row."""
+def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
+    """The plot metric of every row."""
     found = []
     for each in measured:
         if values := each.given(suite.plot):
@@ -56,21 +56,34 @@ def dots(suite: Suite, measured: list[Measured]) -> list[Dot]:
             place = (None, None) if point is None else (point.at, point.curve)
             mean = statistics.mean(values)
             found.append(
-                Dot(each.row.name, each.row.label, each.row.knows, mean, sd(values), *place)
+                Dot(
+                    each.row.name,
+                    each.row.label,
+                    each.row.time_class,
+                    mean,
+                    standard_deviation(values),
+                    *place,
+                )
             )
     return found
 
 
-def digest_of(suite: Suite, measured: list[Measured]) -> str:
-    """Identifies what a plot shows; the plot's file carries it."""
+def digest_figures(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """A digest of the figures of a plot, which its file contains."""
     panels = [panel.model_dump() for panel in suite.panels]
-    shown = [suite.title, suite.plot, panels, dots(suite, measured), references(measured)]
+    shown = [
+        suite.title,
+        suite.plot,
+        panels,
+        collect_dots(suite, measured),
+        collect_references(measured),
+    ]
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def draw(suite: Suite, measured: list[Measured]) -> str:
-    """The plot of a suite: its rows with their spread over seeds, and its curves."""
-    every = dots(suite, measured)
+def draw(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Draw a suite: its rows with their spread over seeds, and its curves."""
+    every = collect_dots(suite, measured)
     rows = [dot for dot in every if dot.curve is None]
     curves = [
         (curve, points)
@@ -83,14 +96,14 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
         if (chosen := [dot for dot in rows if dot.row in panel.rows])
     ]
     panels = len(curves) + bool(rows) + len(apart)
-    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(references(measured))))
+    height = max(2.6, 0.9 + 0.24 * (len(rows) + len(collect_references(measured))))
     with style.context(STYLE):
-        # Rows need room for their names, curves do not.
+        # Rows need room for their labels, curves do not.
         width = 7.2 * (bool(rows) + len(apart)) + 3.9 * len(curves)
         figure = Figure(figsize=(max(width, 7.2), height), layout="constrained")
         axes = [*figure.subplots(1, max(panels, 1), squeeze=False)[0]]
         if rows:
-            _draw_rows(axes.pop(0), suite, rows, references(measured))
+            _draw_rows(axes.pop(0), suite, rows, collect_references(measured))
         for title, chosen in apart:
             axis = axes.pop(0)
             _draw_rows(axis, suite, chosen, {})
@@ -98,11 +111,11 @@ def draw(suite: Suite, measured: list[Measured]) -> str:
         for (curve, points), axis in zip(curves, axes, strict=True):
             _draw_curve(axis, suite, curve, points)
         figure.suptitle(suite.title, fontsize=10)
-        return as_svg(figure, digest_of(suite, measured))
+        return format_svg(figure, digest_figures(suite, measured))
 
 
-def as_svg(figure: Figure, digest: str) -> str:
-    """A figure as the text of a file that says what it shows by a digest."""
+def format_svg(figure: Figure, digest: str) -> str:
+    """Format a figure as SVG, with the digest of its figures in the metadata."""
     file = io.StringIO()
     metadata = {"Date": None, "Description": f"figures {digest}"}
     figure.savefig(file, format="svg", facecolor="white", metadata=metadata)
@@ -110,16 +123,16 @@ def as_svg(figure: Figure, digest: str) -> str:
 
 
 def _draw_rows(
-    axis: Axes, suite: Suite, rows: list[Dot], stood_beside: dict[str, dict[str, float]]
+    axis: Axes, suite: Suite, rows: list[Dot], reference_figures: dict[str, dict[str, float]]
 ) -> None:
-    low = _lowest(rows, stood_beside, suite)
+    low = _lowest(rows, reference_figures, suite)
     labels: list[str] = []
-    for name, figures in stood_beside.items():
+    for name, figures in reference_figures.items():
         if suite.plot in figures:
             _draw_reference(axis, suite, figures[suite.plot], low, len(labels))
             labels.append(REFERENCES.get(name, name))
-    for knows, colour in COLOURS.items():
-        chosen = [dot for dot in rows if dot.knows == knows]
+    for time_class, colour in COLOURS.items():
+        chosen = [dot for dot in rows if dot.time_class == time_class]
         if not chosen:
             continue
         axis.errorbar(
@@ -130,7 +143,7 @@ def _draw_rows(
             ms=4,
             capsize=2,
             color=colour,
-            label=knows,
+            label=time_class,
         )
         labels += [dot.label for dot in chosen]
     axis.set_yticks(range(len(labels)), labels)
@@ -139,10 +152,10 @@ def _draw_rows(
     axis.legend(loc="best", fontsize=8)
 
 
-def _lowest(rows: list[Dot], stood_beside: dict[str, dict[str, float]], suite: Suite) -> float:
-    """Where the axis begins: room for all rows and the best reference, not for the far ones."""
+def _lowest(rows: list[Dot], reference_figures: dict[str, dict[str, float]], suite: Suite) -> float:
+    """The beginning of the axis, with room for all rows and the best reference only."""
     means = [dot.mean - dot.sd for dot in rows]
-    known = [figures[suite.plot] for figures in stood_beside.values() if suite.plot in figures]
+    known = [figures[suite.plot] for figures in reference_figures.values() if suite.plot in figures]
     lowest = min([*means, max(known, default=means[0])])
     highest = max([*(dot.mean + dot.sd for dot in rows), *known])
     return lowest - 0.25 * (highest - lowest)
@@ -152,9 +165,9 @@ def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, place: i
     shown = max(value, low)
     axis.plot(_scaled(suite, shown), place, "|" if value >= low else "<", color="black", ms=6)
     if value < low:
-        told = f"{_scaled(suite, value):.3g}"
+        label = f"{_scaled(suite, value):.3g}"
         at = (_scaled(suite, shown), place)
-        axis.annotate(told, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
+        axis.annotate(label, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:
@@ -165,7 +178,7 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
         fmt="o-",
         ms=4,
         capsize=2,
-        color=COLOURS[points[0].knows],
+        color=COLOURS[points[0].time_class],
     )
     axis.set_xticks([_place(dot) for dot in points])
     axis.set_xlabel(curve.axis)

@@ -1,4 +1,4 @@
-"""What the records of a suite say, row by row."""
+"""The records of a suite, by row."""
 
 import statistics
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from training.evaluation.report import MODEL, WITHHELD
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRow:
     """A row with its records, one per seed."""
 
     row: Row
     records: tuple[Record, ...]
 
     def given(self, metric: str) -> list[float]:
-        """A metric of every seed, the query time given; nothing where it was not measured."""
+        """A metric of every seed, the query time given; empty where it is not in the records."""
         return self._values(MODEL, metric)
 
     def withheld(self, metric: str) -> list[float]:
@@ -25,7 +25,7 @@ class Measured:
         return self._values(WITHHELD, metric)
 
     def after_a_gap(self, metric: str) -> list[float]:
-        """The same, over the questions later than the last event of their history."""
+        """The same, on questions later than the last event of their history."""
         gaps = (record.report.after_a_gap.get(MODEL, {}) for record in self.records)
         return [gap[metric] for gap in gaps if metric in gap]
 
@@ -34,10 +34,10 @@ class Measured:
         return [row[metric] for row in rankers if metric in row]
 
 
-def read_measured(folder: Path, suite: Suite) -> list[Measured]:
-    """The rows that have records, in the suite's order.
+def read_measured(folder: Path, suite: Suite) -> list[MeasuredRow]:
+    """Read the rows that have records, in the suite's order.
 
-    A record counts while the suite still says what it was made with.
+    A record counts as long as its settings equal the suite's.
     """
     found = []
     for row in suite.rows:
@@ -45,23 +45,23 @@ def read_measured(folder: Path, suite: Suite) -> list[Measured]:
         records = sorted((Record.read(file) for file in files), key=lambda record: record.seed)
         valid = [record for record in records if is_current(record, suite, row)]
         if valid:
-            found.append(Measured(row, tuple(valid)))
+            found.append(MeasuredRow(row, tuple(valid)))
     return found
 
 
 def is_current(record: Record, suite: Suite, row: Row) -> bool:
-    """Whether a record was made with what the suite says now."""
+    """Whether a record's settings equal the suite's."""
     return record.settings_sha256 == digest(suite.settings(row, record.seed))
 
 
-def curves_of(measured: list[Measured]) -> list[ProfilePoint]:
-    """The attention profile of the first record that has one; empty where none has."""
+def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
+    """The attention profile of the first record that has one; empty if none has."""
     profiles = (record.attention_profile for each in measured for record in each.records)
     return next((profile for profile in profiles if profile), [])
 
 
-def references(measured: list[Measured]) -> dict[str, dict[str, float]]:
-    """The metrics of the references, which are the same whoever was measured beside them."""
+def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float]]:
+    """The metrics of the references, which are equal in all records of a suite."""
     found: dict[str, dict[str, float]] = {}
     for each in measured:
         for name, row in each.records[0].report.rows.items():
@@ -70,12 +70,12 @@ def references(measured: list[Measured]) -> dict[str, dict[str, float]]:
     return found
 
 
-def best(measured: list[Measured], metric: str) -> Measured | None:
+def find_best(measured: list[MeasuredRow], metric: str) -> MeasuredRow | None:
     """The row with the largest mean."""
     having = [each for each in measured if each.given(metric)]
     return max(having, key=lambda each: statistics.mean(each.given(metric)), default=None)
 
 
-def sd(values: list[float]) -> float:
+def standard_deviation(values: list[float]) -> float:
     """The standard deviation between seeds; 0 of a single one."""
     return statistics.stdev(values) if len(values) > 1 else 0.0

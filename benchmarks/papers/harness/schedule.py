@@ -1,4 +1,4 @@
-"""Runs the cells of a benchmark, some at a time, each in a process of its own with one thread."""
+"""Runs the cells of a benchmark in parallel, each in its own process with one thread."""
 
 import os
 import subprocess
@@ -26,37 +26,37 @@ ONE_THREAD = {
 }
 
 
-CODE = Path(__file__).parents[2]
-"""A cell runs the code that starts it, whatever else is installed."""
+CODE = Path(__file__).parents[3]
+"""Working directory of the cells, so that they run this checkout's code."""
 
 
 class Failure(NamedTuple):
-    """A row or cell that has no record, and why."""
+    """A row or cell without a record, and the reason."""
 
     name: str
-    why: str
+    reason: str
 
 
-class Watcher(Protocol):
-    """Whoever wants to know how the cells come along; called from several threads."""
+class CellProgress(Protocol):
+    """Receives the progress of cells; called from several threads."""
 
-    def started(self, cell: Cell) -> None:
-        """A cell has been given a process."""
+    def start(self, cell: Cell) -> None:
+        """The process of a cell has started."""
 
-    def sign(self, cell: Cell, sign: ProgressEvent) -> None:
-        """A cell says how far it is."""
+    def update(self, cell: Cell, event: ProgressEvent) -> None:
+        """A cell reports its progress."""
 
-    def done(self, cell: Cell, record: Record) -> None:
+    def finish(self, cell: Cell, record: Record) -> None:
         """A cell's record is written."""
 
-    def failed(self, cell: Cell, why: str) -> None:
+    def fail(self, cell: Cell, reason: str) -> None:
         """A cell ended without a record."""
 
 
-def run_cells(cells: Sequence[Cell], *, jobs: int, watcher: Watcher) -> list[Failure]:
-    """Run the cells in their order, `jobs` at a time; one that fails does not stop the others.
+def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> list[Failure]:
+    """Run the cells in order, `jobs` at a time; a failure does not stop the others.
 
-    When this is interrupted, the running cells end with it; what has a record keeps it.
+    On an interrupt the running cells are terminated; finished records stay.
     """
     running: set[subprocess.Popen[str]] = set()
     lock = Lock()
@@ -68,26 +68,26 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, watcher: Watcher) -> list[Fai
                 return None
             process = _start(cell)
             running.add(process.process)
-        watcher.started(cell)
-        why = process.follow(cell, watcher)
+        progress.start(cell)
+        reason = process.follow(cell, progress)
         with lock:
             running.discard(process.process)
         if stopped:
             return None
-        if why is None:
-            watcher.done(cell, Record.read(cell.record))
+        if reason is None:
+            progress.finish(cell, Record.read(cell.record))
             return None
-        watcher.failed(cell, why)
-        return Failure(cell.name, why)
+        progress.fail(cell, reason)
+        return Failure(cell.name, reason)
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         try:
-            told = [pool.submit(run, cell) for cell in cells]
-            # An interrupt may not wake a thread that waits (polars takes the signal first), so
-            # none waits for long.
-            while wait(told, timeout=1).not_done:
+            futures = [pool.submit(run, cell) for cell in cells]
+            # An interrupt may not wake a waiting thread (polars handles the signal first), so the
+            # wait is short.
+            while wait(futures, timeout=1).not_done:
                 pass
-            return [failure for each in told if (failure := each.result()) is not None]
+            return [failure for each in futures if (failure := each.result()) is not None]
         except BaseException:
             with lock:
                 stopped = True
@@ -97,34 +97,34 @@ def run_cells(cells: Sequence[Cell], *, jobs: int, watcher: Watcher) -> list[Fai
 
 
 class _Child(NamedTuple):
-    """A process, and what it complains about."""
+    """A process and its standard error."""
 
     process: subprocess.Popen[str]
-    complaints: IO[str]
+    errors: IO[str]
 
-    def follow(self, cell: Cell, watcher: Watcher) -> str | None:
-        """Pass its signs on until it ends; says why where it failed."""
+    def follow(self, cell: Cell, progress: CellProgress) -> str | None:
+        """Forward its progress until it ends; returns the reason of a failure, or None."""
         with self.process as process:
             assert process.stdout is not None
             for line in process.stdout:
-                with suppress(ValidationError):  # a library may have something to say, too
-                    watcher.sign(cell, ProgressEvent.model_validate_json(line))
+                with suppress(ValidationError):  # libraries may print, too
+                    progress.update(cell, ProgressEvent.model_validate_json(line))
         code = self.process.returncode
-        with self.complaints as told:
-            told.seek(0)
-            lines = [line for line in told.read().splitlines() if line.strip()]
+        with self.errors as errors:
+            errors.seek(0)
+            lines = [line for line in errors.read().splitlines() if line.strip()]
         if code == 0:
             return None
         return lines[-1] if lines else f"ended with {code}"
 
 
 def _start(cell: Cell) -> _Child:
-    complaints = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+    errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.papers.harness.cell"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=complaints,
+        stderr=errors,
         text=True,
         cwd=CODE,
         env=os.environ | ONE_THREAD,
@@ -132,4 +132,4 @@ def _start(cell: Cell) -> _Child:
     assert process.stdin is not None
     process.stdin.write(cell.model_dump_json())
     process.stdin.close()
-    return _Child(process, complaints)
+    return _Child(process, errors)

@@ -1,4 +1,4 @@
-"""What a benchmark suite is: one data set, one base recipe, and the rows that depart from it."""
+"""Benchmark suites: one data set, one base recipe, and rows with changed settings."""
 
 import hashlib
 import json
@@ -15,13 +15,13 @@ from model.errors import TrainingError
 from training.config import RunConfig
 
 Settings = dict[str, JsonValue]
-"""A recipe, or a part of one, as TOML says it."""
+"""A recipe, or a part of one, as in TOML."""
 
-SAME_FOR_ALL = ("dim", "dropout", "max_history")
-"""What an encoder of another kind keeps of the base's encoder, unless its row says otherwise."""
+SHARED_FIELDS = ("dim", "dropout", "max_history")
+"""The fields of the base's encoder that an encoder of another kind inherits."""
 
-Knows = Literal["order only", "intervals in the history", "query time given"]
-"""What a model is told about time; figures of different classes are not of one contest."""
+TimeClass = Literal["order only", "intervals in the history", "query time given"]
+"""What a model reads of time; rows are compared within a class."""
 
 
 class Published(Config):
@@ -33,18 +33,18 @@ class Published(Config):
 
 
 class Point(Config):
-    """Where a row stands on a curve of its suite."""
+    """The place of a row on a curve of its suite."""
 
     curve: str
     at: float
 
 
 class Row(Config):
-    """One model of a suite: what it changes in the base, and how it is told to readers."""
+    """One model of a suite: its changes to the base, and its label."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     label: str
-    knows: Knows = Field(alias="class")
+    time_class: TimeClass = Field(alias="class")
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     """In TOML a list, or a count that starts at 0."""
     published: Published | None = None
@@ -61,34 +61,34 @@ class Row(Config):
 
 
 class Curve(Config):
-    """A plot of a metric against one setting, over the rows that have a point on it."""
+    """A plot of a metric against one setting, over the rows with a point on it."""
 
     name: str
     axis: str
 
 
 class Panel(Config):
-    """A plot of some rows by themselves, beside that of all."""
+    """A plot of some of the rows, beside that of all."""
 
     title: str
     rows: tuple[str, ...]
 
 
 class Suite(Config):
-    """Models that are measured on the same questions."""
+    """Models measured on the same questions."""
 
     name: str
     title: str
-    told: str
-    """The data, the split, and what a reader must not conclude."""
-    found: str = ""
-    """What the table says to whoever made it; written by hand, once the records are there."""
+    description: str
+    """The data, the split, and the limits of the comparison."""
+    findings: str = ""
+    """A discussion of the results, written by hand."""
     data: str
-    """A folder with events.parquet, and perhaps items.parquet."""
+    """A folder with events.parquet and optionally items.parquet."""
     metrics: Annotated[tuple[str, ...], Field(min_length=1)]
     """The columns of the table."""
     plot: str
-    """The metric that is drawn."""
+    """The metric of the plot."""
     figures: Literal["percent", "fraction"] = "fraction"
     curves: tuple[Curve, ...] = ()
     panels: tuple[Panel, ...] = ()
@@ -100,7 +100,7 @@ class Suite(Config):
         """Read a suite from its TOML file; its name is the file's.
 
         Raises:
-            TrainingError: if there is no such file, or it is not a suite.
+            TrainingError: if there is no such file, or it is no valid suite.
         """
         try:
             suite = cls.model_validate(
@@ -117,7 +117,7 @@ class Suite(Config):
         names = [row.name for row in suite.rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise TrainingError(
-                f"the rows of a suite have names of their own, but {file.name} says {twice} twice; "
+                f"the rows of a suite have distinct names, but {file.name} has {twice} twice; "
                 "rename one"
             )
         return suite
@@ -137,100 +137,99 @@ class Suite(Config):
         )
 
     def shortened(self, epochs: int) -> "Suite":
-        """The same with so many epochs in every row, for a quick look."""
-        unsaid = [
+        """The suite with so many epochs in every row, for a quick look."""
+        rows = [
             row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
             for row in self.rows
         ]
         base = merge(self.base, {"fit": {"epochs": epochs}})
-        return self.model_copy(update={"base": base, "rows": tuple(unsaid)})
+        return self.model_copy(update={"base": base, "rows": tuple(rows)})
 
     def settings(self, row: Row, seed: int) -> Settings:
-        """The base with the row's departures: what decides the outcome of a cell."""
-        departures: Settings = {
+        """The base with the row's changes: the settings of a cell."""
+        changes: Settings = {
             "data": row.data,
             "split": row.split,
-            "encoder": _with_what_is_kept(self.base, row.encoder),
+            "encoder": _inherit_shared_fields(self.base, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
-        return merge(self.base, {name: said for name, said in departures.items() if said})
+        return merge(self.base, {name: value for name, value in changes.items() if value})
 
     def config(self, row: Row, seed: int) -> RunConfig:
-        """The run that a row means.
+        """The recipe of a row.
 
         Raises:
-            TrainingError: if the row names unknown or unfit settings, naming the row.
+            TrainingError: if a setting is unknown or invalid; the message names the row.
         """
         settings = self.settings(row, seed)
-        settings["encoder"] = _without_what_is_not_there(settings.get("encoder"), row.encoder)
+        settings["encoder"] = _drop_unknown_fields(settings.get("encoder"), row.encoder)
         try:
             return RunConfig.model_validate(settings)
         except ValidationError as error:
-            told = ", ".join(
-                f"{'.'.join(map(str, broken['loc']))}: {_plain(broken['msg'])}"
+            problems = ", ".join(
+                f"{'.'.join(map(str, broken['loc']))}: {_shorten(broken['msg'])}"
                 for broken in error.errors()
             )
             raise TrainingError(
                 f"a row names known settings with values that fit, but row {row.name} of suite "
-                f"{self.name} does not: {told}; correct it"
+                f"{self.name} does not: {problems}; correct it"
             ) from error
 
 
-def merge(base: Settings, departures: Settings) -> Settings:
-    """The base with some settings replaced, table by table.
+def merge(base: Settings, changes: Settings) -> Settings:
+    """Replace some settings of the base, table by table.
 
-    A table that names another `kind` than the base's takes its place: the settings of one kind
-    mean nothing to another.
+    A table of another `kind` replaces the base's table, since kinds have different settings.
     """
     merged = dict(base)
-    for name, said in departures.items():
-        stands = merged.get(name)
+    for name, value in changes.items():
+        current = merged.get(name)
         if (
-            isinstance(said, dict)
-            and isinstance(stands, dict)
-            and said.get("kind", stands.get("kind")) == stands.get("kind")
+            isinstance(value, dict)
+            and isinstance(current, dict)
+            and value.get("kind", current.get("kind")) == current.get("kind")
         ):
-            merged[name] = merge(stands, said)
+            merged[name] = merge(current, value)
         else:
-            merged[name] = said
+            merged[name] = value
     return merged
 
 
 def digest(settings: Settings) -> str:
-    """Identifies settings, however their tables are ordered."""
+    """A digest of settings, independent of the order of their tables."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def _with_what_is_kept(base: Settings, encoder: Settings) -> Settings:
-    stands = base.get("encoder")
-    if not isinstance(stands, dict) or encoder.get("kind", stands.get("kind")) == stands.get(
+def _inherit_shared_fields(base: Settings, encoder: Settings) -> Settings:
+    current = base.get("encoder")
+    if not isinstance(current, dict) or encoder.get("kind", current.get("kind")) == current.get(
         "kind"
     ):
         return encoder
-    return {name: stands[name] for name in SAME_FOR_ALL if name in stands} | encoder
+    return {name: current[name] for name in SHARED_FIELDS if name in current} | encoder
 
 
-def _without_what_is_not_there(encoder: JsonValue, said: Settings) -> JsonValue:
-    """Leave out what was kept of the base where the encoder's kind has no such field."""
+def _drop_unknown_fields(encoder: JsonValue, own: Settings) -> JsonValue:
+    """Drop inherited fields that the encoder's kind does not have."""
     if not isinstance(encoder, dict):
         return encoder
-    fields = _fields_of(encoder.get("kind"))
+    fields = _list_fields(encoder.get("kind"))
     return {
         name: value
         for name, value in encoder.items()
-        if name in said or name not in SAME_FOR_ALL or fields is None or name in fields
+        if name in own or name not in SHARED_FIELDS or fields is None or name in fields
     }
 
 
-def _fields_of(kind: JsonValue) -> set[str] | None:
-    """The fields of an encoder's config; None where no encoder is of that kind."""
+def _list_fields(kind: JsonValue) -> set[str] | None:
+    """The fields of an encoder's config; None if there is no such kind."""
     for config in get_args(get_args(EncoderConfig)[0]):
         if config.model_fields["kind"].default == kind:
             return {*config.model_fields}
     return None
 
 
-def _plain(message: str) -> str:
-    """A message in lower case, without the long list of what would have fitted."""
+def _shorten(message: str) -> str:
+    """A message in lower case, without the list of known tags."""
     short = re.sub(r" does not match any of the expected tags.*", " is not known", message)
     return short[0].lower() + short[1:]

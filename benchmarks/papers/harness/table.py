@@ -1,15 +1,15 @@
-"""The page of recorded results, in Markdown."""
+"""The page of results, in Markdown."""
 
 import statistics
 from pathlib import Path
 
 from benchmarks.papers.harness.results import (
-    Measured,
-    best,
-    curves_of,
+    MeasuredRow,
+    collect_references,
+    find_attention_curves,
+    find_best,
     read_measured,
-    references,
-    sd,
+    standard_deviation,
 )
 from benchmarks.papers.harness.suite import Row, Suite
 
@@ -24,76 +24,82 @@ REFERENCES = {
 OPENING = """\
 # Recorded results
 
-    kairos bench papers --suite stackoverflow        # train what has no record yet, then render
+    kairos bench papers --suite stackoverflow        # train rows without a record, then render
     kairos bench papers --suite retail --rows demo --seeds 0,1,2
     kairos bench papers --suite stackoverflow --quick    # a minute's look; records nothing
     kairos bench papers --render                     # this page and its plots, from the records
 
-A suite is one TOML file in [suites](suites): a base recipe and the rows that depart from it. A row
-with a seed is one run, in a process of its own with one thread. Its record in `results/` holds
-settings, data digest, machine, command, durations and the whole report; the page shows the records
-that were made with what the suites say now. Only the retail data ships with Kairos.
+A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
+with a seed is one run, in its own process with one thread. Its record in `results/` holds settings,
+data digest, machine, command, durations and the whole report; the page shows the records whose
+settings equal the suites'. Only the retail data ships with Kairos.
 
 - Mean ± standard deviation over seeds; the best row of a class in bold.
-- The class says what a model knows about time: the order of events only, the intervals in the
-  history, or also the query time. Rows compete within a class; between classes they say what
-  knowing more is worth.
-- Seconds are of the whole run, measuring included. Runs shared the machine, so the processor's
-  seconds tell more.
-- Ties count against the model (`training/evaluation/metrics.py`). References are fitted on
-  everything before the test, models on the training part only.
-- All rows of a suite share one budget and one set of settings, save what a row says of its own.
+- The class is what a model reads of time: the order of events only, the intervals in the history,
+  or also the query time. Compare rows within a class; a difference between classes shows the value
+  of the additional input.
+- Seconds are of the whole run, evaluation included. Runs shared the machine, so CPU seconds are
+  more reliable.
+- Ties count against the model (`training/evaluation/metrics.py`). References are fitted on all
+  events before the test, models on the training part only.
+- All rows of a suite share one budget and one set of settings, except for a row's own settings.
 """
 
 
 def render_page(folder: Path) -> str:
-    """The page of all suites that have records.
+    """Render the page of all suites that have records.
 
     Args:
-        folder: where suites/ and results/ are.
+        folder: of suites/ and results/.
     """
     sections = [OPENING]
     for file in sorted((folder / "suites").glob("*.toml")):
         suite = Suite.read(file)
         if measured := read_measured(folder, suite):
             picture = f"![{suite.title}](plots/{suite.name}.svg)"
-            if curves_of(measured):
+            if find_attention_curves(measured):
                 picture += f"\n\n![Attention over time](plots/{suite.name}-attention.svg)"
             sections.append(f"## {suite.title}\n\n{render_suite(suite, measured)}\n\n{picture}\n")
     return "\n".join(sections)
 
 
-def render_suite(suite: Suite, measured: list[Measured]) -> str:
+def render_suite(suite: Suite, measured: list[MeasuredRow]) -> str:
     """The tables of one suite."""
     parts = [
-        suite.told.strip(),
+        suite.description.strip(),
         _table(suite, measured),
-        _knowing(suite, measured),
+        _query_time_table(suite, measured),
         _lead(suite, measured),
         _machine(measured),
         _missing(suite, measured),
-        suite.found.strip(),
+        suite.findings.strip(),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(suite: Suite, measured: list[Measured]) -> str:
+def _table(suite: Suite, measured: list[MeasuredRow]) -> str:
     published = any(each.row.published for each in measured)
     head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "CPU s / run"]
-    lines = [line([*head, "published"] if published else head)]
+    lines = [format_row([*head, "published"] if published else head)]
     right = "---:"
-    lines.append(line(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
-    for name, figures in references(measured).items():
-        cells = [figure(suite, figures.get(metric)) for metric in suite.metrics]
+    lines.append(format_row(["---", "---", *[right] * (len(head) - 2), *["---"] * published]))
+    for name, figures in collect_references(measured).items():
+        cells = [format_figure(suite, figures.get(metric)) for metric in suite.metrics]
         empty = [""] * (4 + published)
-        lines.append(line([REFERENCES.get(name, name), "reference", *cells, *empty]))
+        lines.append(format_row([REFERENCES.get(name, name), "reference", *cells, *empty]))
     rivals = {
-        each.row.knows: [rival for rival in measured if rival.row.knows == each.row.knows]
+        each.row.time_class: [
+            rival for rival in measured if rival.row.time_class == each.row.time_class
+        ]
         for each in measured
     }
     for each in measured:
         cells = [
-            _spread(suite, each.given(metric), bold=best(rivals[each.row.knows], metric) is each)
+            _spread(
+                suite,
+                each.given(metric),
+                bold=find_best(rivals[each.row.time_class], metric) is each,
+            )
             for metric in suite.metrics
         ]
         cost = [
@@ -103,32 +109,32 @@ def _table(suite: Suite, measured: list[Measured]) -> str:
             f"{statistics.mean(record.cpu_seconds for record in each.records):.0f}",
         ]
         source = [_published(suite, each.row)] if published else []
-        lines.append(line([each.row.label, each.row.knows, *cells, *cost, *source]))
+        lines.append(format_row([each.row.label, each.row.time_class, *cells, *cost, *source]))
     return "\n".join(lines)
 
 
-def _knowing(suite: Suite, measured: list[Measured]) -> str:
-    """What the query time is worth to the models that are given it."""
-    told = [each for each in measured if each.row.knows == "query time given"]
-    if not told:
+def _query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """The metric of models that read the query time, with and without it."""
+    rows = [each for each in measured if each.row.time_class == "query time given"]
+    if not rows:
         return ""
-    report = told[0].records[0].report
+    report = rows[0].records[0].report
     questions = report.rows["model"]["questions"]
     later = report.after_a_gap.get("model", {}).get("questions", questions)
     gap = later < questions
     head = ["query time", f"{suite.plot}, given", "withheld"]
     head += [f"given, after a gap ({later:.0f} of {questions:.0f} questions)"] * gap
-    lines = [line(head), line(["---", *["---:"] * (len(head) - 1)])]
-    for each in told:
+    lines = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
+    for each in rows:
         cells = [each.given(suite.plot), each.withheld(suite.plot)]
         cells += [each.after_a_gap(suite.plot)] * gap
-        lines.append(line([each.row.label, *(_spread(suite, values) for values in cells)]))
+        lines.append(format_row([each.row.label, *(_spread(suite, values) for values in cells)]))
     return "\n".join(lines)
 
 
-def _lead(suite: Suite, measured: list[Measured]) -> str:
-    first = best(measured, suite.plot)
-    rivals = references(measured)
+def _lead(suite: Suite, measured: list[MeasuredRow]) -> str:
+    first = find_best(measured, suite.plot)
+    rivals = collect_references(measured)
     if first is None or not rivals:
         return ""
     record = first.records[0]
@@ -143,7 +149,7 @@ def _lead(suite: Suite, measured: list[Measured]) -> str:
     )
 
 
-def _machine(measured: list[Measured]) -> str:
+def _machine(measured: list[MeasuredRow]) -> str:
     machines = {
         f"{record.processor}, {record.threads} thread, torch {record.torch}"
         + ("" if record.device == "cpu" else f", on {record.device}")
@@ -153,7 +159,7 @@ def _machine(measured: list[Measured]) -> str:
     return f"Machine: {'; '.join(sorted(machines))}."
 
 
-def _missing(suite: Suite, measured: list[Measured]) -> str:
+def _missing(suite: Suite, measured: list[MeasuredRow]) -> str:
     recorded = {each.row.name for each in measured}
     missing = [row.label for row in suite.rows if row.name not in recorded]
     return f"Without a record: {'; '.join(missing)}." if missing else ""
@@ -164,7 +170,7 @@ def _published(suite: Suite, row: Row) -> str:
         return ""
     several = len(row.published.figures) > 1
     figures = ", ".join(
-        figure(suite, value) + (f" {metric}" if several else "")
+        format_figure(suite, value) + (f" {metric}" if several else "")
         for metric, value in row.published.figures.items()
     )
     return f"{figures} ({row.published.source})"
@@ -173,18 +179,20 @@ def _published(suite: Suite, row: Row) -> str:
 def _spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
     if not values:
         return ""
-    told = figure(suite, statistics.mean(values))
-    told = f"**{told}**" if bold else told
-    return f"{told} ± {figure(suite, sd(values))}" if len(values) > 1 else told
+    mean = format_figure(suite, statistics.mean(values))
+    mean = f"**{mean}**" if bold else mean
+    return (
+        f"{mean} ± {format_figure(suite, standard_deviation(values))}" if len(values) > 1 else mean
+    )
 
 
-def figure(suite: Suite, value: float | None) -> str:
-    """A figure as the suite tells its figures; nothing where there is none."""
+def format_figure(suite: Suite, value: float | None) -> str:
+    """A figure in the suite's format; empty for None."""
     if value is None:
         return ""
     return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
 
 
-def line(cells: list[str]) -> str:
-    """A line of a table."""
+def format_row(cells: list[str]) -> str:
+    """A row of a table."""
     return f"| {' | '.join(cells)} |"

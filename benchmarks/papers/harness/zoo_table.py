@@ -1,24 +1,24 @@
-"""The numbers that the zoo reached, for its page: one line per method, one column per data set."""
+"""The table of results on the zoo's page: one row per method, one column per data set."""
 
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.papers.harness.results import best, read_measured
+from benchmarks.papers.harness.results import find_best, read_measured
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import figure, line
+from benchmarks.papers.harness.table import format_figure, format_row
 
 SUITES = ("stackoverflow", "ml100k", "ml1m-subset")
 
 OPENING, CLOSING = "<!-- numbers reached -->", "<!-- rendered from the records -->"
-"""What the table stands between on the page."""
+"""The markers around the table on the page."""
 
 
-def reached(folder: Path) -> str:
-    """The mean over seeds of the metric that each suite draws, the best of a column in bold.
+def render_zoo_table(folder: Path) -> str:
+    """Render the mean over seeds of each suite's plot metric, the best of a column in bold.
 
     Args:
-        folder: where suites/ and results/ are.
+        folder: of suites/ and results/.
     """
     suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in SUITES]
     labels: dict[str, str] = {}
@@ -26,28 +26,28 @@ def reached(folder: Path) -> str:
     for suite in suites:
         measured = read_measured(folder, suite)
         column: dict[str, str] = {}
-        first = best(measured, suite.plot)
+        first = find_best(measured, suite.plot)
         for each in measured:
             labels.setdefault(each.row.name, each.row.label)
-            told = figure(suite, statistics.mean(each.given(suite.plot)))
-            column[each.row.name] = f"**{told}**" if each is first else told
+            mean = format_figure(suite, statistics.mean(each.given(suite.plot)))
+            column[each.row.name] = f"**{mean}**" if each is first else mean
         columns.append(column)
     heads = [f"{suite.title.split(':')[0]}, {suite.plot}" for suite in suites]
-    lines = [line(["method", *heads]), line(["---", *["---:"] * len(heads)])]
+    lines = [format_row(["method", *heads]), format_row(["---", *["---:"] * len(heads)])]
     for name, label in labels.items():
-        lines.append(line([label, *(column.get(name, "") for column in columns)]))
+        lines.append(format_row([label, *(column.get(name, "") for column in columns)]))
     return "\n".join(lines)
 
 
-def with_numbers(page: str, folder: Path) -> str:
-    """The page with its table brought up to date."""
+def update_zoo_table(page: str, folder: Path) -> str:
+    """Replace the table of the zoo's page."""
     before, _, rest = page.partition(OPENING)
     _, _, after = rest.partition(CLOSING)
-    return f"{before}{OPENING}\n\n{reached(folder)}\n\n{CLOSING}{after}"
+    return f"{before}{OPENING}\n\n{render_zoo_table(folder)}\n\n{CLOSING}{after}"
 
 
-def kinds_reached(folder: Path) -> set[str]:
-    """The kinds of encoders and time encodings that have a number."""
+def find_measured_kinds(folder: Path) -> set[str]:
+    """The kinds of encoders and time encodings that have a result."""
     return set(_kinds(folder))
 
 
