@@ -52,6 +52,9 @@ class Recommender(nn.Module):
     squared lengths of a distance are further coordinates. Training and evaluation therefore use one
     kind of score. An index of distances holds `index_vectors()` and is searched by `index_queries`;
     its order and its scores are the same.
+
+    DIFFERS(paper): items have a bias unless `item_bias` is false; SASRec, TiSASRec and SHAN lack
+        it.
     """
 
     def __init__(self, *, items: int, item_bias: bool, encoder: SequenceEncoder) -> None:

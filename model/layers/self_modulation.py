@@ -183,8 +183,8 @@ class LayerIntensities:
     Attributes:
         context: `W_k H_q + c_k`, which stays fixed while the interval varies.
 
-    DIFFERS(paper): between two events only the interval varies; the context remains that of the
-        query time, which attention in and below the layer has used. The paper leaves this open.
+    Between two events only the interval varies; the context remains that of the query time, which
+    attention in and below the layer has used. The paper does not define it; this is our choice.
     """
 
     def __init__(
