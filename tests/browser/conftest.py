@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser import odd_models, world
 from tests.browser import shop as demo_shop
@@ -102,12 +102,20 @@ def browser(chromium: str) -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page with a fresh profile."""
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A fresh profile, whose cache spares every test of a file the download of plotly.js."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield context.new_page()
+    yield context
     context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A fresh tab, without the keys of other tabs."""
+    page = context.new_page()
+    yield page
+    page.close()
 
 
 @pytest.fixture

@@ -41,6 +41,12 @@ class Dashboard:
         self.settle()
         return self
 
+    def show(self, view: str) -> "Dashboard":
+        """Open a view, unless it is on display with its default state."""
+        if self.page.url.removesuffix("#") != f"{self.service}/dashboard/{view}":
+            self.open(view=view)
+        return self
+
     def settle(self) -> None:
         """Wait until the response to the last request is on display."""
         self.page.wait_for_selector("main[aria-busy=false]:not(.stale)")

@@ -1,16 +1,16 @@
-"""The models view, only looked at: versions, one in detail, two beside each other."""
+"""The models page, only read: versions, one in detail, two side by side."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from model.clock import to_datetime
 from tests.browser.conftest import OpenShop
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.shop import CUSTOMER
 from tests.processes import eventually
 
@@ -18,10 +18,17 @@ VIEW = "models.html"
 METRIC = "ndcg@10"
 
 
+@pytest.fixture(scope="module")
+def shared_dashboard(browser: Browser, shop: str) -> Iterator[Dashboard]:
+    """One page for the tests that only read: see `Dashboard.show`."""
+    with watched_dashboard(browser, shop) as dashboard:
+        yield dashboard
+
+
 @pytest.fixture
-def versions(shop_dashboard: Dashboard) -> list[dict[str, Any]]:
-    """What the API lists: the one that modulates itself, the current one, and the one before it."""
-    models: list[dict[str, Any]] = shop_dashboard.api("/v1/models")["models"]
+def versions(shared_dashboard: Dashboard) -> list[dict[str, Any]]:
+    """The published versions: the self-modulating one, the current one, and the one before it."""
+    models: list[dict[str, Any]] = shared_dashboard.api("/v1/models")["models"]
     assert [model["is_current"] for model in models] == [False, True, False]
     return models
 
@@ -34,16 +41,16 @@ def cells(dashboard: Dashboard, selector: str) -> list[str]:
     return [text.strip() for text in dashboard.page.locator(f"{selector} td").all_inner_texts()]
 
 
-def test_every_version_stands_in_a_row_with_its_figures(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+def test_every_version_has_a_row_with_its_metrics(
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
-    shop_dashboard.open(view=VIEW)
-    rows = shop_dashboard.page.locator("table.versions tbody tr")
+    shared_dashboard.show(VIEW)
+    rows = shared_dashboard.page.locator("table.versions tbody tr")
     assert [row.get_attribute("data-version") for row in rows.all()] == [
         model["version"] for model in versions
     ]
     for model in versions:
-        metrics = described(shop_dashboard, model["version"])["manifest"]["metrics"]
+        metrics = described(shared_dashboard, model["version"])["manifest"]["metrics"]
         names = (
             METRIC,
             f"{METRIC}_withheld",
@@ -51,7 +58,7 @@ def test_every_version_stands_in_a_row_with_its_figures(
             f"popular_last_week_{METRIC}",
             f"last_item_markov_{METRIC}",
         )
-        shown = cells(shop_dashboard, f'tr[data-version="{model["version"]}"]')
+        shown = cells(shared_dashboard, f'tr[data-version="{model["version"]}"]')
         assert shown[3:8] == [f"{metrics[name]:.4f}" for name in names]
         assert shown[8] == f"{metrics['questions']:.0f}"
         assert model["data_window"]["last_at"][:10] in shown[2]
@@ -59,7 +66,7 @@ def test_every_version_stands_in_a_row_with_its_figures(
         assert ("Activate" in shown[9]) == (not model["is_current"])
 
 
-def test_the_one_that_serves_is_shown_in_detail_until_another_is_chosen(
+def test_the_serving_version_is_shown_until_another_is_chosen(
     shop_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
     page = shop_dashboard.open(view=VIEW).page
@@ -73,27 +80,27 @@ def test_the_one_that_serves_is_shown_in_detail_until_another_is_chosen(
 
 
 @pytest.mark.parametrize("metric", [METRIC, "mrr"])
-def test_the_bars_are_the_metrics_of_the_manifest_beside_the_references(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]], metric: str
+def test_the_bars_are_the_metrics_of_the_manifest(
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]], metric: str
 ) -> None:
-    page = shop_dashboard.open(view=VIEW).page
+    page = shared_dashboard.show(VIEW).page
     page.locator("#metric").select_option(metric)
-    shop_dashboard.settle()
-    metrics = described(shop_dashboard, versions[1]["version"])["manifest"]["metrics"]
+    shared_dashboard.settle()
+    metrics = described(shared_dashboard, versions[1]["version"])["manifest"]["metrics"]
     references = [value for name, value in metrics.items() if name.endswith(f"_{metric}")]
     assert len(references) == (5 if metric == METRIC else 0)
-    (bars,) = shop_dashboard.traces("metrics-chart")
+    (bars,) = shared_dashboard.traces("metrics-chart")
     own = [metrics[metric], metrics[f"{metric}_withheld"]]
     assert bars["x"] == [*own, *sorted(references, reverse=True)]
     expect(page.locator("#metrics-summary")).to_contain_text(f"{metrics['questions']:.0f} test")
 
 
-def test_training_is_drawn_epoch_by_epoch_and_the_best_one_marked(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+def test_training_is_drawn_by_epoch_with_the_best_one_marked(
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
-    page = shop_dashboard.open(view=VIEW).page
-    detail = described(shop_dashboard, versions[1]["version"])
-    loss, validation = shop_dashboard.traces("training-chart")
+    page = shared_dashboard.show(VIEW).page
+    detail = described(shared_dashboard, versions[1]["version"])
+    loss, validation = shared_dashboard.traces("training-chart")
     assert loss["x"] == [epoch["epoch"] for epoch in detail["epochs"]]
     assert loss["y"] == [epoch["loss"] for epoch in detail["epochs"]]
     assert validation["y"] == [epoch["validation"][METRIC] for epoch in detail["epochs"]]
@@ -103,39 +110,40 @@ def test_training_is_drawn_epoch_by_epoch_and_the_best_one_marked(
     expect(page.locator("#training-summary")).to_contain_text(f"The weights of epoch {best}")
 
 
-def test_an_older_bundle_says_why_it_has_no_curves_and_no_figures(dashboard: Dashboard) -> None:
+def test_an_older_bundle_explains_its_missing_charts(dashboard: Dashboard) -> None:
     page = dashboard.open(view=VIEW).page
     expect(page.locator("#training-summary")).to_contain_text("published without epochs")
     expect(page.locator("#training-chart")).to_be_hidden()
     expect(page.locator("#metrics-summary")).to_contain_text("holds no test metrics")
     expect(page.locator("#facts")).to_contain_text("published without index_recall")
-    expect(page.locator("#comparison-says")).to_contain_text("no other version to compare with")
+    expect(page.locator("#comparison-summary")).to_contain_text("no other version to compare with")
     expect(page.locator("#trail-note")).to_have_text("Nothing was ever changed here.")
     expect(page.locator("#runs-note")).to_contain_text("No retraining has run yet")
 
 
-def test_data_windows_lie_on_one_time_line(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+def test_data_windows_share_one_time_axis(
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
-    shop_dashboard.open(view=VIEW)
-    (bars,) = shop_dashboard.traces("windows-chart")
+    shared_dashboard.show(VIEW)
+    (bars,) = shared_dashboard.traces("windows-chart")
     windows = [
-        described(shop_dashboard, model["version"])["manifest"]["data_window"] for model in versions
+        described(shared_dashboard, model["version"])["manifest"]["data_window"]
+        for model in versions
     ]
     # Instants are microseconds in the manifest, milliseconds in the picture.
     assert bars["base"] == [window["first_at"] // 1000 for window in windows]
     assert bars["x"] == [(window["last_at"] - window["first_at"]) / 1000 for window in windows]
     last = to_datetime(windows[1]["last_at"])
-    expect(shop_dashboard.page.locator("#windows-summary")).to_contain_text(
+    expect(shared_dashboard.page.locator("#windows-summary")).to_contain_text(
         f"{last:%Y-%m-%d %H:%M:%S}"
     )
 
 
 def test_the_facts_are_those_of_the_bundle(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
-    page = shop_dashboard.open(view=VIEW).page
-    detail = described(shop_dashboard, versions[1]["version"])
+    page = shared_dashboard.show(VIEW).page
+    detail = described(shared_dashboard, versions[1]["version"])
     facts = page.locator("#facts")
     counts = detail["manifest"]["counts"]
     expect(facts).to_contain_text(f"{counts['events']:,} events of {counts['users']:,} users")
@@ -150,16 +158,16 @@ def test_the_facts_are_those_of_the_bundle(
     assert files == list(detail["manifest"]["files"].values())
 
 
-def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
-    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+def test_a_run_that_measured_both_versions_comes_first(
+    shared_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
-    page = shop_dashboard.open(view=VIEW).page
-    run = shop_dashboard.api("/v1/training-runs")["runs"][0]
+    page = shared_dashboard.show(VIEW).page
+    run = shared_dashboard.api("/v1/training-runs")["runs"][0]
     assert (run["candidate"], run["champion"]) == (versions[1]["version"], versions[2]["version"])
     expect(page.locator("#compare")).to_have_value(run["champion"])
-    expect(page.locator("#comparison-says")).to_contain_text(
-        f"Measured on the same {run['questions']} questions of the same window by the retraining "
-        f"run {run['run_id']}"
+    expect(page.locator("#comparison-summary")).to_contain_text(
+        f"Measured on the same {run['questions']} questions of the same window by the "
+        f"retraining run {run['run_id']}"
     )
     rows = page.locator("#comparison table").first.locator("tbody tr").all()
     shown = [row.locator("td").all_inner_texts() for row in rows]
@@ -174,12 +182,12 @@ def test_two_that_a_run_asked_the_same_are_compared_by_it_first(
     )
 
 
-def test_two_that_no_run_asked_the_same_are_said_not_to_be_comparable(
+def test_versions_with_different_tests_are_not_comparable(
     shop_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
     one, other = versions[0]["version"], versions[2]["version"]
     page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
-    expect(page.locator("#comparison-says")).to_have_text(
+    expect(page.locator("#comparison-summary")).to_have_text(
         "No retraining run measured these two on the same questions: their test windows differ, "
         "so they are not comparable."
     )
@@ -192,19 +200,19 @@ def test_two_that_no_run_asked_the_same_are_said_not_to_be_comparable(
     expect(row).to_contain_text(f"{theirs:.4f}")
 
 
-def test_two_with_the_same_test_are_said_to_share_it_as_far_as_anybody_knows(
+def test_versions_with_the_same_test_are_probably_comparable(
     shop_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
     one, other = versions[0]["version"], versions[1]["version"]
     page = shop_dashboard.open(f"#version={one}&compare={other}", view=VIEW).page
-    expect(page.locator("#comparison-says")).to_contain_text(
+    expect(page.locator("#comparison-summary")).to_contain_text(
         "so the questions were probably the same"
     )
 
 
-def test_runs_tell_their_decision_when_opened_by_keyboard(shop_dashboard: Dashboard) -> None:
-    page = shop_dashboard.open(view=VIEW).page
-    runs = shop_dashboard.api("/v1/training-runs")["runs"]
+def test_runs_show_their_decision_when_opened_by_keyboard(shared_dashboard: Dashboard) -> None:
+    page = shared_dashboard.show(VIEW).page
+    runs = shared_dashboard.api("/v1/training-runs")["runs"]
     items = page.locator("#runs > li")
     expect(items).to_have_count(len(runs))
     for item, run in zip(items.all(), runs, strict=True):
@@ -217,10 +225,10 @@ def test_runs_tell_their_decision_when_opened_by_keyboard(shop_dashboard: Dashbo
         expect(item).to_contain_text(run["candidate"])
 
 
-def test_the_trail_is_that_of_the_api(shop_dashboard: Dashboard) -> None:
-    page = shop_dashboard.open(view=VIEW).page
+def test_the_audit_trail_is_that_of_the_api(shared_dashboard: Dashboard) -> None:
+    page = shared_dashboard.show(VIEW).page
     rows = page.locator("table.trail tbody tr").all()
-    changes = shop_dashboard.api("/v1/models/changes")["changes"]
+    changes = shared_dashboard.api("/v1/models/changes")["changes"]
     assert len(changes) == 2
     for row, change in zip(rows, changes, strict=True):
         shown = row.locator("td").all_inner_texts()
@@ -262,12 +270,12 @@ def test_clicks_are_drawn_with_their_interval(
     eventually(lambda: described(dashboard, now)["clicks"]["shown"] == len(shown))
     dashboard.open(view=VIEW)
     (bars,) = dashboard.traces("clicks-chart")
-    told = [
+    clicks = [
         described(dashboard, model["version"])["clicks"]
         for model in dashboard.api("/v1/models")["models"]
     ]
-    assert [clicks["shown"] for clicks in told] == [0, 8, 0]
-    assert bars["x"] == [0, told[1]["rate"], 0]
+    assert [one["shown"] for one in clicks] == [0, 8, 0]
+    assert bars["x"] == [0, clicks[1]["rate"], 0]
     # Wilson's bounds are the shares that what was seen is 1.96 standard errors away from.
     for bound in (
         bars["x"][1] + bars["error_x"]["array"][1],
@@ -282,7 +290,7 @@ def test_clicks_are_drawn_with_their_interval(
     assert notes == [[0, "no answers recorded"], [2, "no answers recorded"]]
 
 
-def test_a_link_brings_back_both_versions_and_the_metric(
+def test_a_link_restores_both_versions_and_the_metric(
     shop_dashboard: Dashboard, versions: list[dict[str, Any]]
 ) -> None:
     page = shop_dashboard.open(view=VIEW).page
@@ -299,15 +307,15 @@ def test_a_link_brings_back_both_versions_and_the_metric(
     assert shop_dashboard.traces("metrics-chart")[0]["x"] == drawn[0]["x"]
 
 
-def test_a_link_to_a_version_that_is_gone_says_so(shop_dashboard: Dashboard) -> None:
+def test_a_link_to_a_missing_version_is_explained(shop_dashboard: Dashboard) -> None:
     page = shop_dashboard.open("#version=<b>gone</b>", view=VIEW).page
     expect(page.locator("#versions-note")).to_have_text(
         "<b>gone</b> is not published here; another one is shown."
     )
 
 
-def test_every_picture_has_words_and_a_table(shop_dashboard: Dashboard) -> None:
-    page = shop_dashboard.open(view=VIEW).page
+def test_every_chart_has_a_summary_and_a_table(shared_dashboard: Dashboard) -> None:
+    page = shared_dashboard.show(VIEW).page
     for chart in ("metrics", "training", "windows", "clicks"):
         picture = page.locator(f"#{chart}-chart")
         expect(picture).to_have_attribute("role", "img")

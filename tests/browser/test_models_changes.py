@@ -1,7 +1,7 @@
-"""Changing what is served from the models view: what it does, and what it says of refusals."""
+"""Changing what is served on the models page, and how refusals are shown."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,44 @@ HOSTILE_REASON = "<img src=x onerror=\"document.body.dataset.hacked='yes'\"> & <
 
 
 @pytest.fixture
-def own(own_server: Server, look_at: Callable[[str], Dashboard]) -> Dashboard:
-    """A shop that may be changed, as this machine without any key may."""
-    return look_at(own_server.url)
+def own(module_shop: Server, look_at: Callable[[str], Dashboard]) -> Iterator[Dashboard]:
+    """A shop that a test may change through the loopback address; what serves is restored."""
+    dashboard = look_at(module_shop.url)
+    before = current(dashboard)
+    yield dashboard
+    module_shop.http.put("/v1/models/traffic", json={}).raise_for_status()
+    if current(dashboard) != before:
+        dashboard.api(f"/v1/models/{before}/activate", {})
 
 
 @pytest.fixture
-def own_server(open_shop: OpenShop) -> Server:
+def manifest(own: Dashboard, module_shop: Server) -> Iterator[Path]:
+    """The manifest of that shop's newest version, which is restored."""
+    path = bundles_of(module_shop) / versions(own)[0] / "manifest.json"
+    content = path.read_bytes()
+    yield path
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def pristine_server(open_shop: OpenShop) -> Server:
+    """A shop of the test's own: no version was opened or rolled back before."""
     return open_shop()
 
 
 @pytest.fixture
-def bundles(own_server: Server) -> Path:
-    """The bundle store of that shop."""
-    return own_server.log.parent / "bundles"
+def pristine(pristine_server: Server, look_at: Callable[[str], Dashboard]) -> Dashboard:
+    """The dashboard of `pristine_server`."""
+    return look_at(pristine_server.url)
+
+
+def bundles_of(server: Server) -> Path:
+    """The bundle store of a shop."""
+    return server.log.parent / "bundles"
 
 
 def versions(dashboard: Dashboard) -> list[str]:
-    """The one that modulates itself, the current one, the one before it."""
+    """The self-modulating version, the current one, the one before it."""
     return [str(model["version"]) for model in dashboard.api("/v1/models")["models"]]
 
 
@@ -51,7 +71,7 @@ def newest_change(dashboard: Dashboard) -> dict[str, Any]:
 
 
 def dialog_of(dashboard: Dashboard, button: str | re.Pattern[str]) -> Locator:
-    """What a button opens."""
+    """The dialog that a button opens."""
     dashboard.page.get_by_role("button", name=button).click()
     return dashboard.page.get_by_role("dialog")
 
@@ -91,18 +111,17 @@ def test_a_version_is_activated_by_keyboard_alone(own: Dashboard) -> None:
 
 def test_escape_changes_nothing_and_returns_to_the_button(own: Dashboard) -> None:
     page = own.open(view=VIEW).page
-    before = current(own)
+    before, recorded = current(own), newest_change(own)
     dialog = dialog_of(own, "Roll back")
     dialog.get_by_label("Reason").press("Escape")
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("button", name="Roll back")).to_be_focused()
     assert current(own) == before
-    assert newest_change(own)["change"] == "retrain"
+    assert newest_change(own) == recorded
 
 
-def test_a_rollback_leads_where_the_dialog_says_until_there_is_nowhere_to_go(
-    own: Dashboard,
-) -> None:
+def test_rollbacks_go_where_the_dialog_says_until_refused(pristine: Dashboard) -> None:
+    own = pristine
     own.expected_complaint = "status of 409"
     page = own.open(view=VIEW).page
     _, now, before = versions(own)
@@ -121,12 +140,13 @@ def test_a_rollback_leads_where_the_dialog_says_until_there_is_nowhere_to_go(
     assert current(own) == before
 
 
-def test_a_broken_bundle_is_refused_in_the_words_of_the_service(
-    own: Dashboard, bundles: Path
+def test_a_broken_bundle_is_refused_with_the_service_problem(
+    pristine: Dashboard, pristine_server: Server
 ) -> None:
+    own = pristine
     own.expected_complaint = "status of 409"
     other, before, _ = versions(own)
-    spoil(bundles / other / "weights.safetensors")
+    spoil(bundles_of(pristine_server) / other / "weights.safetensors")
     page = own.open(view=VIEW).page
     dialog = dialog_of(own, f"Activate {other}")
     dialog.get_by_role("button", name="Activate").click()
@@ -134,7 +154,7 @@ def test_a_broken_bundle_is_refused_in_the_words_of_the_service(
     refused = own.page.evaluate(
         """(version) => fetch(`../v1/models/${version}/activate`, {
             method: "POST", headers: {"Content-Type": "application/json"}, body: "{}",
-        }).then((answer) => answer.json())""",
+        }).then((response) => response.json())""",
         other,
     )
     expect(dialog.get_by_role("alert")).to_have_text(refused["detail"])
@@ -144,11 +164,9 @@ def test_a_broken_bundle_is_refused_in_the_words_of_the_service(
     expect(page.locator("#done")).to_be_empty()
 
 
-def test_a_version_whose_manifest_is_broken_says_why_and_cannot_be_chosen(
-    own: Dashboard, bundles: Path
-) -> None:
+def test_a_broken_manifest_is_explained_and_not_selectable(own: Dashboard, manifest: Path) -> None:
     broken, *rest = versions(own)
-    (bundles / broken / "manifest.json").write_text("{}")
+    manifest.write_text("{}")
     page = own.open(view=VIEW).page
     row = page.locator(f'tr[data-version="{broken}"]')
     (refused,) = [
@@ -200,7 +218,7 @@ def test_traffic_is_set_and_ended(own: Dashboard) -> None:
     assert own.api("/v1/models/traffic") == {"challenger": None, "share": 0, "shadow": None}
 
 
-def test_what_others_changed_is_seen_after_a_refresh(own: Dashboard) -> None:
+def test_a_refresh_shows_the_changes_of_others(own: Dashboard) -> None:
     page = own.open(view=VIEW).page
     other, before, _ = versions(own)
     own.api(f"/v1/models/{other}/activate", {"reason": "by somebody else"})

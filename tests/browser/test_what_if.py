@@ -1,4 +1,4 @@
-"""What a person sees who edits a history: both answers, drawn as the service gives them."""
+"""Edits of a history: the page shows the service's responses before and after."""
 
 import re
 from dataclasses import replace
@@ -26,41 +26,41 @@ from tests.browser.what_if_view import (
 )
 
 
-def test_without_edits_both_sides_are_what_the_service_answers(shop_dashboard: Dashboard) -> None:
+def test_without_edits_both_sides_are_the_service_response(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    assert_drawn(shop_dashboard, asked, asked)
+    query = stored(shop_dashboard)
+    assert_drawn(shop_dashboard, query, query)
     expect(shop_dashboard.page.locator("#top-summary")).to_have_text(
         "10 kept the rank. No score changed."
     )
 
 
-def test_without_its_most_weighted_event_the_answer_is_that_of_the_shorter_history(
+def test_removing_an_event_shortens_the_history_after(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     shop_dashboard.page.get_by_label("Order").select_option("weight")
     first = shop_dashboard.page.locator("#events tr").first
     expect(first).to_contain_text(heaviest["title"])
     first.get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, asked, without(asked, place))
+    assert_drawn(shop_dashboard, query, without(query, place))
     before, after = (scores_by_item(shop_dashboard, trace) for trace in (1, 2))
     assert before != pytest.approx(after, abs=1e-3)
     expect(row_of(shop_dashboard, heaviest)).to_contain_text("removed")
     expect(edit_log(shop_dashboard)).to_contain_text(f"Removed {heaviest['title']}")
 
 
-def test_an_added_event_joins_the_history_of_the_new_side_alone(shop_dashboard: Dashboard) -> None:
+def test_an_added_event_joins_only_the_history_after(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
+    query = stored(shop_dashboard)
     item = shop_dashboard.api("/v1/items?q=lunch%20bag&limit=1")["items"][0]
     add_event(shop_dashboard, "lunch bag", "2011-11-30T08:15:00")
     added = {"item_id": item["item_id"], "timestamp": "2011-11-30T08:15:00Z", "action": "purchase"}
-    after = replace(asked, history=(*asked.history, added))
-    assert_drawn(shop_dashboard, asked, after)
+    after = replace(query, history=(*query.history, added))
+    assert_drawn(shop_dashboard, query, after)
     row = row_of(shop_dashboard, added | {"title": item["title"]})
     expect(row).to_contain_text("added")
     expect(row.locator(".before")).to_have_text("–")
@@ -75,17 +75,17 @@ def test_an_added_event_joins_the_history_of_the_new_side_alone(shop_dashboard: 
     assert bars[1]["x"][0] == pytest.approx(weight, abs=1e-5)
 
 
-def test_an_event_moved_by_a_month_is_weighted_otherwise(shop_dashboard: Dashboard) -> None:
+def test_an_event_moved_by_a_month_changes_the_weights(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Edit").click()
     editor = shop_dashboard.page.get_by_role("group", name="Edit ")
     editor.get_by_role("button", name="−30 d").click()
     shop_dashboard.settle()
     at = datetime.fromisoformat(heaviest["timestamp"]) - MONTH
-    moved = changed(asked, place, timestamp=at.isoformat().replace("+00:00", "Z"))
-    assert_drawn(shop_dashboard, asked, moved)
+    moved = changed(query, place, timestamp=at.isoformat().replace("+00:00", "Z"))
+    assert_drawn(shop_dashboard, query, moved)
     assert weights_on_display(shop_dashboard, 0) != weights_on_display(shop_dashboard, 1)
     expect(editor.get_by_label("When (UTC)")).to_have_value(re.compile(at.isoformat()[:16]))
     expect(edit_log(shop_dashboard)).to_contain_text("by −30\u00a0d")
@@ -94,25 +94,25 @@ def test_an_event_moved_by_a_month_is_weighted_otherwise(shop_dashboard: Dashboa
     expect(edit_log(shop_dashboard)).to_have_count(0)
 
 
-def test_an_event_is_moved_by_its_field_too(shop_dashboard: Dashboard) -> None:
+def test_the_instant_field_moves_an_event(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Edit").click()
     editor = shop_dashboard.page.get_by_role("group", name="Edit ")
     editor.get_by_label("When (UTC)").fill("2011-11-29T10:30:00")
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, asked, changed(asked, place, timestamp="2011-11-29T10:30:00Z"))
+    assert_drawn(shop_dashboard, query, changed(query, place, timestamp="2011-11-29T10:30:00Z"))
 
 
-def test_an_action_that_the_model_does_not_read_changes_no_score_and_the_page_says_why(
+def test_an_unread_action_changes_no_score_and_is_explained(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     change_action(shop_dashboard, heaviest, "view")
-    assert_drawn(shop_dashboard, asked, changed(asked, place, action="view"))
+    assert_drawn(shop_dashboard, query, changed(query, place, action="view"))
     assert scores_by_item(shop_dashboard, 1) == scores_by_item(shop_dashboard, 2)
     expect(shop_dashboard.page.locator("#top-summary")).to_contain_text("No score changed.")
     version = shop_dashboard.api("/v1/models")["models"][0]["version"]
@@ -122,14 +122,14 @@ def test_an_action_that_the_model_does_not_read_changes_no_score_and_the_page_sa
     )
 
 
-def test_an_action_that_the_model_leaves_out_takes_the_event_out_of_what_is_read(
+def test_an_ignored_action_removes_the_event_from_the_input(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     change_action(shop_dashboard, heaviest, "cancel")
-    assert_drawn(shop_dashboard, asked, changed(asked, place, action="cancel"))
+    assert_drawn(shop_dashboard, query, changed(query, place, action="cancel"))
     assert scores_by_item(shop_dashboard, 1) != pytest.approx(
         scores_by_item(shop_dashboard, 2), abs=1e-3
     )
@@ -139,41 +139,41 @@ def test_an_action_that_the_model_leaves_out_takes_the_event_out_of_what_is_read
     )
 
 
-def test_the_query_time_is_moved_for_the_new_side_alone(shop_dashboard: Dashboard) -> None:
+def test_the_query_time_moves_only_for_the_history_after(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
+    query = stored(shop_dashboard)
     steps = shop_dashboard.page.locator("#query-time-steps")
     for _ in range(2):
         steps.get_by_role("button", name="−30 d").click()
     shop_dashboard.settle()
     earlier = "2011-10-02T12:00:00Z"
-    assert_drawn(shop_dashboard, asked, stored(shop_dashboard, at=earlier))
+    assert_drawn(shop_dashboard, query, stored(shop_dashboard, at=earlier))
     expect(edit_log(shop_dashboard)).to_contain_text("Moved the query time by −60\u00a0d")
-    last = asked.history[-1]
+    last = query.history[-1]
     assert last["timestamp"] > earlier
     first = shop_dashboard.page.locator("#events tr").first
     expect(first.locator(".after")).not_to_contain_text("%")
 
 
-def test_undoing_an_edit_and_resetting_bring_back_the_old(shop_dashboard: Dashboard) -> None:
+def test_undo_and_reset_restore_the_history(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = stored(shop_dashboard)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Remove").click()
     add_event(shop_dashboard, "lunch bag", "2011-11-30T08:15:00")
     expect(edit_log(shop_dashboard)).to_have_count(2)
     shop_dashboard.page.get_by_role("button", name="Undo: Added").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, asked, without(asked, place))
+    assert_drawn(shop_dashboard, query, without(query, place))
     expect(shop_dashboard.page.get_by_role("button", name="Undo: Removed")).to_be_focused()
     shop_dashboard.page.get_by_role("button", name="Reset").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, asked, asked)
+    assert_drawn(shop_dashboard, query, query)
     expect(edit_log(shop_dashboard)).to_have_count(0)
     assert "edits" not in shop_dashboard.page.url
 
 
-def test_a_removed_event_can_be_put_back_where_it_stands(shop_dashboard: Dashboard) -> None:
+def test_a_removed_event_is_put_back_in_its_row(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     button = shop_dashboard.page.locator("#events tr").first.locator("[data-do=remove]")
     button.press("Enter")

@@ -1,4 +1,4 @@
-"""The what-if view as a page: links, other histories and versions, limits, keyboard."""
+"""The what-if page: links, other histories and versions, limits, keyboard."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import shop, world
@@ -14,7 +13,7 @@ from tests.browser.dashboard import Dashboard
 from tests.browser.what_if_view import (
     CUSTOMER_AT,
     VIEW,
-    Question,
+    HistoryQuery,
     add_event,
     add_id,
     assert_drawn,
@@ -32,10 +31,10 @@ from tests.browser.what_if_view import (
 )
 
 
-def test_a_link_brings_back_every_edit(shop_dashboard: Dashboard) -> None:
+def test_a_link_restores_every_edit(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard, f"{CUSTOMER_AT}&n=5&exclude_seen=false")
-    asked = replace(stored(shop_dashboard), exclude_seen=False)
-    _, heaviest = heaviest_event(shop_dashboard, asked)
+    query = replace(stored(shop_dashboard), exclude_seen=False)
+    _, heaviest = heaviest_event(shop_dashboard, query)
     change_action(shop_dashboard, heaviest, "re_turn.ed*")
     editor = shop_dashboard.page.get_by_role("group", name="Edit ")
     editor.get_by_role("button", name="−1 d").click()
@@ -57,17 +56,16 @@ def test_a_link_brings_back_every_edit(shop_dashboard: Dashboard) -> None:
     assert shop_dashboard.page.url == link
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1600])
-def test_the_buttons_of_an_event_are_in_sight_on_any_screen(
-    shop_dashboard: Dashboard, width: int
-) -> None:
-    shop_dashboard.page.set_viewport_size({"width": width, "height": 900})
+def test_the_buttons_of_an_event_fit_on_any_screen(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     table = shop_dashboard.page.locator("table.history")
-    assert table.evaluate("(it) => it.offsetWidth - it.parentElement.clientWidth") <= 0
+    for width in (390, 1280, 1600):
+        shop_dashboard.page.set_viewport_size({"width": width, "height": 900})
+        overflow = table.evaluate("(it) => it.offsetWidth - it.parentElement.clientWidth")
+        assert overflow <= 0, width
 
 
-def test_back_takes_one_edit_back_and_forward_makes_it_again(shop_dashboard: Dashboard) -> None:
+def test_back_and_forward_step_through_the_edits(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     rows = shop_dashboard.page.locator("#events tr")
     for place in range(2):
@@ -86,7 +84,7 @@ def test_back_takes_one_edit_back_and_forward_makes_it_again(shop_dashboard: Das
     assert scores_by_item(shop_dashboard, 2) == after
 
 
-def test_another_user_begins_without_edits_and_back_returns(shop_dashboard: Dashboard) -> None:
+def test_another_user_starts_without_edits_and_back_returns(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     shop_dashboard.page.locator("#events tr").first.get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
@@ -100,7 +98,7 @@ def test_another_user_begins_without_edits_and_back_returns(shop_dashboard: Dash
     expect(edit_log(shop_dashboard)).to_have_count(1)
 
 
-def test_an_empty_history_begins_with_what_is_popular_and_takes_events(
+def test_an_empty_history_shows_popular_items_and_takes_events(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
@@ -114,30 +112,30 @@ def test_an_empty_history_begins_with_what_is_popular_and_takes_events(
     known = next(m for m in shop_dashboard.api("/v1/models")["models"] if m["is_serving"])
     at = known["data_window"]["last_at"]
     added = {"item_id": item["item_id"], "timestamp": "2011-11-30T08:15:00Z", "action": "purchase"}
-    answer = recommended(shop_dashboard, Question((added,), at))
+    response = recommended(shop_dashboard, HistoryQuery((added,), at))
     best = shop_dashboard.page.locator("#compared-items tr").first
-    assert best.get_attribute("data-item") == answer["items"][0]["item_id"]
+    assert best.get_attribute("data-item") == response["items"][0]["item_id"]
     expect(shop_dashboard.page.locator("#no-scores")).to_be_visible()
     expect(best.locator(".difference")).to_have_text("–")
     assert weights_on_display(shop_dashboard, 1) == [1.0]
 
 
-def test_another_version_is_asked_the_same(shop_dashboard: Dashboard) -> None:
+def test_another_version_gets_the_same_histories(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     models = shop_dashboard.api("/v1/models")["models"]
     other = next(model["version"] for model in models if not model["is_serving"])
     shop_dashboard.page.locator("#version").select_option(other)
     shop_dashboard.settle()
-    asked = replace(stored(shop_dashboard), model_version=other)
-    place, heaviest = heaviest_event(shop_dashboard, asked)
+    query = replace(stored(shop_dashboard), model_version=other)
+    place, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, asked, without(asked, place))
+    assert_drawn(shop_dashboard, query, without(query, place))
     expect(shop_dashboard.page.locator("#model-version")).to_have_text(other)
     assert f"model_version={other}" in shop_dashboard.page.url
 
 
-def test_seen_items_may_be_answered_and_an_added_one_leaves_for_having_been_seen(
+def test_an_added_item_leaves_the_list_unless_seen_ones_stay(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
@@ -150,15 +148,15 @@ def test_seen_items_may_be_answered_and_an_added_one_leaves_for_having_been_seen
     expect(row.locator(".moved")).not_to_contain_text("seen now")
 
 
-def test_an_event_after_the_query_time_is_said_not_to_be_read(shop_dashboard: Dashboard) -> None:
+def test_an_event_after_the_query_time_is_marked_unread(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
-    asked = stored(shop_dashboard)
+    query = stored(shop_dashboard)
     add_event(shop_dashboard, "lunch bag", "2011-12-02T08:15:00")
     expect(edit_log(shop_dashboard)).to_contain_text("lies after the query time: it is not read")
-    assert_drawn(shop_dashboard, asked, asked)
+    assert_drawn(shop_dashboard, query, query)
 
 
-def test_the_very_same_event_is_not_added_twice(shop_dashboard: Dashboard) -> None:
+def test_a_duplicate_event_is_not_added(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     for _ in range(2):
         add_event(shop_dashboard, "lunch bag", "2011-11-30T08:15:00")
@@ -166,23 +164,23 @@ def test_the_very_same_event_is_not_added_twice(shop_dashboard: Dashboard) -> No
     expect(edit_log(shop_dashboard)).to_have_count(1)
 
 
-def test_looking_leaves_no_trace_on_the_service(shop_dashboard: Dashboard) -> None:
-    asked: list[tuple[str, str]] = []
-    shop_dashboard.page.on("request", lambda request: asked.append((request.method, request.url)))
+def test_editing_stores_nothing_in_the_service(shop_dashboard: Dashboard) -> None:
+    sent: list[tuple[str, str]] = []
+    shop_dashboard.page.on("request", lambda request: sent.append((request.method, request.url)))
     kept = shop_dashboard.api(f"/v1/users/{shop.CUSTOMER}?limit=1000")
     open_customer(shop_dashboard)
     shop_dashboard.page.locator("#events tr").first.get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
-    # A recommendation would be taken down as shown; what these two answer is kept nowhere.
-    sent = {url.rpartition("/v1/")[2] for method, url in asked if method != "GET"}
-    assert sent == {"attention", "rankings"}
+    # POST /v1/recommendations would record an impression; these two store nothing.
+    operations = {url.rpartition("/v1/")[2] for method, url in sent if method != "GET"}
+    assert operations == {"attention", "rankings"}
     assert shop_dashboard.api(f"/v1/users/{shop.CUSTOMER}?limit=1000") == kept
 
 
 def test_the_fifty_first_edit_is_refused_with_the_limit(shop_dashboard: Dashboard) -> None:
-    asked = stored(shop_dashboard)
+    query = stored(shop_dashboard)
     edits = "*".join(
-        f"add.{asked.history[0]['item_id']}.201111{day:02}T{hour:02}0000.view"
+        f"add.{query.history[0]['item_id']}.201111{day:02}T{hour:02}0000.view"
         for day in range(1, 11)
         for hour in range(5)
     )
@@ -193,7 +191,7 @@ def test_the_fifty_first_edit_is_refused_with_the_limit(shop_dashboard: Dashboar
     expect(edit_log(shop_dashboard)).to_have_count(50)
 
 
-def test_a_history_is_edited_without_a_mouse(shop_dashboard: Dashboard) -> None:
+def test_a_history_is_edited_by_keyboard(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     page = shop_dashboard.page
     page.locator("#add-item").focus()
@@ -229,7 +227,7 @@ def test_a_history_is_edited_without_a_mouse(shop_dashboard: Dashboard) -> None:
     expect(edit_log(shop_dashboard)).to_have_count(0)
 
 
-def test_the_list_of_items_closes_with_escape_and_chooses_nothing(
+def test_escape_closes_the_list_of_items_without_a_choice(
     shop_dashboard: Dashboard,
 ) -> None:
     open_customer(shop_dashboard)
@@ -243,18 +241,18 @@ def test_the_list_of_items_closes_with_escape_and_chooses_nothing(
     expect(edit_log(shop_dashboard)).to_have_count(0)
 
 
-def test_an_item_the_model_does_not_know_is_said(dashboard: Dashboard) -> None:
+def test_an_item_unknown_to_the_model_is_marked(dashboard: Dashboard) -> None:
     at = "2025-03-01T12:00:00.000Z"
     dashboard.open(f"#user={world.REGULAR}&query_time={at}", view=VIEW)
     add_id(dashboard, "sku-never-seen")
     expect(edit_log(dashboard)).to_contain_text("the model does not know this item")
     row = dashboard.page.locator("#events tr").filter(has_text="sku-never-seen")
     expect(row.locator(".after")).to_have_text("unknown to the model")
-    asked = stored(dashboard, world.REGULAR, at)
-    assert_drawn(dashboard, asked, asked)
+    query = stored(dashboard, world.REGULAR, at)
+    assert_drawn(dashboard, query, query)
 
 
-def test_a_hostile_title_stays_text_wherever_it_is_drawn(dashboard: Dashboard) -> None:
+def test_a_hostile_title_stays_text_everywhere(dashboard: Dashboard) -> None:
     at = "2025-03-01T12:00:00.000Z"
     dashboard.open(f"#user={world.REGULAR}&query_time={at}&exclude_seen=false&n=20", view=VIEW)
     first = dashboard.page.locator("#events tr").filter(has_text=world.HOSTILE_TITLE)
@@ -268,26 +266,26 @@ def test_a_hostile_title_stays_text_wherever_it_is_drawn(dashboard: Dashboard) -
     assert dashboard.page.evaluate("document.body.dataset.hacked") is None
 
 
-def test_the_instants_of_events_stay_exact_to_the_microsecond(dashboard: Dashboard) -> None:
+def test_instants_of_events_keep_their_microseconds(dashboard: Dashboard) -> None:
     bodies: list[dict[str, Any]] = []
     dashboard.page.on("request", lambda request: _keep_history(request, bodies))
     at = "2025-03-01T12:00:00.000Z"
-    asked = stored(dashboard, world.REGULAR, at)
+    query = stored(dashboard, world.REGULAR, at)
     place, fractional = next(
         (place, event)
-        for place, event in enumerate(asked.history)
+        for place, event in enumerate(query.history)
         if re.search(r"\.\d{3}[1-9]", event["timestamp"])
     )
     dashboard.open(f"#user={world.REGULAR}&query_time={at}", view=VIEW)
-    assert bodies[-1]["history"] == list(asked.history)
-    row = dashboard.page.locator("#events tr").nth(len(asked.history) - 1 - place)
+    assert bodies[-1]["history"] == list(query.history)
+    row = dashboard.page.locator("#events tr").nth(len(query.history) - 1 - place)
     row.get_by_role("button", name="Edit").click()
     dashboard.page.get_by_role("button", name="−1 d").last.click()
     dashboard.settle()
     moved = datetime.fromisoformat(fractional["timestamp"]).astimezone(UTC) - timedelta(days=1)
-    told = moved.isoformat().replace("+00:00", "Z")
-    after = changed(asked, place, timestamp=told)
-    assert_drawn(dashboard, asked, after)
+    shifted = moved.isoformat().replace("+00:00", "Z")
+    after = changed(query, place, timestamp=shifted)
+    assert_drawn(dashboard, query, after)
     assert {event["timestamp"] for event in bodies[-1]["history"]} == {
         event["timestamp"] for event in after.history
     }
@@ -298,15 +296,15 @@ def _keep_history(request: Any, bodies: list[dict[str, Any]]) -> None:
         bodies.append(request.post_data_json)
 
 
-def test_an_edit_of_an_event_that_is_no_longer_stored_is_said_to_do_nothing(
+def test_an_edit_of_a_missing_event_is_marked_ineffective(
     dashboard: Dashboard,
 ) -> None:
     at = "2025-03-01T12:00:00.000Z"
     gone = "remove.sku-01.20200101T000000.purchase"
     dashboard.open(f"#user={world.REGULAR}&query_time={at}&edits={gone}", view=VIEW)
     expect(edit_log(dashboard)).to_contain_text("not in the stored history")
-    asked = stored(dashboard, world.REGULAR, at)
-    assert_drawn(dashboard, asked, asked)
+    query = stored(dashboard, world.REGULAR, at)
+    assert_drawn(dashboard, query, query)
 
 
 def test_ids_with_any_characters_fit_in_a_link(dashboard: Dashboard) -> None:
@@ -320,7 +318,7 @@ def test_ids_with_any_characters_fit_in_a_link(dashboard: Dashboard) -> None:
     expect(edit_log(dashboard)).to_contain_text(f"Added {strange}")
 
 
-def test_a_version_that_is_not_published_is_refused_in_the_words_of_the_service(
+def test_an_unpublished_version_shows_the_service_problem(
     dashboard: Dashboard,
 ) -> None:
     dashboard.expected_complaint = "status of 404"

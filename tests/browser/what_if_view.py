@@ -1,4 +1,4 @@
-"""What tests ask of the what-if view, and the same asked of the service."""
+"""Steps on the what-if page, and the service responses that it must show."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,12 +15,12 @@ AT = "2011-12-01T12:00:00.000Z"
 CUSTOMER_AT = f"#user={shop.CUSTOMER}&query_time={AT}"
 MONTH = timedelta(days=30)
 PERCENTS = 0.00051
-"""Half of what the table rounds weights to, and a little."""
+"""Tolerance of a weight: half of the table's last digit, and a little."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """A history, and the instant it is asked about."""
+class HistoryQuery:
+    """A history and the query time of its recommendations."""
 
     history: tuple[dict[str, str], ...]
     query_time: str = AT
@@ -36,31 +36,33 @@ class Question:
         }
 
 
-def stored(dashboard: Dashboard, user_id: str = shop.CUSTOMER, at: str = AT) -> Question:
-    """What is stored of a user up to an instant."""
+def stored(dashboard: Dashboard, user_id: str = shop.CUSTOMER, at: str = AT) -> HistoryQuery:
+    """The stored history of a user up to an instant."""
     events = dashboard.api(f"/v1/users/{user_id}?limit=1000")["events"]
-    told = [{name: event[name] for name in ("item_id", "timestamp", "action")} for event in events]
-    return Question(tuple(event for event in reversed(told) if event["timestamp"] <= at), at)
+    sent = [{name: event[name] for name in ("item_id", "timestamp", "action")} for event in events]
+    return HistoryQuery(tuple(event for event in reversed(sent) if event["timestamp"] <= at), at)
 
 
-def recommended(dashboard: Dashboard, asked: Question) -> dict[str, Any]:
-    body = asked.body | {"explain": "attention", "exclude_seen": asked.exclude_seen}
+def recommended(dashboard: Dashboard, query: HistoryQuery) -> dict[str, Any]:
+    body = query.body | {"explain": "attention", "exclude_seen": query.exclude_seen}
     return dict(dashboard.api("/v1/recommendations", body))
 
 
-def without(asked: Question, place: int) -> Question:
-    return replace(asked, history=asked.history[:place] + asked.history[place + 1 :])
+def without(query: HistoryQuery, place: int) -> HistoryQuery:
+    return replace(query, history=query.history[:place] + query.history[place + 1 :])
 
 
-def changed(asked: Question, place: int, **what: str) -> Question:
-    event = asked.history[place] | what
-    return replace(asked, history=(*asked.history[:place], event, *asked.history[place + 1 :]))
+def changed(query: HistoryQuery, place: int, **what: str) -> HistoryQuery:
+    event = query.history[place] | what
+    return replace(query, history=(*query.history[:place], event, *query.history[place + 1 :]))
 
 
-def assert_drawn(dashboard: Dashboard, before: Question, after: Question) -> None:
-    """Hold ranks, scores and weights on display against what the service says of both histories."""
-    answers = [recommended(dashboard, asked) for asked in (before, after)]
-    ranks = [{item["item_id"]: item["rank"] for item in answer["items"]} for answer in answers]
+def assert_drawn(dashboard: Dashboard, before: HistoryQuery, after: HistoryQuery) -> None:
+    """Assert that ranks, scores and weights are those the service returns for both histories."""
+    responses = [recommended(dashboard, query) for query in (before, after)]
+    ranks = [
+        {item["item_id"]: item["rank"] for item in response["items"]} for response in responses
+    ]
     shown = list(dict.fromkeys([*ranks[1], *ranks[0]]))
     rows = dashboard.page.locator("#compared-items tr")
     assert [row.get_attribute("data-item") for row in rows.all()] == shown
@@ -68,12 +70,13 @@ def assert_drawn(dashboard: Dashboard, before: Question, after: Question) -> Non
         drawn = dashboard.page.locator(f"#compared-items .{name}-rank").all_inner_texts()
         assert drawn == [str(ranks[side].get(item, "–")) for item in shown]
     scores = dashboard.traces("scores")
-    for side, asked in enumerate((before, after)):
-        ranked = dashboard.api("/v1/rankings", asked.body | {"item_ids": shown})["items"]
-        said = {item["item_id"]: item["score"] for item in ranked}
-        assert scores[side + 1]["x"] == pytest.approx([said[item] for item in shown], abs=1e-4)
+    for side, query in enumerate((before, after)):
+        ranked = dashboard.api("/v1/rankings", query.body | {"item_ids": shown})["items"]
+        expected = {item["item_id"]: item["score"] for item in ranked}
+        assert scores[side + 1]["x"] == pytest.approx([expected[item] for item in shown], abs=1e-4)
         assert weights_on_display(dashboard, side) == pytest.approx(
-            sorted(event["weight"] for event in answers[side]["attention"]["events"]), abs=PERCENTS
+            sorted(event["weight"] for event in responses[side]["attention"]["events"]),
+            abs=PERCENTS,
         )
 
 
@@ -102,11 +105,11 @@ def row_of(dashboard: Dashboard, event: dict[str, Any]) -> Locator:
     return rows.filter(has_text=event["title"] or event["item_id"]).filter(has_text=instant).first
 
 
-def heaviest_event(dashboard: Dashboard, asked: Question) -> tuple[int, dict[str, Any]]:
-    """The most weighted event of an answer, and its place in the history."""
-    event = max(recommended(dashboard, asked)["attention"]["events"], key=lambda e: e["weight"])
+def heaviest_event(dashboard: Dashboard, query: HistoryQuery) -> tuple[int, dict[str, Any]]:
+    """The event with the largest weight, and its place in the history."""
+    event = max(recommended(dashboard, query)["attention"]["events"], key=lambda e: e["weight"])
     names = ("item_id", "timestamp", "action")
-    return asked.history.index({name: event[name] for name in names}), event
+    return query.history.index({name: event[name] for name in names}), event
 
 
 def choose_item(dashboard: Dashboard, words: str, *, option: int = 0) -> None:

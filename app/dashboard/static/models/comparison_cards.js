@@ -89,7 +89,7 @@ export class ComparisonCard {
           </div>
         </div>
         <p class="note">The test metrics of two versions side by side.</p>
-        <p id="comparison-says" class="says">${sentence}</p>
+        <p id="comparison-summary" class="explanation">${sentence}</p>
         <div id="comparison">${content}</div>`,
       this.#root,
     );

@@ -175,7 +175,7 @@ export async function setTraffic({ models, traffic }) {
         shadow = version;
         update();
       })}
-      <p class="says">${explainTraffic(read(), currentVersion(models))}</p>`;
+      <p class="explanation">${explainTraffic(read(), currentVersion(models))}</p>`;
   };
   const set = await confirmChange({
     heading: "Who answers beside the current version",

@@ -158,7 +158,7 @@ const post = (path, body, signal) =>
  * @param {number} request.end query time after the edits
  * @param {number} request.n
  * @param {boolean} request.exclude_seen
- * @param {string | null} request.version null where none serves; the service then says so
+ * @param {string | null} request.version null where none serves; the service then returns a problem
  * @param {string[]} request.alsoRank items whose titles are needed
  * @param {AbortSignal} signal
  * @returns {Promise<Comparison>}
