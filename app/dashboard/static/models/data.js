@@ -49,10 +49,12 @@
  * @property {string | null} rollbackVersion the version that a rollback activates
  * @property {Run[]} runs newest first
  *
+ * @typedef {{epoch: number, loss: number, validation: Record<string, number>, seconds: number}} Epoch
+ *
  * @typedef {object} Description the part of `GET /v1/models/{version}` that this page reads
  * @property {string} version
  * @property {any} manifest
- * @property {{epoch: number, loss: number, validation: Record<string, number>, seconds: number}[] | null} epochs
+ * @property {Epoch[] | null} epochs
  * @property {number | null} index_recall
  * @property {number | null} p95_seconds
  * @property {{shown: number, clicked: number, rate: number | null, rate_low: number | null,

@@ -159,7 +159,8 @@ export class DetailCard {
             shown?.description.version ?? "…"
           }</span></h2>
           <div class="controls">
-            <label>Version <select id="version" @change=${({ target }) => chooseVersion(target.value)}></select></label>
+            <label>Version
+              <select id="version" @change=${({ target }) => chooseVersion(target.value)}></select></label>
             <label>Metric <select id="metric" @change=${({ target }) => chooseMetric(target.value)}>
               ${shown?.metrics.map(option)}
             </select></label>
@@ -444,11 +445,14 @@ function facts(description, { models, traffic, runs }) {
   const { manifest, version } = description;
   const model = models.find((one) => one.version === version);
   const { encoder } = manifest.recommender;
-  const { events, users, items } = manifest.counts;
+  const { counts } = manifest;
+  const data =
+    `${pluralize(counts.events, "event")} of ${pluralize(counts.users, "user")}, ` +
+    pluralize(counts.items, "item");
   const rows = [
     ["Role", rolesOf(model, traffic).join(", ") || "none"],
     ["Trained", `${formatInstant(Date.parse(manifest.created_at))} UTC`],
-    ["Learned from", `${pluralize(events, "event")} of ${pluralize(users, "user")}, ${pluralize(items, "item")}`],
+    ["Learned from", data],
     ["Encoder", encoder.time_encoding ? `${encoder.kind}, ${encoder.time_encoding.kind} time` : encoder.kind],
     ["Reads", `the last ${pluralize(manifest.max_history, "event")} of a history`],
     ["Training", describeTraining(manifest.provenance)],

@@ -140,6 +140,7 @@ function fillSelects(serving) {
  * @param {Map<string, Description | null>} known
  */
 function showLists(serving, known) {
+  const undescribed = readable(serving).filter(({ version }) => !descriptions.has(version));
   servingCard.show(serving);
   versionsCard.show({
     serving,
@@ -147,7 +148,7 @@ function showLists(serving, known) {
     chosen: byId("version").value || state.version,
     requested: state.version,
     metric: state.metric,
-    undescribed: known === descriptions ? readable(serving).filter(({ version }) => !known.has(version)).length : 0,
+    undescribed: known === descriptions ? undescribed.length : 0,
   });
   showRuns(byId("runs-card"), serving.runs, serving.models, linkTo);
   showTrail(byId("trail-card"), serving.changes);

@@ -124,7 +124,9 @@ export function showTrail(root, changes) {
       <h2 id="trail-heading">Who changed what is served</h2>
       <p class="note">The audit trail of activations, rollbacks and traffic.</p>
       <p id="trail-note" class="note">${changes.length === 0 ? "Nothing was ever changed here." : ""}</p>
-      <div id="trail">${changes.length === 0 ? nothing : scrollRegion(content, "Changes of what is served")}</div>`,
+      <div id="trail">
+        ${changes.length === 0 ? nothing : scrollRegion(content, "Changes of what is served")}
+      </div>`,
     root,
   );
 }

@@ -163,7 +163,9 @@ export async function setTraffic({ models, traffic }) {
         challenger = version;
         update();
       })}
-      <div class="share"><label for="share">Share of the users</label><output for="share">${percents} %</output></div>
+      <div class="share">
+        <label for="share">Share of the users</label><output for="share">${percents} %</output>
+      </div>
       <input id="share" type="range" min="0" max="100" step="1" .value=${live(String(Math.round(share * 100)))}
              ?disabled=${challenger === null} aria-valuetext=${`${percents} % of the users`}
              @input=${({ target }) => {

@@ -1,7 +1,14 @@
 // @ts-check
 /** The card "Versions": every version with its roles, training data and headline metrics. */
 
-import { formatCount, formatDay, formatInstant, formatMetric, formatPercent, pluralize } from "../shell/format.js";
+import {
+  formatCount,
+  formatDay,
+  formatInstant,
+  formatMetric,
+  formatPercent,
+  pluralize,
+} from "../shell/format.js";
 import { html, nothing, render, repeat } from "../shell/html.js";
 import { scrollRegion } from "../shell/tables.js";
 import { groupTestMetrics, HEADLINE_REFERENCES, referenceName } from "./data.js";

@@ -2,7 +2,7 @@
 /** The cards "Scores before and after" and "What attention did": two marks, or two bars, per row. */
 
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
-import { formatDay, formatInstant, pluralize, formatPercent } from "../shell/format.js";
+import { formatDay, formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { html, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { STATUS_LABELS } from "./data.js";
@@ -37,7 +37,7 @@ export class ScoresCard {
   }
 
   /**
-   * Draw the scores; resolves once they are drawn.
+   * Draws the scores; resolves once they are drawn.
    * @param {ComparedItem[]} items
    * @param {string} summary
    */
@@ -160,7 +160,7 @@ export class WeightsCard {
   }
 
   /**
-   * Draw the largest weights and those of edited events, newest on top; resolves once they are drawn.
+   * Draws the largest weights and those of edited events, newest on top; resolves once they are drawn.
    * @param {Row[]} rows with weights
    * @param {Map<string, string | null>} titles
    * @param {boolean} isAttending whether the model has attention weights
@@ -243,10 +243,11 @@ function summarizeWeights(weighted, drawn) {
     rows.reduce((total, row) => total + (weightOf(row[side]) ?? 0), 0);
   const rest = weighted.filter((row) => !drawn.some(({ key }) => key === row.key));
   const largest = weighted.reduce((one, other) => (changeOf(other) > changeOf(one) ? other : one));
+  const name = drawn.find(({ key }) => key === largest.key)?.name ?? largest.itemId;
   const moved =
     changeOf(largest) < 0.00005
       ? "No weight changed."
-      : `The weight that changed most: ${drawn.find(({ key }) => key === largest.key)?.name ?? largest.itemId}, ` +
+      : `The weight that changed most: ${name}, ` +
         `${formatWeight(largest.before, "not there")} before, ${formatWeight(largest.after, "removed")} after.`;
   const others =
     rest.length === 0
@@ -297,7 +298,9 @@ function drawWeights(rows, { width }) {
       xaxis: { title: { text: "weight" }, tickformat: ".1~%", showgrid: true, rangemode: "tozero" },
       yaxis: {
         tickvals: places,
-        ticktext: rows.map((row) => `${escapeText(shorten(row.name, width * 0.8))}<br>${formatDay(instantOf(row))}`),
+        ticktext: rows.map(
+          (row) => `${escapeText(shorten(row.name, width * 0.8))}<br>${formatDay(instantOf(row))}`,
+        ),
         range: [rows.length - 0.5, -0.5],
         ticks: "",
       },
@@ -318,7 +321,7 @@ const CHARACTER_PIXELS = 6.5;
 const LABEL_SHARE = 0.42;
 
 /**
- * Shorten a label to its share of a width in pixels.
+ * Shortens a label to its share of a width in pixels.
  * @param {string} name
  * @param {number} width
  */

@@ -118,7 +118,7 @@ function actionsOf(events) {
  */
 const cache = new Map();
 
-/** Empty the cache, as after a change of the API key. */
+/** Empties the cache, as after a change of the API key. */
 export const clearCache = () => cache.clear();
 
 /**
@@ -146,7 +146,7 @@ const post = (path, body, signal) =>
   cached(path + JSON.stringify(body), () => call(path, { body, signal }));
 
 /**
- * Request recommendations, attention weights and scores for the history before and after the edits.
+ * Requests recommendations, attention weights and scores for the history before and after the edits.
  *
  * Recommendations come from `POST /v1/attention` with one instant: it returns the items that
  * `POST /v1/recommendations` would, but records no impression, so this page does not change the
@@ -175,7 +175,7 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
     version === null ? null : cached(`model ${version}`, () => describeModel(version, signal)),
     ...sides.map(requestSweep),
   ]);
-  const recommended = sweeps.flatMap(({ instants: [at] }) => at.items.map((/** @type {TopItem} */ item) => item.item_id));
+  const recommended = sweeps.flatMap((sweep) => listTopItems(sweep).map((item) => item.item_id));
   const item_ids = [...new Set([...recommended, ...alsoRank])].sort().slice(0, MOST_RANKED);
   const rankings = await Promise.all(
     sides.map(({ events, queryTime }) => {
@@ -225,14 +225,14 @@ const toBody = (events) =>
   }));
 
 /**
- * Join the top items of both sides: those after the edits first, best first, then those that left.
+ * Joins the top items of both sides: those after the edits first, best first, then those that left.
  * @param {Comparison} comparison
  * @returns {ComparedItem[]}
  */
 export function compareItems({ before, after }) {
   const [sideBefore, sideAfter] = [itemSides(before), itemSides(after)];
   const isScored = hasScores({ before, after });
-  const items = [...topItems(after), ...topItems(before)];
+  const items = [...listTopItems(after.sweep), ...listTopItems(before.sweep)];
   const byId = new Map(items.map((item) => [item.item_id, item]));
   return [...byId.values()].map(({ item_id: itemId, title, categories }) => {
     const [was, is] = [sideBefore(itemId), sideAfter(itemId)];
@@ -249,15 +249,15 @@ export function compareItems({ before, after }) {
 export const hasScores = ({ before, after }) =>
   before.ranking.fallback === null && after.ranking.fallback === null;
 
-/** @param {Response} response */
-const topItems = ({ sweep }) => sweep.instants[0].items;
+/** @param {Sweep} sweep */
+const listTopItems = (sweep) => sweep.instants[0].items;
 
 /**
  * @param {Response} response
  * @returns {(itemId: string) => ItemSide}
  */
 function itemSides(response) {
-  const ranks = new Map(topItems(response).map((item) => [item.item_id, item.rank]));
+  const ranks = new Map(listTopItems(response.sweep).map((item) => [item.item_id, item.rank]));
   const scores = new Map(response.ranking.items.map((item) => [item.item_id, item.score]));
   const seen = new Set(response.events.map((event) => event.itemId));
   return (itemId) => ({
@@ -297,7 +297,7 @@ export const STATUS_LABELS = {
 };
 
 /**
- * Add `weight` and `status` to each side of the rows, both null while there is no response. Only
+ * Adds `weight` and `status` to each side of the rows, both null while there is no response. Only
  * events that an attending model read have a weight.
  * @param {Row[]} rows
  * @param {Comparison | null} comparison

@@ -119,7 +119,7 @@ export function findRow(rows, edit) {
 }
 
 /**
- * Remove an event; an added one loses its edit.
+ * Removes an event; an added one loses its edit.
  * @param {Edit[]} edits
  * @param {Row} row
  * @returns {Edit[]}
@@ -130,7 +130,7 @@ export function removeEvent(edits, row) {
 }
 
 /**
- * Undo the removal of an event.
+ * Undoes the removal of an event.
  * @param {Edit[]} edits
  * @param {Row} row
  * @returns {Edit[]}
@@ -138,7 +138,7 @@ export function removeEvent(edits, row) {
 export const restoreEvent = (edits, row) => drop(edits, "remove", row.key);
 
 /**
- * Move an event to another instant; moved back to its own, it has no edit.
+ * Moves an event to another instant; moved back to its own, it has no edit.
  * @param {Edit[]} edits
  * @param {Row} row
  * @param {string} at
@@ -151,7 +151,7 @@ export function moveEvent(edits, row, at) {
 }
 
 /**
- * Change the action of an event; with its own action again, it has no edit.
+ * Changes the action of an event; with its own action again, it has no edit.
  * @param {Edit[]} edits
  * @param {Row} row
  * @param {string | null} action
@@ -164,7 +164,7 @@ export function changeAction(edits, row, action) {
 }
 
 /**
- * Change the query time; set to `begin`, the one before the edits, it has no edit.
+ * Changes the query time; set to `begin`, the one before the edits, it has no edit.
  * @param {Edit[]} edits
  * @param {number} at
  * @param {number} begin
@@ -219,7 +219,7 @@ const matches = (edit, kind, key) => edit.kind === kind && "of" in edit && event
 const drop = (edits, kind, key) => edits.filter((edit) => !matches(edit, kind, key));
 
 /**
- * Replace the edit of the same kind and event, or append.
+ * Replaces the edit of the same kind and event, or appends it.
  * @param {Edit[]} edits
  * @param {StoredEdit} edit
  */

@@ -4,7 +4,7 @@
  * place of the query time control.
  */
 
-import { toFieldValue, formatInstant, parseFieldValue, formatDuration } from "../shell/format.js";
+import { formatDuration, formatInstant, parseFieldValue, toFieldValue } from "../shell/format.js";
 import { html, live, render, repeat } from "../shell/html.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { eventKey, findRow } from "./edits.js";
@@ -66,7 +66,7 @@ export class EditsCard {
   }
 
   /**
-   * Start with another history.
+   * Starts with another history.
    * @param {(string | null)[]} actions of the history, the most frequent first
    */
   begin(actions) {
@@ -87,7 +87,7 @@ export class EditsCard {
   }
 
   /**
-   * Set the instant of the event to add to the query time, unless the reader has set another.
+   * Sets the instant of the event to add to the query time, unless the user has set another.
    * @param {number} queryTime
    */
   followQueryTime(queryTime) {
@@ -95,7 +95,7 @@ export class EditsCard {
   }
 
   /**
-   * Show that the limit of edits is reached; null to hide it.
+   * Shows that the limit of edits is reached; null to hide it.
    * @param {string | null} sentence
    */
   showLimit(sentence) {
@@ -254,7 +254,8 @@ function describeEdit(edit, name, begin) {
       return `Removed ${name} of ${formatEventTime(edit.of.at)}`;
     case "move": {
       const by = toMilliseconds(edit.at) - toMilliseconds(edit.of.at);
-      return `Moved ${name} by ${signed(by)}, from ${formatEventTime(edit.of.at)} to ${formatEventTime(edit.at)}`;
+      const [from, to] = [edit.of.at, edit.at].map(formatEventTime);
+      return `Moved ${name} by ${signed(by)}, from ${from} to ${to}`;
     }
     case "action":
       return `Changed the action of ${name} from ${quote(edit.of.action)} to ${quote(edit.action)}`;
@@ -310,8 +311,10 @@ function remarksOnAction({ of: { action: was }, action: is }, { manifest: { reco
   if (ignored.has(was) && ignored.has(is)) {
     return ["this model leaves out events with either action: no score can change"];
   }
-  if (ignored.has(is)) return [`this model leaves out events with the action ${quote(is)}: it is not read now`];
-  if (ignored.has(was)) return [`this model leaves out events with the action ${quote(was)}: it is read only now`];
+  const leftOut = (/** @type {string | null} */ action) =>
+    `this model leaves out events with the action ${quote(action)}`;
+  if (ignored.has(is)) return [`${leftOut(is)}: it is not read now`];
+  if (ignored.has(was)) return [`${leftOut(was)}: it is read only now`];
   if (recommender.actions.length === 0) return ["this model does not read actions: no score can change"];
   const known = new Set(recommender.actions);
   if (is === null || known.has(is)) return [];

@@ -8,7 +8,7 @@ const WITH_OFFSET = /^(.+:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/i;
 const COMPACT = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(?:-(\d{6}))?$/;
 
 /**
- * Convert an instant with any offset to UTC.
+ * Converts an instant with any offset to UTC.
  * @param {string} text
  */
 export function toUtc(text) {
@@ -17,7 +17,7 @@ export function toUtc(text) {
 }
 
 /**
- * Format milliseconds since 1970.
+ * Formats milliseconds since 1970.
  * @param {number} milliseconds
  */
 export const fromMilliseconds = (milliseconds) => toUtc(new Date(milliseconds).toISOString());
@@ -32,7 +32,7 @@ export function toMilliseconds(text) {
 }
 
 /**
- * Move an instant by whole milliseconds, keeping its microseconds.
+ * Moves an instant by whole milliseconds, keeping its microseconds.
  * @param {string} text
  * @param {number} milliseconds
  */
@@ -42,7 +42,7 @@ export function shift(text, milliseconds) {
 }
 
 /**
- * Format for a URL: few characters, none of which needs escaping, such as 20111209T125000.
+ * Formats for a URL: few characters, none of which needs escaping, such as 20111209T125000.
  * @param {string} text
  */
 export function toCompact(text) {
@@ -52,7 +52,7 @@ export function toCompact(text) {
 }
 
 /**
- * Parse the result of `toCompact`; undefined for any other text.
+ * Parses the result of `toCompact`; undefined for any other text.
  * @param {string} text
  */
 export function fromCompact(text) {
@@ -64,7 +64,7 @@ export function fromCompact(text) {
 }
 
 /**
- * Split into whole seconds (as milliseconds since 1970) and six digits of fraction.
+ * Splits into whole seconds (as milliseconds since 1970) and six digits of fraction.
  * @param {string} text
  */
 function parse(text) {

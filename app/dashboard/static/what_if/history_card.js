@@ -4,7 +4,7 @@
  * controls that remove, restore, move or relabel it.
  */
 
-import { toFieldValue, formatInstant, pluralize, parseFieldValue, formatPercent } from "../shell/format.js";
+import { formatInstant, formatPercent, parseFieldValue, pluralize, toFieldValue } from "../shell/format.js";
 import { html, itemName, live, nothing, render, repeat } from "../shell/html.js";
 import { STEPS } from "../widgets/query_time.js";
 import { STATUS_LABELS } from "./data.js";
@@ -58,7 +58,7 @@ export class HistoryCard {
     this.#render();
   }
 
-  /** Start with another history. */
+  /** Starts with another history. */
   begin() {
     this.#isWhole = false;
     this.#editing = null;
@@ -103,7 +103,7 @@ export class HistoryCard {
     /** @type {HTMLElement | null | undefined} */ (line?.querySelector("[data-do=edit]"))?.focus();
   }
 
-  /** Sort the rows, unless the editor has the focus: its row must not move while a field is typed into. */
+  /** Sorts the rows, unless the editor has the focus: its row must not move while a field is typed into. */
   #sort() {
     const isTyping = this.#root.querySelector(".editor input:focus") !== null;
     if (!isTyping) return [...this.#rows].sort(ORDERS[this.#order]);

@@ -3,8 +3,8 @@
 
 import { formatCount, pluralize } from "../shell/format.js";
 import { html, itemName, live, nothing, render } from "../shell/html.js";
-import { describeWarnings, describeFallback } from "../widgets/warnings.js";
-import { LONGEST_HISTORY, hasScores } from "./data.js";
+import { describeFallback, describeWarnings } from "../widgets/warnings.js";
+import { hasScores, LONGEST_HISTORY } from "./data.js";
 
 /**
  * @typedef {import("./data.js").ComparedItem} ComparedItem
@@ -159,14 +159,14 @@ function describeChange({ change, by, before, after }, excludesSeen) {
 }
 
 /**
- * Format a score: a count of events for a popular item, a real number of the model otherwise.
+ * Formats a score: a count of events for a popular item, a real number of the model otherwise.
  * @param {number | null} score
  */
 const formatScore = (score) =>
   score === null ? "–" : Number.isInteger(score) ? String(score) : score.toFixed(3);
 
 /**
- * Format a difference of scores with its sign; a dash where they do not compare.
+ * Formats a difference of scores with its sign; a dash where they do not compare.
  * @param {number | null} difference
  */
 export function formatDifference(difference) {

@@ -2,7 +2,7 @@
 /** The page "What if": a history, the edits made to it, and the recommendations before and after. */
 
 import { LatestRequest } from "../shell/api.js";
-import { toFieldValue, parseFieldValue } from "../shell/format.js";
+import { parseFieldValue, toFieldValue } from "../shell/format.js";
 import { byId, html, live, render } from "../shell/html.js";
 import { onKeyChange } from "../shell/key.js";
 import {
@@ -15,19 +15,12 @@ import {
   showStale,
   showVersion,
 } from "../shell/page.js";
-import { choice, flag, instant, Permalink, text, integer } from "../shell/permalink.js";
+import { choice, flag, instant, integer, Permalink, text } from "../shell/permalink.js";
 import { QueryTimeControl } from "../widgets/query_time.js";
 import { UserPicker } from "../widgets/user_picker.js";
 import { fillVersionSelect } from "../widgets/versions.js";
 import { ScoresCard, WeightsCard } from "./comparison_charts.js";
-import {
-  addWeights,
-  clearCache,
-  compareHistories,
-  compareItems,
-  emptyHistory,
-  loadHistory,
-} from "./data.js";
+import { addWeights, clearCache, compareHistories, compareItems, emptyHistory, loadHistory } from "./data.js";
 import * as edits from "./edits.js";
 import { describeActions, EditsCard } from "./edits_card.js";
 import { HistoryCard } from "./history_card.js";
@@ -92,7 +85,7 @@ const picker = new UserPicker({
 const requests = new LatestRequest({ send: compareHistories, show: showComparison, fail: showProblem });
 
 /**
- * Replace the edits, and request what follows from them.
+ * Replaces the edits, and requests what follows from them.
  * @param {Edit[]} made
  * @param {string | null} subject what the edit changed
  */
@@ -112,7 +105,7 @@ function setEdits(made, subject = null, { isTyped = false } = {}) {
 }
 
 /**
- * Add an event; returns why it cannot be added, or null.
+ * Adds an event; returns why it cannot be added, or null.
  * @param {import("./edits.js").HistoryEvent} event
  * @param {string | null} title
  */
@@ -128,7 +121,7 @@ function addEvent(event, title) {
 }
 
 /**
- * Change anything but the edits.
+ * Changes anything but the edits.
  * @param {object} changes
  */
 function setOptions(changes) {
@@ -139,7 +132,7 @@ function setOptions(changes) {
   update();
 }
 
-/** Show the history as edited, and request the comparison. */
+/** Shows the history as edited, and requests the comparison. */
 function update() {
   editsCard.followQueryTime(endTime());
   showControls();
@@ -183,7 +176,7 @@ function showComparison(received) {
   announce(summary);
 }
 
-/** Show the events and the edits with their weights; returns the rows. */
+/** Shows the events and the edits with their weights; returns the rows. */
 function showHistory() {
   const shown = addWeights(rows(), comparison);
   historyCard.show(shown, history.titles);
@@ -197,7 +190,7 @@ function showHistory() {
   return shown;
 }
 
-/** Open a history; a link also holds its edits. */
+/** Opens a history; a link also holds its edits. */
 async function open(/** @type {object} */ changes, { isNavigation = true } = {}) {
   opening.abort();
   opening = new AbortController();
@@ -238,7 +231,7 @@ function trainedUntil() {
 
 const versionSelect = () => /** @type {HTMLSelectElement} */ (byId("version"));
 
-/** Show the first card, and the options of the list of items. */
+/** Shows the first card, and the options of the list of items. */
 function showControls() {
   render(startTemplate(), byId("start-card"));
   itemsCard.showOptions(state);
@@ -257,10 +250,12 @@ function startTemplate() {
   const field = /** @type {HTMLInputElement | null} */ (document.getElementById("begin-field"));
   const isTyping = field !== null && field === document.activeElement;
   const time = isTyping ? field.value : state.query_time === null ? "" : toFieldValue(state.query_time);
+  const name = isStored() ? `the history of ${state.user}` : "an empty history";
+  const resetTime = () => setOptions({ query_time: history.span.start });
   return html`
     <div class="heading-row">
       <h2 id="start-heading">What if
-        <span id="history-name" class="id">${isStored() ? `the history of ${state.user}` : "an empty history"}</span>
+        <span id="history-name" class="id">${name}</span>
         were another?</h2>
       <div class="controls">
         <label>Model <select id="version" @change=${chooseVersion}></select></label>
@@ -275,8 +270,7 @@ function startTemplate() {
         <label for="begin-field">Query time before (UTC)</label>
         <input id="begin-field" type="datetime-local" step="1" max="9999-12-31T23:59:59"
                .value=${live(time)} @input=${chooseTime}>
-        <button type="button" class="plain" id="begin-last"
-                @click=${() => setOptions({ query_time: history.span.start })}>just after the last event</button>
+        <button type="button" class="plain" id="begin-last" @click=${resetTime}>just after the last event</button>
       </div>
       <p class="note">
         <span id="history-note">${history.note}</span>
