@@ -11,7 +11,7 @@ from model.inference.selection import Rows, Scores, Selection
 def fill_up(
     catalog: Catalog, selection: Selection, ranking: Ranking | None, *, strict: bool
 ) -> tuple[tuple[ScoredItem, ...], Fallback | None]:
-    """The items of a ranking, followed by popular ones where it holds fewer than selected.
+    """Name the items of a ranking, and add popular ones where it holds fewer than selected.
 
     Args:
         ranking: None where the history has no known event.

@@ -18,7 +18,7 @@ from model.inference.answers import Constraints, RankedItems, Recommendation, Sc
 from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
-from model.inference.query import collate_at, prepare_query
+from model.inference.query import collate_at, prepare_query, read_history
 from model.inference.ranking import Ranking, Stages, rank_rows, untimed
 from model.inference.scoring import score_rows
 from model.inference.selection import select_rows
@@ -56,7 +56,7 @@ class Predictor:
         occlude_for: str | None = None,
         stages: Stages = untimed,
     ) -> Recommendation:
-        """The best items for a query, within the constraints.
+        """Recommend the best items for a query, within the constraints.
 
         Args:
             explain: return the attention weights.
@@ -150,7 +150,7 @@ class Predictor:
     def similar(
         self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[ScoredItem, ...]:
-        """The items most similar to one; the score is the cosine of their vectors.
+        """Find the items most similar to one; the score is the cosine of their vectors.
 
         Raises:
             UnknownItemError: if the catalogue does not hold the item.
@@ -176,8 +176,8 @@ class Predictor:
         return draw_map(self._item_space()[1:], self.bundle.catalog.popularity)
 
     def look_up_history(self, query: Query) -> KnownHistory:
-        """The events of a query that the model reads: known, and the most recent."""
-        return prepare_query(self.bundle, query).history
+        """Look up the events of a query that the model reads: the most recent known ones."""
+        return read_history(self.bundle, query, max_history=self.bundle.manifest.max_history)
 
     @torch.inference_mode()
     def encode(self, query: Query, history: KnownHistory) -> EncoderOutput:

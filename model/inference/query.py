@@ -28,27 +28,21 @@ class PreparedQuery(NamedTuple):
 
 def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
     """Look up the history of a query, and collate it at the query time."""
-    history = look_up_history(
-        query,
-        bundle.catalog,
-        bundle.action_rows,
-        ignored_actions=bundle.manifest.recommender.ignored_actions,
-        max_history=bundle.manifest.max_history,
-    )
+    history = read_history(bundle, query, max_history=bundle.manifest.max_history)
     window = bundle.manifest.data_window
     warnings = warnings_at(window, query.query_time, truncated=history.truncated)
     batch = collate_at(window, query, [history]) if history.events else None
     return PreparedQuery(history, batch, warnings)
 
 
-def look_up_all(bundle: Bundle, query: Query) -> KnownHistory:
-    """Look up every event of a query, however many the model reads."""
+def read_history(bundle: Bundle, query: Query, *, max_history: int) -> KnownHistory:
+    """Look up the most recent known events of a query."""
     return look_up_history(
         query,
         bundle.catalog,
         bundle.action_rows,
         ignored_actions=bundle.manifest.recommender.ignored_actions,
-        max_history=max(len(query.history), 1),
+        max_history=max_history,
     )
 
 
@@ -64,7 +58,7 @@ def collate_at(
 
 
 def clamp_query_time(window: DataWindow, query_time: int, history: KnownHistory) -> int:
-    """The query time that the model reads: at most the training data's span after the last event.
+    """Limit a query time to the training data's span after the last event.
 
     The model has met no longer interval, so what its frequencies make of one is arbitrary.
     """

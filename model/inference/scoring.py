@@ -11,7 +11,7 @@ from model.recommender import Recommender, add_repeat_scores
 
 @torch.inference_mode()
 def score_rows(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Scores:
-    """The scores of the same rows for each history of a batch: histories x rows.
+    """Score the same rows for each history of a batch: histories x rows.
 
     They equal the scores that `rank_rows` gives these rows.
     """

@@ -16,7 +16,7 @@ from model.clock import days_between
 from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
-from model.inference.query import clamp_query_time, look_up_all, warnings_at
+from model.inference.query import clamp_query_time, read_history, warnings_at
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Selection, select_rows
 from model.interfaces import QuerySweep
@@ -46,7 +46,7 @@ def sweep(
     allowed_at: AllowedAt | None,
 ) -> Sweep:
     """Rank the catalogue for one history at each query time; see `Predictor.sweep`."""
-    history = look_up_all(bundle, query)
+    history = read_history(bundle, query, max_history=max(len(query.history), 1))
     instants = _instants(bundle, query, history, query_times, constraints, allowed_at)
     rankings: dict[int, Ranking] = {}
     for group in _groups(bundle, instants):

@@ -1,4 +1,4 @@
-"""What a run writes into its bundle's provenance: how the model came about, and how it did."""
+"""The bundle that a run exports, and its provenance: epochs, kernels, latency."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def either(request: pytest.FixtureRequest) -> Outcome:
 
 
 def before_training(config: RunConfig, events: pl.DataFrame) -> KernelCurve:
-    """The kernel of what the recipe's seed draws, as long as the events that it exports learn."""
+    """The kernel of the fresh weights, over the span of the exported model's training events."""
     whole = Dataset.of(events)
     split = config.split.split(whole, "next_event")
     everything = np.ones(len(whole), dtype=np.bool_)
@@ -76,7 +76,7 @@ def now(predictor: Predictor) -> KernelCurve:
     return curve
 
 
-def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome) -> None:
+def test_a_bundle_has_every_epoch_of_the_measured_fit(either: Outcome) -> None:
     kept = EPOCHS.read(open_predictor(either.bundle).bundle.manifest)
     assert [epoch.epoch for epoch in kept] == [1, 2, 3]
     for epoch, heard in zip(kept, either.epochs, strict=True):
@@ -87,7 +87,7 @@ def test_a_bundle_keeps_every_epoch_of_the_fit_that_was_measured(either: Outcome
 
 
 @pytest.mark.parametrize(("config", "ran"), [(RUN, "outcome"), (REFIT, "refitted")])
-def test_a_bundle_keeps_the_kernel_its_seed_began_with(
+def test_a_bundle_has_the_kernel_before_training(
     config: RunConfig, ran: str, events: pl.DataFrame, request: pytest.FixtureRequest
 ) -> None:
     predictor = open_predictor(request.getfixturevalue(ran).bundle)
@@ -108,7 +108,7 @@ def test_a_bundle_keeps_the_kernel_its_seed_began_with(
     )
 
 
-def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
+def test_training_changes_the_kernel(either: Outcome) -> None:
     predictor = open_predictor(either.bundle)
     (kept,) = INITIAL_KERNELS.read(predictor.bundle.manifest)
     learned = now(predictor)
@@ -120,7 +120,7 @@ def test_the_kernel_that_was_learned_is_another(either: Outcome) -> None:
     assert kept.psi != pytest.approx(learned.psi, rel=1e-4)
 
 
-def test_after_a_warm_start_it_is_the_champions(
+def test_after_a_warm_start_the_kernel_is_the_champions(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
     champion = open_predictor(outcome.bundle)
@@ -137,7 +137,7 @@ def test_after_a_warm_start_it_is_the_champions(
     assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
 
 
-def test_a_run_that_was_killed_keeps_what_came_before_it_was(
+def test_a_resumed_run_has_the_epochs_before_the_kill(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
     class Killed(RecordingProgress):
@@ -156,7 +156,7 @@ def test_a_run_that_was_killed_keeps_what_came_before_it_was(
     ]
 
 
-def test_a_model_that_counts_has_no_epochs_and_no_kernels(
+def test_a_counting_model_has_no_epochs_and_no_kernels(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
     config = RUN.model_copy(update={"encoder": MarkovConfig()})
@@ -168,21 +168,19 @@ def test_a_model_that_counts_has_no_epochs_and_no_kernels(
     assert INDEX_RECALL.read(manifest) == 1.0
 
 
-def test_a_bundle_tells_how_it_did_when_it_was_tried_out(either: Outcome) -> None:
+def test_a_bundle_has_its_latency_and_index_recall(either: Outcome) -> None:
     manifest = open_predictor(either.bundle).bundle.manifest
     assert INDEX_RECALL.read(manifest) == either.latency.index_recall == 1.0
     assert P95_SECONDS.read(manifest) == pytest.approx(either.latency.p95_seconds, rel=1e-5)
     assert 0 < either.latency.p95_seconds < 60
 
 
-def test_nothing_but_the_bundle_is_left_of_writing_it(either: Outcome) -> None:
+def test_writing_a_bundle_leaves_no_other_files(either: Outcome) -> None:
     left = {path.name for path in either.bundle.parent.iterdir()}
     assert left == {either.bundle.name, "report.json", "checkpoint.safetensors"}
 
 
-def test_what_makes_no_sound_bundle_is_refused_and_has_no_name(
-    events: pl.DataFrame, tmp_path: Path
-) -> None:
+def test_nan_weights_are_refused_and_leave_no_bundle(events: pl.DataFrame, tmp_path: Path) -> None:
     run = begin_run(RUN, tmp_path, progress=RecordingProgress())
     fitted = fit_recommender(run, events, None)
     report = evaluate_on_test(run, fitted)
