@@ -73,11 +73,11 @@ def test_a_page_opens_with_a_read_key_and_stores_it(
     dialog = tab.get_by_role("dialog")
     dialog.get_by_label("API key").fill(key)
     dialog.get_by_role("button", name="Use key").click()
-    expect(tab.locator("#heard")).to_contain_text("2 processes heard", timeout=60_000)
+    expect(tab.locator("#polled")).to_contain_text("2 processes polled", timeout=60_000)
     dashboard.expected_complaint = None
     dashboard.complaints.clear()
     dashboard.open("#interval=2", view="health.html")
-    expect(tab.locator("#heard")).to_contain_text("heard, last at")
+    expect(tab.locator("#polled")).to_contain_text("polled, last at")
     expect(dialog).to_have_count(0)
 
 
