@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser import odd_models, world
 from tests.browser import shop as demo_shop
 from tests.browser.dashboard import Dashboard
-from tests.processes import Server, processes
+from tests.processes import Server, eventually, processes
 
 PATIENCE_SECONDS = 300
 """For one test: the first that uses the shop waits for its models to be trained."""
@@ -149,6 +150,23 @@ def odd_service(
         url = start().url
         odd_models.fill(url)
         yield url, versions
+
+
+@pytest.fixture(scope="session")
+def empty_service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service without a published version; only looked at."""
+    directory = tmp_path_factory.mktemp("empty")
+    with processes(directory, directory / "bundles") as start:
+        server = start(wait=False)
+        eventually(lambda: server.process.poll() is None and _is_live(server))
+        yield server
+
+
+def _is_live(server: Server) -> bool:
+    try:
+        return server.http.get("/health/live").is_success
+    except httpx.TransportError:
+        return False
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -29,7 +28,7 @@ from tests.browser.health_view import (
 )
 from tests.browser.world import HOSTILE_TITLE
 from tests.deployment.proxy import keep_key
-from tests.processes import Server, eventually, processes
+from tests.processes import Server, eventually
 
 Busy = tuple[Dashboard, MetricsRecorder]
 
@@ -175,29 +174,19 @@ def test_a_failed_check_is_shown_as_the_gate_states_it(look_at: Look, module_sho
 
 
 def test_without_a_model_the_page_says_what_is_missing(
-    look_at: Look, chromium: str, tmp_path: Path
+    look_at: Look, empty_service: Server
 ) -> None:
-    with processes(tmp_path, tmp_path / "bundles") as start:
-        server = start(wait=False)
-        eventually(lambda: is_live(server))
-        dashboard = look_at(server.url)
-        dashboard.expected_complaint = "503"
-        dashboard.open("#interval=1", view=VIEW)
-        readiness = server.http.get("/health/ready").json()
-        ready = dashboard.page.locator("#ready")
-        expect(ready).to_contain_text("not ready")
-        expect(ready).to_contain_text(readiness["model"])
-        expect(dashboard.page.locator("#state-ready")).to_have_text("bad")
-        expect(dashboard.page.locator("#model")).to_contain_text("no model is open")
-        expect(dashboard.page.locator("#run")).to_contain_text("none yet")
-        dashboard.page.get_by_role("button", name="Pause").click()
-
-
-def is_live(server: Server) -> bool:
-    try:
-        return server.http.get("/health/live").is_success
-    except httpx.TransportError:
-        return False
+    dashboard = look_at(empty_service.url)
+    dashboard.expected_complaint = "503"
+    dashboard.open("#interval=1", view=VIEW)
+    readiness = empty_service.http.get("/health/ready").json()
+    ready = dashboard.page.locator("#ready")
+    expect(ready).to_contain_text("not ready")
+    expect(ready).to_contain_text(readiness["model"])
+    expect(dashboard.page.locator("#state-ready")).to_have_text("bad")
+    expect(dashboard.page.locator("#model")).to_contain_text("no model is open")
+    expect(dashboard.page.locator("#run")).to_contain_text("none yet")
+    dashboard.page.get_by_role("button", name="Pause").click()
 
 
 def test_a_database_failure_is_shown_and_its_end_too(look_at: Look, module_shop: Server) -> None:

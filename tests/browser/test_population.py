@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.odd_models import ACTIONS, CATEGORIES, HOSTILE, OddVersions
-from tests.processes import eventually, processes
+from tests.processes import Server
 
 VIEW = "population.html"
 VIEWS = ("observed", "predicted")
@@ -303,17 +301,7 @@ def test_back_returns_to_the_previous_version(
 
 @pytest.mark.parametrize("view", [VIEW, "kernels.html"])
 def test_without_a_version_the_page_says_how_to_get_one(
-    look_at: Callable[[str], Dashboard], tmp_path: Path, view: str
+    look_at: Callable[[str], Dashboard], empty_service: Server, view: str
 ) -> None:
-    with processes(tmp_path, tmp_path / "bundles") as start:
-        server = start(wait=False)
-        eventually(lambda: server.process.poll() is None and _is_live(server.url))
-        dashboard = look_at(server.url).open(view=view)
-        expect(dashboard.page.locator("main")).to_contain_text("No version is published yet")
-
-
-def _is_live(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health/live").is_success
-    except httpx.TransportError:
-        return False
+    dashboard = look_at(empty_service.url).open(view=view)
+    expect(dashboard.page.locator("main")).to_contain_text("No version is published yet")

@@ -179,7 +179,7 @@ const checkList = (checks) =>
 export function showChange(change) {
   if (change === undefined) return showCard("change", null, [["newest change", "none yet"]]);
   const age = Date.now() - Date.parse(change.at);
-  // A change of traffic does not change the current version, so its age says nothing about it.
+  // A change of traffic does not change the current version, so its age is not that of the version.
   const isOld = change.traffic === null && age > OLD;
   return showCard("change", isOld ? "watch" : "ok", [
     ["changed", `${instant(change.at)}, ${formatDuration(Math.max(0, age))} ago`],

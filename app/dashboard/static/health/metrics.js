@@ -149,7 +149,7 @@ function groupByInstance(snapshots) {
 /**
  * Computes the rates at `now` over the last `window` milliseconds.
  *
- * For each process that answered in the window, the difference is taken from its first snapshot
+ * For each process that responded in the window, the difference is taken from its first snapshot
  * there to its last, or from the snapshot before the window if there is only one. A process with a
  * single snapshot is left out unless it started within the window. If that leaves none, the rates
  * are those since the start of each process, and `isSinceStart` is true.
@@ -168,7 +168,7 @@ export function computeRates(snapshots, { now, window }) {
 }
 
 /**
- * The span of a process; null if it did not answer within the window.
+ * The span of a process; null if it did not respond within the window.
  *
  * @param {Snapshot[]} own
  * @param {{now: number, window: number}} period
