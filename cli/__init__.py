@@ -1,8 +1,9 @@
 """The command line.
 
-The numeric libraries read these variables when they are first imported. A thread per core in each
-of them would fight over every core; training raises torch's own number again. Threads that wait
-must sleep: spinning, OpenMP's habit, made a step six times slower beside one busy process.
+The numeric libraries read these variables when they are first imported: a thread per core in each
+of them would compete for the cores. Training sets torch's own number of threads again. Waiting
+threads must sleep: with OpenMP's default, spinning, one step took six times as long while another
+process was busy.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Commands that measure: the tables of the papers."""
+"""The `kairos bench` command."""
 
 import tempfile
 from pathlib import Path
@@ -14,10 +14,10 @@ from benchmarks.papers.harness.results import read_measured
 from benchmarks.papers.harness.schedule import run_cells
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_suite
-from cli.console import FAILURE, console, reporting_errors
+from cli.console import EXIT_FAILURE, console, exit_on_error, print_message
 from model.errors import KairosError
 
-bench_app = typer.Typer(help="Measure: the tables of the papers.", no_args_is_help=True)
+bench_app = typer.Typer(help="Run benchmarks.", no_args_is_help=True)
 
 QUICK_USERS = 120
 QUICK_EPOCHS = 2
@@ -25,37 +25,38 @@ QUICK_EPOCHS = 2
 
 @bench_app.callback()
 def bench() -> None:
-    """Measure: the tables of the papers."""
+    """Run benchmarks."""
 
 
 @bench_app.command("papers")
 def papers_command(
-    suite: Annotated[
-        list[str] | None, typer.Option(help="A suite's name; may be given again.")
-    ] = None,
+    suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeatable.")] = None,
     rows: Annotated[str | None, typer.Option(help="Only these rows: a,b.")] = None,
     seeds: Annotated[str | None, typer.Option(help="These seeds for every row: 0,1.")] = None,
-    data: Annotated[Path, typer.Option(help="Where the data folders are.")] = Path(
+    data: Annotated[Path, typer.Option(help="Directory of the data sets.")] = Path(
         "../shared/data"
     ),
-    folder: Annotated[Path, typer.Option(help="Where suites/ and results/ are.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Directory with suites/ and results/.")] = Path(
         "benchmarks/papers"
     ),
-    jobs: Annotated[int, typer.Option(help="Cells at a time, one thread each.", min=1)] = 2,
+    jobs: Annotated[
+        int, typer.Option(help="Cells that run in parallel, one thread each.", min=1)
+    ] = 2,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     quick: Annotated[
         bool, typer.Option("--quick", help="Few users and epochs; nothing is recorded.")
     ] = False,
     render: Annotated[
-        bool, typer.Option("--render", help="Only bring the page and its plots up to date.")
+        bool, typer.Option("--render", help="Only render the page and its plots.")
     ] = False,
-    keep: Annotated[Path | None, typer.Option(help="Keep the bundles in this folder.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Directory to keep the bundles in.")] = None,
 ) -> None:
-    """Train the rows of a suite, record what they reached, and render it; run again to go on.
+    """Train the rows of suites, record their metrics, and render the tables of the papers.
 
-    A cell is a row with a seed. One whose record stands for the same settings and data is skipped.
+    A cell is a row with a seed. Cells that are recorded with the same settings and data are
+    skipped, so the same command resumes an interrupted run.
     """
-    with reporting_errors():
+    with exit_on_error():
         if render:
             _render(folder)
             return
@@ -66,42 +67,44 @@ def papers_command(
             data=data,
             results=folder / "results",
             rows=() if rows is None else tuple(rows.split(",")),
-            seeds=_numbers(seeds),
+            seeds=_parse_seeds(seeds),
             device=device,
             keep=keep,
         )
         if quick:
-            with tempfile.TemporaryDirectory() as passing:
-                selection = selection._replace(results=Path(passing) / "results", users=QUICK_USERS)
+            with tempfile.TemporaryDirectory() as temporary:
+                selection = selection._replace(
+                    results=Path(temporary) / "results", users=QUICK_USERS
+                )
                 suites = [each.shortened(QUICK_EPOCHS) for each in suites]
                 succeeded = _run(suites, selection, jobs)
                 for each in suites:
-                    if measured := read_measured(Path(passing), each):
+                    if measured := read_measured(Path(temporary), each):
                         typer.echo(render_suite(each, measured))
         else:
             succeeded = _run(suites, selection, jobs)
             _render(folder)
     if not succeeded:
-        raise typer.Exit(FAILURE)
+        raise typer.Exit(EXIT_FAILURE)
 
 
 def _run(suites: list[Suite], selection: Selection, jobs: int) -> bool:
-    """Whether every cell has its record now."""
+    """Runs the cells that have no record; returns whether all have one now."""
     plans = [plan(suite, selection) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
     failures = [failure for each in plans for failure in each.failures]
     due = [cell for cell in cells if not cell.is_done]
-    _say(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+    print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
     with Board(len(due)) as board:
         failures += run_cells(due, jobs=jobs, progress=board)
     for failure in failures:
-        _say(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
+        print_message(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
     return not failures
 
 
 def _render(folder: Path) -> None:
     try:
-        # Plots need matplotlib, which no other command does.
+        # Plots need matplotlib, which is an optional dependency.
         from benchmarks.papers.harness.render import render  # noqa: PLC0415
     except ImportError as error:
         raise KairosError(
@@ -113,7 +116,7 @@ def _render(folder: Path) -> None:
 
 @final
 class Board:
-    """A line per running cell, and one per finished one; plain lines without a terminal."""
+    """A bar per running cell and a line per finished one; lines only without a terminal."""
 
     def __init__(self, cells: int) -> None:
         self._cells = cells
@@ -122,7 +125,7 @@ class Board:
         self._bar = Progress(
             TextColumn("[bold]{task.description}[/]"),
             BarColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[status]}"),
             TimeElapsedColumn(),
             console=console,
             disable=not console.is_terminal,
@@ -136,51 +139,47 @@ class Board:
         self._bar.stop()
 
     def start(self, cell: Cell) -> None:
-        """Begin a line."""
-        self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, told="")
+        """Starts the bar of a cell."""
+        self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, status="")
         if not console.is_terminal:
-            _say(f"{cell.name}: started")
+            print_message(f"{cell.name}: started")
 
     def update(self, cell: Cell, event: ProgressEvent) -> None:
-        """Move a line on."""
+        """Advances the bar of a cell."""
         monitor = cell.config.fit.monitor
-        told = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
+        status = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
         if event.validation is not None and monitor in event.validation:
-            told += f" {monitor} {event.validation[monitor]:.4f}"
+            status += f" {monitor} {event.validation[monitor]:.4f}"
         self._bar.update(
             self._tasks[cell.name],
             total=float(event.of),
             completed=event.epoch - 1 + event.share,
-            told=told,
+            status=status,
         )
         if event.validation is not None and not console.is_terminal:
-            _say(f"{cell.name}: {told} ({event.seconds:.1f} s)")
+            print_message(f"{cell.name}: {status} ({event.seconds:.1f} s)")
 
     def finish(self, cell: Cell, record: Record) -> None:
-        """End a line with the figures on the test questions."""
+        """Removes the bar, and prints the metrics on the test questions."""
         figures = record.report.rows["model"]
-        shown = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
-        told = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(shown))
-        self._end(cell, f"[green]done[/] {cell.name}: {told} ({record.seconds:.0f} s)")
+        names = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
+        metrics = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(names))
+        self._end(cell, f"[green]done[/] {cell.name}: {metrics} ({record.seconds:.0f} s)")
 
     def fail(self, cell: Cell, reason: str) -> None:
-        """End a line with what went wrong."""
+        """Removes the bar, and prints the reason of the failure."""
         self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(reason)}")
 
-    def _end(self, cell: Cell, told: str) -> None:
+    def _end(self, cell: Cell, line: str) -> None:
         self._ended += 1
         self._bar.remove_task(self._tasks.pop(cell.name))
-        _say(f"{self._ended}/{self._cells} {told}")
+        print_message(f"{self._ended}/{self._cells} {line}")
 
 
-def _say(told: str) -> None:
-    console.print(told, highlight=False, soft_wrap=True)
-
-
-def _numbers(text: str | None) -> tuple[int, ...]:
+def _parse_seeds(text: str | None) -> tuple[int, ...]:
     try:
         return () if text is None else tuple(int(number) for number in text.split(","))
     except ValueError as error:
         raise KairosError(
-            f"seeds are whole numbers with commas between them, but got {text!r}; write 0,1"
+            f"seeds are whole numbers separated by commas, but got {text!r}; write 0,1"
         ) from error

@@ -1,4 +1,4 @@
-"""One command from nothing to a served model, on the data that ships with Kairos."""
+"""The `kairos demo` command."""
 
 import os
 from pathlib import Path
@@ -6,43 +6,45 @@ from typing import Annotated
 
 import typer
 
-from cli.console import console, counting, print_report, reporting_errors
+from cli.activation import make_current
+from cli.console import exit_on_error, print_message, print_report
+from cli.progress import row_progress
+from cli.publish import find_bundle
+from cli.train import run_training
+from model.store.store import BundleStore
+from training.config import RunConfig
+from training.data.sources import read_events, read_items
 
 DEMO = Path(__file__).parent.parent / "demo"
+_MAX_THREADS = 2
 
 
 def demo_command(
-    directory: Annotated[Path, typer.Option(help="Where database, run and bundles go.")] = Path(
-        "var"
-    ),
+    directory: Annotated[
+        Path, typer.Option(help="Directory for database, run and bundles.")
+    ] = Path("var"),
     events: Annotated[
-        Path, typer.Option(help="The events to load.", show_default="demo/events.parquet")
+        Path, typer.Option(help="The events to import.", show_default="demo/events.parquet")
     ] = DEMO / "events.parquet",
     items: Annotated[
         Path,
         typer.Option(help="Their items' titles and categories.", show_default="demo/items.parquet"),
     ] = DEMO / "items.parquet",
-    recipe: Annotated[str, typer.Option(help="What to train: as in kairos train.")] = "demo",
-    port: Annotated[int, typer.Option(help="Where to serve.", envvar="KAIROS_PORT")] = 8000,
-    serve: Annotated[bool, typer.Option(help="Serve once everything is there.")] = True,
+    recipe: Annotated[str, typer.Option(help="The recipe, as for kairos train.")] = "demo",
+    port: Annotated[int, typer.Option(help="The port to listen on.", envvar="KAIROS_PORT")] = 8000,
+    serve: Annotated[bool, typer.Option(help="Run the service at the end.")] = True,
 ) -> None:
-    """Load the demo events, train, publish, and serve with the dashboard.
+    """Import the demo events, train, publish, and run the service with the dashboard.
 
-    A step is skipped where its result is there already; an interrupted training goes on.
+    Steps whose result exists are skipped; an interrupted training is resumed.
     """
-    from cli.models import make_current  # noqa: PLC0415
-    from cli.offline import run_training  # noqa: PLC0415 - torch loads slowly
-    from cli.published import newest_bundle  # noqa: PLC0415
-    from model.store.store import BundleStore  # noqa: PLC0415
-    from training.config import RunConfig  # noqa: PLC0415
-
-    with reporting_errors():
+    with exit_on_error():
         database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
         store = BundleStore(directory / "bundles")
-        _fill(database_url, events, items)
+        _fill_database(database_url, events, items)
         if store.current() is None:
-            threads = min(os.cpu_count() or 1, 2)
-            console.print(f"[bold]train[/] recipe {recipe}, threads {threads}", highlight=False)
+            threads = min(os.cpu_count() or 1, _MAX_THREADS)
+            print_message(f"[bold]train[/] recipe {recipe}, threads {threads}")
             outcome = run_training(
                 RunConfig.read(recipe),
                 str(events),
@@ -51,28 +53,28 @@ def demo_command(
                 threads=threads,
             )
             print_report(outcome.report)
-            version = store.add_copy(newest_bundle(directory / "run"), activate=False)
+            version = store.add_copy(find_bundle(directory / "run"), activate=False)
             make_current(store, version, change="publish", database=database_url)
-        console.print(f"[bold]current bundle[/] {store.current()}", highlight=False)
+        print_message(f"[bold]current bundle[/] {store.current()}")
     if serve:
-        from app import server  # noqa: PLC0415
+        from app import server  # noqa: PLC0415 - the service's modules load slowly
         from app.settings import Settings  # noqa: PLC0415
 
-        console.print(f"[bold]dashboard[/] http://127.0.0.1:{port}/dashboard", highlight=False)
+        print_message(f"[bold]dashboard[/] http://127.0.0.1:{port}/dashboard")
         server.run(
             Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port)
         )
 
 
-def _fill(database_url: str, events: Path, items: Path) -> None:
+def _fill_database(database_url: str, events: Path, items: Path) -> None:
+    """Imports items and events, unless the database has that many events already."""
     from app.imports import count_events, import_events, import_items  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
-    from training.data.sources import read_events, read_items  # noqa: PLC0415
 
     upgrade(database_url)
     table = read_events(events)
     if count_events(database_url) >= len(table):
         return
     import_items(database_url, read_items(items))
-    with counting("import events", len(table)) as count:
-        import_events(database_url, table, on_chunk=count)
+    with row_progress("import events", len(table)) as advance:
+        import_events(database_url, table, on_chunk=advance)

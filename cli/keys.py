@@ -1,4 +1,4 @@
-"""Commands around API keys: create, list, revoke."""
+"""The `kairos keys` commands: create, list, revoke."""
 
 import json
 import re
@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from cli.console import console, print_table, reporting_errors
-from cli.online import Database, database_url_of
+from cli.console import exit_on_error, print_message, print_table
+from cli.options import Database, Json, resolve_database_url
 from model.clock import MICROSECONDS_PER_DAY, now
 from model.errors import KairosError
 
@@ -25,53 +25,53 @@ _PERIODS = {
 
 @keys_app.command("create")
 def create_command(
-    name: Annotated[str, typer.Argument(help="Whose it is; it stands in the audit trail.")],
+    name: Annotated[str, typer.Argument(help="The key's owner, as recorded in the audit trail.")],
     role: Annotated[
         Literal["read", "ingest", "admin"],
-        typer.Option(help="read: ask and look. ingest: send events and items. admin: everything."),
+        typer.Option(
+            help="read: recommend and read. ingest: send events and items. admin: everything."
+        ),
     ],
     expires: Annotated[
         str | None,
         typer.Option(help="90d, 12h, 4w, or an instant: 2027-01-31T00:00:00Z. Default: never."),
     ] = None,
     requests_per_second: Annotated[
-        float | None, typer.Option(help="A limit of its own, instead of the service's.")
+        float | None, typer.Option(help="Rate limit of this key; by default the service's.")
     ] = None,
     database: Database = None,
 ) -> None:
-    """Make a key and print it, this one time: KEY=$(kairos keys create NAME --role read)."""
-    from app.keys.issuing import create_key  # noqa: PLC0415 - the service's parts load slowly
+    """Create a key and print it, once only: KEY=$(kairos keys create NAME --role read)."""
+    from app.keys.issuing import create_key  # noqa: PLC0415 - the service's modules load slowly
 
-    with reporting_errors():
+    with exit_on_error():
         issued = create_key(
-            database or database_url_of(),
+            resolve_database_url(database),
             name,
             role,
-            expires_at=None if expires is None else _expiry(expires),
+            expires_at=None if expires is None else _parse_expiry(expires),
             requests_per_second=requests_per_second,
         )
-        console.print(
-            f"key {issued.key_id} for {escape(name)}, role {role}; it is shown this once only, and "
-            "works within a poll interval",
-            highlight=False,
-            soft_wrap=True,
+        print_message(
+            f"key {issued.key_id} for {escape(name)}, role {role}; it is printed this once only, "
+            "and valid within one poll interval"
         )
         typer.echo(issued.secret)
 
 
 @keys_app.command("list")
 def list_command(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Json = False,
     database: Database = None,
 ) -> None:
-    """List every key ever made, oldest first. The keys themselves are kept nowhere."""
+    """List all keys, including expired and revoked ones, oldest first; only digests are stored."""
     from app.http.types import format_instant  # noqa: PLC0415
-    from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's parts load slowly
+    from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's modules load slowly
 
-    def told(instant: int | None) -> str | None:
+    def format_optional(instant: int | None) -> str | None:
         return None if instant is None else format_instant(instant)
 
-    with reporting_errors():
+    with exit_on_error():
         at = now()
         rows = [
             {
@@ -79,12 +79,12 @@ def list_command(
                 "name": key.name,
                 "role": key.role,
                 "requests_per_second": key.requests_per_second,
-                "created_at": told(key.created_at),
-                "expires_at": told(key.expires_at),
-                "revoked_at": told(key.revoked_at),
+                "created_at": format_optional(key.created_at),
+                "expires_at": format_optional(key.expires_at),
+                "revoked_at": format_optional(key.revoked_at),
                 "state": key.state(at),
             }
-            for key in list_keys(database or database_url_of())
+            for key in list_keys(resolve_database_url(database))
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -93,26 +93,28 @@ def list_command(
     for column in ("id", "name", "role", "created", "expires", "state"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        shown = ("key_id", "name", "role", "created_at", "expires_at", "state")
-        table.add_row(*(escape(str(row[column] or "never")) for column in shown))
+        fields = ("key_id", "name", "role", "created_at", "expires_at", "state")
+        table.add_row(*(escape(str(row[field] or "never")) for field in fields))
     print_table(table)
 
 
 @keys_app.command("revoke")
 def revoke_command(
-    key_id: Annotated[str, typer.Argument(help="As kairos keys list shows it.")],
+    key_id: Annotated[str, typer.Argument(help="The id that kairos keys list shows.")],
     database: Database = None,
 ) -> None:
-    """Make a key invalid for ever; running processes turn it away within a poll interval."""
-    from app.keys.issuing import revoke_key  # noqa: PLC0415 - the service's parts load slowly
+    """Revoke a key permanently; running processes reject it within one poll interval."""
+    from app.keys.issuing import revoke_key  # noqa: PLC0415 - the service's modules load slowly
 
-    with reporting_errors():
-        is_news = revoke_key(database or database_url_of(), key_id)
-        console.print(f"key {key_id} " + ("is revoked" if is_news else "was revoked already"))
+    with exit_on_error():
+        was_valid = revoke_key(resolve_database_url(database), key_id)
+        print_message(
+            f"key {escape(key_id)} " + ("is revoked" if was_valid else "was revoked already")
+        )
 
 
-def _expiry(text: str) -> int:
-    """A period from now, or an instant, as epoch microseconds.
+def _parse_expiry(text: str) -> int:
+    """Parses a period from now, or an instant, as epoch microseconds.
 
     Raises:
         KairosError: if it is neither.

@@ -1,24 +1,26 @@
-"""The command `kairos`: the one place that sees both the trainer and the service."""
+"""The `kairos` command: registers every subcommand."""
 
 import typer
 
-from cli.backup import backup_command, restore_command
+from cli.backup import backup_command
 from cli.bench import bench_app
 from cli.demo import demo_command
-from cli.doctor import doctor_command
+from cli.doctor.command import doctor_command
+from cli.erase_user import erase_user_command
+from cli.evaluate import evaluate_command
+from cli.export_events import export_events_command
+from cli.import_events import import_events_command
+from cli.import_items import import_items_command
 from cli.keys import keys_app
+from cli.migrate import migrate_command
 from cli.models import models_app
-from cli.offline import evaluate_command, recommend_command, train_command
-from cli.online import (
-    import_events_command,
-    import_items_command,
-    migrate_command,
-    openapi_command,
-    serve_command,
-)
-from cli.published import publish_command
-from cli.records import erase_user_command, export_events_command
+from cli.openapi import openapi_command
+from cli.publish import publish_command
+from cli.recommend import recommend_command
+from cli.restore import restore_command
 from cli.retrain import retrain_command
+from cli.serve import serve_command
+from cli.train import train_command
 
 app = typer.Typer(
     name="kairos",

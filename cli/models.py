@@ -1,72 +1,53 @@
-"""Commands around published models: list, show, activate, roll back."""
+"""The `kairos models` commands: list, show, activate, rollback."""
 
-import getpass
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from cli.console import console, print_table, reporting_errors
-from cli.online import Database, database_url_of
+from cli.activation import make_current, roll_back
+from cli.console import exit_on_error, print_message, print_table
+from cli.options import DEFAULT_STORE, Database, Json, Reason, Store
 from model.bundle.kernels import kernel_curves
 from model.bundle.manifest import Manifest
 from model.clock import to_datetime
-from model.errors import BundleError, KairosError
+from model.errors import BundleError
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
-
-if TYPE_CHECKING:
-    from app.db.database import Database as ServiceDatabase
-    from app.models.schemas import ActivationKind
 
 models_app = typer.Typer(
     help="Published models: list, show, activate, roll back.", no_args_is_help=True
 )
 
-Store = Annotated[
-    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
-]
-Reason = Annotated[
-    str | None, typer.Option(help="Why: one line, kept with the change in the database.")
-]
+Version = Annotated[str, typer.Argument(help="A version that kairos models list shows.")]
 
-_LONGEST_REASON = 500
-_PERIODS_SHOWN = 5
+_MAX_PERIODS = 5
 
 
 @models_app.command("list")
-def list_command(
-    store: Store = Path("var/bundles"),
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-) -> None:
-    """List the published versions, newest first, and what each answers."""
-    with reporting_errors():
-        published = BundleStore(store)
-        rows = [_row(published, version) for version in published.versions()]
+def list_command(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """List the published versions and their roles, newest first."""
+    with exit_on_error():
+        bundles = BundleStore(store)
+        rows = [_version_row(bundles, version) for version in bundles.versions()]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
     if not rows:
-        console.print(
-            f"nothing is published in {escape(str(store))} yet; kairos publish does",
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_message(f"{escape(str(store))} contains no version; publish one with kairos publish")
         return
     table = Table()
-    for column in ("version", "answers", "items", "ndcg@10", "trained until"):
+    for column in ("version", "role", "items", "ndcg@10", "trained until"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        answers = f"refused: {row['refused']}" if row["refused"] else ", ".join(row["answers"])
+        role = f"refused: {row['refused']}" if row["refused"] else ", ".join(row["answers"])
         quality = row["ndcg@10"]
         table.add_row(
             row["version"],
-            escape(answers),
+            escape(role),
             str(row["items"] or ""),
             "" if quality is None else f"{quality:.4f}",
             row["trained_until"] or "",
@@ -75,21 +56,16 @@ def list_command(
 
 
 @models_app.command("show")
-def show_command(
-    version: Annotated[str, typer.Argument(help="One of those that kairos models list shows.")],
-    store: Store = Path("var/bundles"),
-) -> None:
-    """Show what a version is, once it is opened and proved sound."""
-    with reporting_errors():
-        published = BundleStore(store)
-        predictor = published.open(version)
+def show_command(version: Version, store: Store = DEFAULT_STORE) -> None:
+    """Verify a version, and show its metrics, provenance and strongest periods."""
+    with exit_on_error():
+        bundles = BundleStore(store)
+        bundle = bundles.open(version).bundle
         table = Table(title=version, show_header=False)
-        for name, value in _facts(predictor.bundle.manifest, _answers(published, version)):
+        for name, value in _describe(bundle.manifest, _roles(bundles, version)):
             table.add_row(name, escape(value))
-        for curve in kernel_curves(
-            predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
-        ):
-            strongest = (curve.spectrum or ())[:_PERIODS_SHOWN]
+        for curve in kernel_curves(bundle.recommender, bundle.manifest.data_window.days):
+            strongest = (curve.spectrum or ())[:_MAX_PERIODS]
             periods = ", ".join(f"{rhythm.period_days:.3g}" for rhythm in strongest)
             table.add_row(f"{curve.kind}, strongest periods in days", periods or "none fixed")
         print_table(table)
@@ -97,13 +73,13 @@ def show_command(
 
 @models_app.command("activate")
 def activate_command(
-    version: Annotated[str, typer.Argument(help="One of those that kairos models list shows.")],
+    version: Version,
     reason: Reason = None,
-    store: Store = Path("var/bundles"),
+    store: Store = DEFAULT_STORE,
     database: Database = None,
 ) -> None:
-    """Make a published version the current one, once it is proved sound."""
-    with reporting_errors():
+    """Verify a published version, and make it the current one."""
+    with exit_on_error():
         make_current(
             BundleStore(store), version, change="activate", reason=reason, database=database
         )
@@ -112,94 +88,15 @@ def activate_command(
 
 @models_app.command("rollback")
 def rollback_command(
-    reason: Reason = None, store: Store = Path("var/bundles"), database: Database = None
+    reason: Reason = None, store: Store = DEFAULT_STORE, database: Database = None
 ) -> None:
-    """Make the version that was current before this one current again."""
-    with reporting_errors():
-        published = BundleStore(store)
-        from app.models.activation import roll_back_blocking  # noqa: PLC0415 - loads slowly
-
-        with _service_database(database) as records:
-            _, predictor = roll_back_blocking(
-                published, records, published.open, actor=_actor(), reason=_one_line(reason)
-            )
-        typer.echo(predictor.version)
+    """Make the previously current version current again."""
+    with exit_on_error():
+        typer.echo(roll_back(BundleStore(store), reason=reason, database=database))
 
 
-def make_current(
-    store: BundleStore,
-    version: str,
-    *,
-    change: "ActivationKind",
-    reason: str | None = None,
-    database: str | None = None,
-) -> None:
-    """Make a version the current one once it is proved sound, and write that down.
-
-    Where the database does not answer, the version becomes current all the same, with a warning:
-    whoever is at the machine may need to change what is served just then.
-
-    Raises:
-        BundleError: if there is no such version, or it cannot be opened.
-        KairosError: if the reason is not a line.
-    """
-    from app.errors import DatabaseUnavailableError  # noqa: PLC0415 - the service loads slowly
-    from app.models.activation import activate_blocking  # noqa: PLC0415
-
-    reason = _one_line(reason)
-    try:
-        with _service_database(database) as records:
-            activate_blocking(
-                store, records, version, store.open, actor=_actor(), reason=reason, kind=change
-            )
-    except DatabaseUnavailableError as error:
-        store.open(version)
-        with store.changing():
-            store.activate(version)
-        console.print(
-            f"[bold yellow]warning[/] {escape(version)} is current now, but that was not written "
-            f"down for kairos models rollback and GET /v1/models/changes: {escape(str(error))}",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-
-@contextmanager
-def _service_database(database: str | None) -> Iterator["ServiceDatabase"]:
-    """Open the service's database, which must exist."""
-    from app.db.database import Database as ServiceDatabase  # noqa: PLC0415 - loads slowly
-    from app.db.engine import parse_url  # noqa: PLC0415
-    from app.errors import DatabaseUnavailableError  # noqa: PLC0415
-
-    database_url = database or database_url_of()
-    url = parse_url(database_url)
-    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
-        raise DatabaseUnavailableError(
-            f"changes are written down in the service's database, but {url.database} does not "
-            "exist; name it with --database or KAIROS_DATABASE_URL"
-        )
-    records = ServiceDatabase(database_url, threads=1, queue=0)
-    try:
-        yield records
-    finally:
-        records.close()
-
-
-def _actor() -> str:
-    return f"cli:{getpass.getuser()}"[:160]
-
-
-def _one_line(reason: str | None) -> str | None:
-    if reason is not None and (len(reason) > _LONGEST_REASON or not reason.isprintable()):
-        raise KairosError(
-            f"a reason is one line of at most {_LONGEST_REASON} characters, but this one has "
-            f"{len(reason)} or more than a line; shorten it"
-        )
-    return reason or None
-
-
-def _row(store: BundleStore, version: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"version": version, "answers": _answers(store, version)}
+def _version_row(store: BundleStore, version: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"version": version, "answers": _roles(store, version)}
     try:
         manifest = store.manifest(version)
     except BundleError as error:
@@ -209,13 +106,13 @@ def _row(store: BundleStore, version: str) -> dict[str, Any]:
         **row,
         "items": manifest.counts.items,
         "ndcg@10": manifest.metrics.get("ndcg@10"),
-        "trained_until": _day(manifest.data_window.last_at),
+        "trained_until": _format_instant(manifest.data_window.last_at),
         "refused": None,
     }
 
 
-def _answers(store: BundleStore, version: str) -> list[str]:
-    """What a version does, as the store says."""
+def _roles(store: BundleStore, version: str) -> list[str]:
+    """Returns the roles of a version: current, challenger, shadow."""
     try:
         traffic = store.traffic()
     except BundleError:
@@ -225,22 +122,23 @@ def _answers(store: BundleStore, version: str) -> list[str]:
         f"challenger ({traffic.share:.0%})": traffic.challenger,
         "shadow": traffic.shadow,
     }
-    return [role for role, named in roles.items() if named == version]
+    return [role for role, holder in roles.items() if holder == version]
 
 
-def _facts(manifest: Manifest, answers: list[str]) -> Iterator[tuple[str, str]]:
+def _describe(manifest: Manifest, roles: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields the rows of `kairos models show`."""
     window, counts = manifest.data_window, manifest.counts
-    yield "answers", ", ".join(answers) or "nobody"
+    yield "role", ", ".join(roles) or "none"
     yield "trained", f"{manifest.created_at:%Y-%m-%d %H:%M UTC}"
-    yield "on events", f"{_day(window.first_at)} to {_day(window.last_at)}"
+    yield "on events", f"{_format_instant(window.first_at)} to {_format_instant(window.last_at)}"
     yield "events, users, items", f"{counts.events}, {counts.users}, {counts.items}"
     yield "encoder", manifest.recommender.encoder.kind
     for metric, value in sorted(manifest.metrics.items()):
         yield metric, f"{value:.4f}"
-    for name, told in manifest.provenance.items():
-        if not isinstance(told, list):  # epochs and curves fill pages; the dashboard draws them
-            yield name, str(told)
+    for name, fact in manifest.provenance.items():
+        if not isinstance(fact, list):  # epochs and curves are too long; the dashboard plots them
+            yield name, str(fact)
 
 
-def _day(instant: int) -> str:
+def _format_instant(instant: int) -> str:
     return to_datetime(instant).strftime("%Y-%m-%d %H:%M UTC")

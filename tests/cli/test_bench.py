@@ -1,4 +1,4 @@
-"""What measures: bench papers."""
+"""The `kairos bench papers` command."""
 
 import signal
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 
 BROKEN = SUITE.replace('"popularity"', '"crystal_ball"').replace("seeds = [0, 3]", "seeds = 1")
 
@@ -20,7 +20,7 @@ from cli.main import app
 
 app()
 """
-"""A process that tests start in the background may have interrupts ignored."""
+"""Restores SIGINT, which a background process may ignore."""
 
 
 def papers(folder: Path, *arguments: str, exit_code: int = 0) -> str:
@@ -33,13 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder_with_suite(tmp_path_factory.mktemp("papers"), BROKEN)
 
 
-def test_a_row_that_fails_stops_no_other_and_what_is_recorded_is_not_run_again(
+def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     folder: Path,
 ) -> None:
     chosen = ("--suite", "tiny", "--rows", "mercer,counts,positional")
-    told = papers(folder, *chosen, exit_code=1)
-    assert "failed tiny counts: " in told
-    assert "'crystal_ball'" in told
+    output = papers(folder, *chosen, exit_code=1)
+    assert "failed tiny counts: " in output
+    assert "'crystal_ball'" in output
     records = folder / "results" / "tiny"
     assert {file.name for file in records.iterdir()} == {"mercer-0.json", "positional-0.json"}
     page = (folder / "README.md").read_text()
@@ -54,23 +54,23 @@ def test_a_row_that_fails_stops_no_other_and_what_is_recorded_is_not_run_again(
     assert (folder / "README.md").read_text().count("| Mercer |") == page.count("| Mercer |")
 
 
-def test_a_cell_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    told = papers(
+    output = papers(
         folder, *("--suite", "tiny", "--rows", "degree_2", "--device", "meta"), exit_code=1
     )
-    assert "failed tiny degree_2 0: " in told
+    assert "failed tiny degree_2 0: " in output
     assert not (folder / "results").exists()
 
 
-def test_a_quick_look_is_told_and_not_recorded(tmp_path: Path) -> None:
+def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    told = papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
-    assert "| Mercer of degree 2 | query time given |" in told
+    output = papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
+    assert "| Mercer of degree 2 | query time given |" in output
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 
 
-def test_an_interrupt_ends_the_cells_too(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path, SUITE.replace("epochs = 2", "epochs = 100000"))
     process = subprocess.Popen(
         [
@@ -85,7 +85,7 @@ def test_an_interrupt_ends_the_cells_too(tmp_path: Path) -> None:
         assert process.stderr is not None
         next(line for line in process.stderr if "epoch 3/" in line)
         process.send_signal(signal.SIGINT)
-        # Its end is the end of whoever else could write to the pipe.
+        # The pipe ends when every process that could write to it has ended.
         assert "failed" not in process.stderr.read()
     assert process.returncode == 130
     assert not (folder / "results").exists()
@@ -98,7 +98,7 @@ def test_rendering_needs_no_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ((), "name one with --suite"),
         (("--suite", "huge"), "a suite is one of ['tiny']"),
@@ -106,8 +106,8 @@ def test_rendering_needs_no_data(tmp_path: Path) -> None:
         (("--suite", "tiny", "--seeds", "one"), "write 0,1"),
     ],
 )
-def test_what_cannot_be_run_is_told(
-    tmp_path: Path, arguments: tuple[str, ...], complaint: str
+def test_invalid_arguments_are_rejected(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    told = papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
-    assert complaint in told
+    output = papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
+    assert message in output

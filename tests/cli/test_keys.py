@@ -1,4 +1,4 @@
-"""Keys as the command line makes, lists and revokes them."""
+"""The `kairos keys` commands."""
 
 import json
 import re
@@ -21,14 +21,14 @@ from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is 
     postgresql_url,
     sqlite_url,
 )
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 
 Keys = Callable[..., Any]
 
 
 @pytest.fixture
 def keys(database_url: str) -> Keys:  # noqa: F811
-    """`kairos keys` on a migrated database, either in turn."""
+    """Runs `kairos keys` on a migrated database of each kind."""
     upgrade(database_url)
 
     def run(*arguments: str, exit_code: int = 0) -> Any:
@@ -42,14 +42,14 @@ def listed(keys: Keys) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_new_key_is_all_that_goes_to_standard_output(keys: Keys) -> None:
-    made = keys("create", "shop", "--role", "read")
-    assert re.fullmatch(r"kairos_[0-9a-f]{16}_[\w-]{43}\n", made.stdout)
-    assert "this once only" in made.stderr
-    assert made.stdout.strip() not in made.stderr
+def test_only_the_new_key_goes_to_standard_output(keys: Keys) -> None:
+    created = keys("create", "shop", "--role", "read")
+    assert re.fullmatch(r"kairos_[0-9a-f]{16}_[\w-]{43}\n", created.stdout)
+    assert "this once only" in created.stderr
+    assert created.stdout.strip() not in created.stderr
 
 
-def test_only_a_digest_is_kept_of_a_key(keys: Keys, database_url: str) -> None:  # noqa: F811
+def test_only_the_digest_of_a_key_is_stored(keys: Keys, database_url: str) -> None:  # noqa: F811
     secret = keys("create", "shop", "--role", "read").stdout.strip()
     engine = open_engine(database_url)
     with engine.connect() as connection:
@@ -59,7 +59,7 @@ def test_only_a_digest_is_kept_of_a_key(keys: Keys, database_url: str) -> None: 
     assert secret.rpartition("_")[2] not in str(row)
 
 
-def test_keys_are_listed_with_what_became_of_them(keys: Keys) -> None:
+def test_keys_are_listed_with_their_state(keys: Keys) -> None:
     assert listed(keys) == []
     keys("create", "shop", "--role", "read", "--requests-per-second", "5")
     keys("create", "feed", "--role", "ingest", "--expires", "90d")
@@ -71,15 +71,15 @@ def test_keys_are_listed_with_what_became_of_them(keys: Keys) -> None:
     assert (feed["name"], feed["role"], feed["state"]) == ("feed", "ingest", "valid")
     assert ops["expires_at"] == "2998-12-31T23:00:00Z"
     table = keys("list").stdout
-    assert all(told in table for told in ("shop", "revoked", feed["key_id"], "never"))
+    assert all(cell in table for cell in ("shop", "revoked", feed["key_id"], "never"))
 
 
 @pytest.mark.parametrize(("period", "days"), [("36h", 1.5), ("90d", 90), ("2w", 14)])
 def test_a_period_is_counted_from_now(sqlite_url: str, period: str, days: float) -> None:  # noqa: F811
     upgrade(sqlite_url)
     before = now()
-    asked = ("create", "n", "--role", "read", "--expires", period, "--database", sqlite_url)
-    kairos("keys", *asked)
+    arguments = ("create", "n", "--role", "read", "--expires", period, "--database", sqlite_url)
+    kairos("keys", *arguments)
     engine = open_engine(sqlite_url)
     with engine.connect() as connection:
         expires_at = connection.scalar(text("SELECT expires_at FROM api_keys"))
@@ -88,7 +88,7 @@ def test_a_period_is_counted_from_now(sqlite_url: str, period: str, days: float)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("shop", "--expires", "2020-01-01T00:00:00Z"), "expires in the future"),
         (("shop", "--expires", "0d"), "expires in the future"),
@@ -102,24 +102,24 @@ def test_a_period_is_counted_from_now(sqlite_url: str, period: str, days: float)
         (("s" * 129,), "1 to 128"),
     ],
 )
-def test_a_key_that_breaks_a_rule_is_not_made(
+def test_an_invalid_key_is_not_created(
     sqlite_url: str,  # noqa: F811
     arguments: tuple[str, ...],
-    told: str,
+    message: str,
 ) -> None:
     upgrade(sqlite_url)
     database = ("--database", sqlite_url)
-    refused = kairos("keys", "create", *arguments, "--role", "read", *database, exit_code=1)
-    assert told in refused.stderr
-    assert refused.stdout == ""
+    result = kairos("keys", "create", *arguments, "--role", "read", *database, exit_code=1)
+    assert message in result.stderr
+    assert result.stdout == ""
     assert kairos("keys", "list", "--json", *database).stdout == "[]\n"
 
 
-def test_a_role_there_is_not_is_a_usage_error(keys: Keys) -> None:
+def test_an_unknown_role_is_a_usage_error(keys: Keys) -> None:
     assert "--role" in keys("create", "x", "--role", "root", exit_code=2).stderr
 
 
-def test_revoking_twice_is_said_and_no_failure(keys: Keys) -> None:
+def test_revoking_a_key_twice_succeeds(keys: Keys) -> None:
     keys("create", "shop", "--role", "read")
     (key,) = listed(keys)
     assert "is revoked" in keys("revoke", key["key_id"]).stderr
@@ -128,29 +128,29 @@ def test_revoking_twice_is_said_and_no_failure(keys: Keys) -> None:
     assert listed(keys)[0]["revoked_at"] == revoked_at
 
 
-def test_a_key_there_is_not_cannot_be_revoked(keys: Keys) -> None:
+def test_an_unknown_key_cannot_be_revoked(keys: Keys) -> None:
     assert "none has the id 'nobody'" in keys("revoke", "nobody", exit_code=1).stderr
 
 
-def test_a_database_that_was_never_migrated_is_named_and_not_made(tmp_path: Path) -> None:
+def test_a_missing_database_is_named_and_not_created(tmp_path: Path) -> None:
     file = tmp_path / "nothing" / "here.db"
     database = ("--database", f"sqlite:///{file}")
-    refused = kairos("keys", "create", "shop", "--role", "read", *database, exit_code=1)
-    assert "was never migrated; run kairos migrate" in refused.stderr
+    result = kairos("keys", "create", "shop", "--role", "read", *database, exit_code=1)
+    assert "was never migrated; run kairos migrate" in result.stderr
     assert not file.parent.exists()
 
 
-def test_a_database_of_an_older_revision_is_told_apart(keys: Keys, database_url: str) -> None:  # noqa: F811
+def test_an_old_revision_of_the_database_is_named(keys: Keys, database_url: str) -> None:  # noqa: F811
     downgrade(database_url, "0001")
     assert "is at 0001; run kairos migrate" in keys("list", exit_code=1).stderr
 
 
-def test_a_database_that_is_down_is_a_sentence_not_a_traceback() -> None:
+def test_an_unreachable_database_is_an_error_not_a_traceback() -> None:
     down = "postgresql://kairos@127.0.0.1:9/kairos"
     assert "must answer" in kairos("keys", "list", "--database", down, exit_code=1).stderr
 
 
-def test_a_created_key_opens_the_service(sqlite_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_the_service_accepts_a_created_key(sqlite_url: str, tmp_path: Path) -> None:  # noqa: F811
     upgrade(sqlite_url)
     database = ("--database", sqlite_url)
     key = kairos("keys", "create", "shop", "--role", "read", *database).stdout.strip()

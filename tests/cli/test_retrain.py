@@ -1,4 +1,4 @@
-"""kairos retrain, as cron runs it."""
+"""The `kairos retrain` command, as a scheduler runs it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from app.db.database import Database
 from app.db.erasures import ErasureRepository
 from model.store.store import BundleStore
 from tests import tiny
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 from tests.training.ring import ring_world, shuffled, written
 from training.retraining.lock import file_lock
 from training.retraining.report import RunReport
@@ -41,8 +41,8 @@ AFTERWARDS = "2030-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
-class Night:
-    """Where the job runs."""
+class Job:
+    """The files of a retraining job."""
 
     root: Path
 
@@ -78,96 +78,96 @@ class Night:
 
 
 @pytest.fixture
-def night(tmp_path: Path) -> Night:
+def job(tmp_path: Path) -> Job:
     (tmp_path / "ring.toml").write_text(RECIPE)
-    return Night(tmp_path)
+    return Job(tmp_path)
 
 
-def test_a_promotion_exits_with_0_and_says_where_its_report_is(night: Night) -> None:
-    said = kairos(*night.command(night.events(ring_world()))).stdout.splitlines()
-    assert said[0] == "promoted"
-    assert "# Retraining" in Path(said[1]).read_text()
-    assert night.store.current() is not None
+def test_a_promotion_exits_with_0_and_prints_its_report(job: Job) -> None:
+    output = kairos(*job.command(job.events(ring_world()))).stdout.splitlines()
+    assert output[0] == "promoted"
+    assert "# Retraining" in Path(output[1]).read_text()
+    assert job.store.current() is not None
 
 
-def test_keeping_the_champion_is_no_failure(night: Night) -> None:
-    said = kairos(*night.command(night.events(shuffled(ring_world())))).stdout
-    assert said.startswith("kept\n")
-    assert night.store.current() is None
+def test_keeping_the_champion_exits_with_0(job: Job) -> None:
+    output = kairos(*job.command(job.events(shuffled(ring_world())))).stdout
+    assert output.startswith("kept\n")
+    assert job.store.current() is None
 
 
-def test_a_run_that_cannot_decide_exits_with_1_and_says_why(night: Night) -> None:
-    said = kairos(*night.command(str(night.root / "nowhere.parquet")), exit_code=1).output
-    assert "nowhere.parquet" in said
-    assert night.reports()[0].result == "failed"
+def test_a_failed_run_exits_with_1_and_prints_the_reason(job: Job) -> None:
+    output = kairos(*job.command(str(job.root / "nowhere.parquet")), exit_code=1).output
+    assert "nowhere.parquet" in output
+    assert job.reports()[0].result == "failed"
 
 
-def test_the_second_of_two_exits_with_3_and_leaves_the_record_alone(night: Night) -> None:
-    command = night.command(night.events(ring_world()), "--database", night.database)
+def test_a_second_run_exits_with_3_and_records_nothing(job: Job) -> None:
+    command = job.command(job.events(ring_world()), "--database", job.database)
     kairos(*command)
-    before = night.rows()
-    with file_lock(night.store.root / ".retraining"):
-        said = kairos(*command, exit_code=3).output
-    assert f"process {os.getpid()} on" in said
-    assert night.rows() == before
+    before = job.rows()
+    with file_lock(job.store.root / ".retraining"):
+        output = kairos(*command, exit_code=3).output
+    assert f"process {os.getpid()} on" in output
+    assert job.rows() == before
 
 
-def test_two_stores_with_one_database_are_one_job(night: Night) -> None:
-    command = night.command(night.events(ring_world()), "--database", night.database)
-    with file_lock(night.root / "kairos.db.retraining"):
+def test_two_stores_with_one_database_share_a_lock(job: Job) -> None:
+    command = job.command(job.events(ring_world()), "--database", job.database)
+    with file_lock(job.root / "kairos.db.retraining"):
         kairos(*command, exit_code=3)
-    assert not (night.root / "kairos.db").exists()
+    assert not (job.root / "kairos.db").exists()
 
 
-def test_the_database_keeps_the_record_and_the_change(night: Night) -> None:
-    kairos("import-events", night.events(ring_world()), "--database", night.database)
-    kairos(*night.command(night.database))
-    (version,) = night.store.versions()
-    assert night.rows() == [("promoted", None, version)]
-    with sqlite3.connect(night.root / "kairos.db") as connection:
+def test_the_run_and_the_change_are_recorded(job: Job) -> None:
+    kairos("import-events", job.events(ring_world()), "--database", job.database)
+    kairos(*job.command(job.database))
+    (version,) = job.store.versions()
+    assert job.rows() == [("promoted", None, version)]
+    with sqlite3.connect(job.root / "kairos.db") as connection:
         changes = connection.execute("SELECT change, version FROM model_changes").fetchall()
     connection.close()
     assert changes == [("retrain", version)]
 
 
-def test_what_arrived_later_was_not_known(night: Night) -> None:
-    kairos("import-events", night.events(ring_world()), "--database", night.database)
+def test_events_that_arrived_later_are_left_out(job: Job) -> None:
+    kairos("import-events", job.events(ring_world()), "--database", job.database)
     past = ("--until", "2024-06-01T00:00:00Z")
-    refusal = kairos(*night.command(night.database, *past), exit_code=1).output
-    assert "--known-by" in refusal
-    kairos(*night.command(night.database, *past, "--known-by", AFTERWARDS))
-    assert [result for result, *_ in night.rows()] == ["failed", "promoted"]
+    output = kairos(*job.command(job.database, *past), exit_code=1).output
+    assert "--known-by" in output
+    kairos(*job.command(job.database, *past, "--known-by", AFTERWARDS))
+    assert [result for result, *_ in job.rows()] == ["failed", "promoted"]
 
 
-def test_erased_users_are_left_out_of_files_too(night: Night) -> None:
-    kairos("migrate", "--database", night.database)
-    database = Database(night.database, threads=1, queue=0)
+def test_erased_users_are_left_out_of_files(job: Job) -> None:
+    kairos("migrate", "--database", job.database)
+    database = Database(job.database, threads=1, queue=0)
     at = tiny.FIRST_AT + 10_000 * tiny.DAY
     database.write_blocking(lambda session: ErasureRepository(session).erase("u7", at))
     database.close()
     events = ring_world()
-    kairos(*night.command(night.events(events), "--database", night.database))
-    (report,) = night.reports()
+    kairos(*job.command(job.events(events), "--database", job.database))
+    (report,) = job.reports()
     assert report.data is not None
     assert report.data.erased_events == len(events.filter(user_id="u7")) > 0
     assert report.data.users == events["user_id"].n_unique() - 1
 
 
-def test_the_same_until_is_the_same_directory(night: Night) -> None:
-    command = night.command(night.events(ring_world()), "--until", AFTERWARDS)
+def test_the_same_until_uses_the_same_directory(job: Job) -> None:
+    command = job.command(job.events(ring_world()), "--until", AFTERWARDS)
     kairos(*command)
     kairos(*command, "--dry-run")
-    assert len(list((night.root / "runs").iterdir())) == 1
+    assert len(list((job.root / "runs").iterdir())) == 1
 
 
-def test_an_instant_without_an_offset_is_refused(night: Night) -> None:
-    command = night.command("events.parquet", "--until", "2026-01-01T00:00:00")
+def test_an_instant_without_an_offset_is_rejected(job: Job) -> None:
+    command = job.command("events.parquet", "--until", "2026-01-01T00:00:00")
     assert "--until is an RFC 3339 instant with an offset" in kairos(*command, exit_code=1).output
 
 
-def test_without_a_terminal_every_phase_is_a_log_line(night: Night) -> None:
-    said = kairos(*night.command(night.events(ring_world()))).stderr
-    lines = [json.loads(line) for line in said.splitlines()]
+def test_without_a_terminal_every_phase_is_logged(job: Job) -> None:
+    output = kairos(*job.command(job.events(ring_world()))).stderr
+    lines = [json.loads(line) for line in output.splitlines()]
     phases = [line["phase"] for line in lines if line["event"] == "retraining_phase"]
     assert phases == ["read", "fit", "evaluate", "write", "gate", "publish", "activate"]
     assert lines[-1]["event"] == "retraining_ended"

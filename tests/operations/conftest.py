@@ -1,4 +1,4 @@
-"""The databases and stores that the tests of `app` use, too."""
+"""The database and store fixtures of the tests of `app`."""
 
 from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
     bundle_store,

@@ -1,4 +1,4 @@
-"""What was acknowledged before a backup began is in what is restored from it, and answers alike."""
+"""Backup and restore: acknowledged events are kept, and responses stay equal."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.processes import Server, eventually, processes
 
-QUESTION = {
+REQUEST = {
     "user_id": "known",
     "n": 5,
     "query_time": "2026-01-02T00:00:00Z",
@@ -48,19 +48,19 @@ def events_of(ids: Iterable[str]) -> list[dict[str, object]]:
     return [{"event_id": event_id, **same} for event_id in ids]
 
 
-def resent(server: Server, ids: set[str]) -> Counter[str]:
-    """What becomes of events that are sent again."""
-    told: Counter[str] = Counter()
+def resend(server: Server, ids: set[str]) -> Counter[str]:
+    """Sends events again, and counts accepted ones and duplicates."""
+    counts: Counter[str] = Counter()
     for first in range(0, len(ids), 1000):
         events = events_of(sorted(ids)[first : first + 1000])
         answer = server.http.post("/v1/events", json={"events": events}).json()
-        told.update(accepted=answer["accepted"], duplicates=answer["duplicates"])
-    assert told["accepted"] + told["duplicates"] == len(ids)
-    return told
+        counts.update(accepted=answer["accepted"], duplicates=answer["duplicates"])
+    assert counts["accepted"] + counts["duplicates"] == len(ids)
+    return counts
 
 
 class Ingest:
-    """Sends events without pause, and remembers what was acknowledged when."""
+    """Sends events continuously from a thread, and collects the acknowledged ids."""
 
     def __init__(self, server: Server) -> None:
         self._http = httpx.Client(base_url=server.url, timeout=30)
@@ -89,7 +89,7 @@ class Ingest:
 
 
 @pytest.fixture
-def elsewhere(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> str:
+def other_database(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> str:
     """An empty database of the same kind."""
     if database_url.startswith("sqlite"):
         return f"sqlite:///{tmp_path / 'elsewhere' / 'kairos.db'}"
@@ -101,8 +101,8 @@ def elsewhere(request: pytest.FixtureRequest, database_url: str, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
-    bundle_store: Path, database_url: str, elsewhere: str, tmp_path: Path
+def test_a_backup_under_ingest_contains_acknowledged_events(
+    bundle_store: Path, database_url: str, other_database: str, tmp_path: Path
 ) -> None:
     tiny_bundle.publish(bundle_store, seed=2, activate=False)
     backup, store = tmp_path / "backup", tmp_path / "elsewhere" / "bundles"
@@ -124,19 +124,19 @@ def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
             ).status_code
             == 200
         )
-        before = server.http.post("/v1/recommendations", json=QUESTION).json()
+        before = server.http.post("/v1/recommendations", json=REQUEST).json()
         with Ingest(server) as ingest:
-            promised = {*ingest.acknowledged}
+            acknowledged = {*ingest.acknowledged}
             kairos("backup", str(backup), "--database", database_url, "--store", str(bundle_store))
             at_the_end = len(ingest.acknowledged)
-        assert at_the_end > len(promised), "nothing was ingested during the backup"
+        assert at_the_end > len(acknowledged), "nothing was ingested during the backup"
         server.process.kill()
 
-        kairos("restore", str(backup), "--database", elsewhere, "--store", str(store))
-        copy = start(KAIROS_DATABASE_URL=elsewhere, KAIROS_BUNDLE_STORE=str(store))
-        after = copy.http.post("/v1/recommendations", json=QUESTION).json()
-        assert resent(copy, promised)["accepted"] == 0, "an acknowledged event is not there"
-        # What comes after is numbered on.
+        kairos("restore", str(backup), "--database", other_database, "--store", str(store))
+        copy = start(KAIROS_DATABASE_URL=other_database, KAIROS_BUNDLE_STORE=str(store))
+        after = copy.http.post("/v1/recommendations", json=REQUEST).json()
+        assert resend(copy, acknowledged)["accepted"] == 0, "an acknowledged event is missing"
+        # New events get numbers after those of the backup.
         answer = copy.http.post(
             "/v1/events",
             json={
@@ -148,59 +148,59 @@ def test_a_service_under_ingest_is_backed_up_and_restored_elsewhere(
         assert replayed["duplicates"] == len(history)
 
     assert BundleStore(store).versions() == BundleStore(bundle_store).versions()
-    for told in (before, after):
-        del told["recommendation_id"]
+    for response in (before, after):
+        del response["recommendation_id"]
     assert after == before
     assert after["items"][0]["score"] is not None
 
 
 @pytest.fixture
 def taken(bundle_store: Path, sqlite_url: str, tmp_path: Path) -> Path:
-    """A backup of a service that has seen nothing yet."""
+    """A backup of a service without events."""
     upgrade(sqlite_url)
     take_backup(sqlite_url, bundle_store, tmp_path / "taken")
     return tmp_path / "taken"
 
 
-def spoil_a_byte(backup: Path) -> None:
+def change_a_byte(backup: Path) -> None:
     weights = next((backup / "store").rglob("*.safetensors"))
     content = bytearray(weights.read_bytes())
     content[len(content) // 2] ^= 1
     weights.write_bytes(content)
 
 
-def lose_a_file(backup: Path) -> None:
+def remove_a_file(backup: Path) -> None:
     next((backup / "store").rglob("*.safetensors")).unlink()
 
 
-def plant_a_file(backup: Path) -> None:
-    (backup / "store" / "planted").write_bytes(b"")
+def add_a_file(backup: Path) -> None:
+    (backup / "store" / "added").write_bytes(b"")
 
 
-def stop_halfway(backup: Path) -> None:
+def remove_the_record(backup: Path) -> None:
     (backup / "backup.json").unlink()
 
 
-def come_from_the_future(backup: Path) -> None:
+def raise_the_format(backup: Path) -> None:
     record = json.loads((backup / "backup.json").read_text())
     (backup / "backup.json").write_text(json.dumps(record | {"format": 2}))
 
 
 @pytest.mark.parametrize(
-    "spoil", [spoil_a_byte, lose_a_file, plant_a_file, stop_halfway, come_from_the_future]
+    "damage", [change_a_byte, remove_a_file, add_a_file, remove_the_record, raise_the_format]
 )
-def test_a_backup_that_is_not_whole_is_not_restored(
-    taken: Path, tmp_path: Path, spoil: "type[object]"
+def test_an_incomplete_backup_is_not_restored(
+    taken: Path, tmp_path: Path, damage: "type[object]"
 ) -> None:
-    spoil(taken)  # type: ignore[call-arg]
+    damage(taken)  # type: ignore[call-arg]
     url, store = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}", tmp_path / "new" / "bundles"
     with pytest.raises(BackupError):
         restore_backup(taken, url, store)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_restore_overwrites_neither_a_database_nor_a_store(
-    database_url: str, elsewhere: str, bundle_store: Path, tmp_path: Path
+def test_a_restore_overwrites_neither_database_nor_store(
+    database_url: str, other_database: str, bundle_store: Path, tmp_path: Path
 ) -> None:
     upgrade(database_url)
     events = pl.DataFrame(
@@ -212,14 +212,14 @@ def test_a_restore_overwrites_neither_a_database_nor_a_store(
     backup = tmp_path / "backup"
     assert take_backup(database_url, bundle_store, backup).rows["events"] == 1
     with pytest.raises(BackupError, match="holds something"):
-        restore_backup(backup, elsewhere, bundle_store)
+        restore_backup(backup, other_database, bundle_store)
     with pytest.raises(BackupError, match="restored where there is no"):
         restore_backup(backup, database_url, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    assert restore_backup(backup, elsewhere, tmp_path / "new").rows["events"] == 1
+    assert restore_backup(backup, other_database, tmp_path / "new").rows["events"] == 1
 
 
-def test_a_backup_overwrites_nothing_and_leaves_nothing_where_it_fails(
+def test_a_failed_backup_overwrites_and_leaves_nothing(
     taken: Path, sqlite_url: str, bundle_store: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BackupError, match="exists"):
@@ -232,12 +232,12 @@ def test_a_backup_overwrites_nothing_and_leaves_nothing_where_it_fails(
     assert not list(tmp_path.glob("*second*"))
 
 
-def test_a_backup_can_be_put_back_where_it_came_from(
+def test_a_backup_can_be_restored_to_its_origin(
     taken: Path, sqlite_url: str, bundle_store: Path
 ) -> None:
     path = Path(sqlite_url.removeprefix("sqlite:///"))
-    for beside in path.parent.glob(f"{path.name}*"):
-        beside.unlink()
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
     current = BundleStore(bundle_store).current()
     shutil.rmtree(bundle_store)
     restore_backup(taken, sqlite_url, bundle_store)

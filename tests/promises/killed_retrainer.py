@@ -18,7 +18,7 @@ import app.training_runs.journal
 import app.training_runs.lock  # noqa: F401
 import migrations.run  # noqa: F401
 from cli.main import app as kairos
-from cli.retrain_progress import LogLines
+from cli.progress import RetrainingLog
 from training import export
 from training.fitting.fit import EpochReport
 from training.retraining.job import Phase
@@ -48,10 +48,10 @@ def die_at(point: str) -> None:
         )
     elif point == "within_fit":
 
-        def after_an_epoch(self: LogLines, report: EpochReport) -> None:
+        def after_an_epoch(self: RetrainingLog, report: EpochReport) -> None:
             die()
 
-        LogLines.finish_epoch = after_an_epoch  # type: ignore[method-assign]
+        RetrainingLog.finish_epoch = after_an_epoch  # type: ignore[method-assign]
     else:
         _die_in_a_phase(point)
 
@@ -64,14 +64,14 @@ def _die_in_a_phase(point: str) -> None:
         "after_pointer": ("activate", lambda: _die_after("replace")),
     }
     phase, prepare = phases.get(point, (point, die))
-    enter = LogLines.start_phase
+    enter = RetrainingLog.start_phase
 
-    def entering(self: LogLines, entered: Phase) -> None:
+    def entering(self: RetrainingLog, entered: Phase) -> None:
         enter(self, entered)
         if entered == phase:
             prepare()
 
-    LogLines.start_phase = entering  # type: ignore[method-assign]
+    RetrainingLog.start_phase = entering  # type: ignore[method-assign]
 
 
 def _die_after(move: str) -> None:

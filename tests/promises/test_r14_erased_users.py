@@ -19,7 +19,7 @@ from app.http.types import format_instant
 from app.settings import Settings
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength
 from training.data.database_source import read_erasures

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from model.store.store import BundleStore
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 from tests.processes import ROOT
 from tests.promises.figures import Figures
 from tests.promises.killed_retrainer import POINTS, SURVIVES

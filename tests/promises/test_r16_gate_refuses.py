@@ -13,7 +13,7 @@ import pytest
 
 from model.store.store import BundleStore
 from tests import tiny
-from tests.cli.conftest import kairos
+from tests.cli.world import kairos
 from tests.processes import ROOT
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength

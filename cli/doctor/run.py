@@ -1,0 +1,43 @@
+"""All checks, in the order of their dependencies."""
+
+from app.health.repository import HealthRepository
+from app.keys.repository import KeyRepository
+from app.settings import Settings
+from app.training_runs.repository import TrainingRunRepository
+from cli.doctor.activity import check_events, check_retraining
+from cli.doctor.bundles import check_bundles
+from cli.doctor.check import Checks, catch_errors
+from cli.doctor.database import check_database, open_session
+from cli.doctor.keys import check_keys
+from cli.doctor.settings import check_settings
+from model.clock import now
+
+_REQUIRED_TO_READ = frozenset({"database", "database.schema"})
+_REPORT_IT = "see the message; if it does not help, report it"
+
+
+def run_checks(settings: Settings) -> Checks:
+    """Runs every check, without changing anything."""
+    yield from check_settings(settings)
+    is_readable = True
+    for check in catch_errors(
+        lambda: check_database(settings.database_url), name="database", remedy=_REPORT_IT
+    ):
+        is_readable &= check.verdict != "failure" or check.name not in _REQUIRED_TO_READ
+        yield check
+    if is_readable:
+        yield from catch_errors(
+            lambda: _check_contents(settings), name="database", remedy=_REPORT_IT
+        )
+    yield from catch_errors(
+        lambda: check_bundles(settings.bundle_store, now()), name="bundles", remedy=_REPORT_IT
+    )
+
+
+def _check_contents(settings: Settings) -> Checks:
+    """Runs the checks that read the database's tables."""
+    at = now()
+    with open_session(settings.database_url) as session:
+        yield from check_keys(settings, KeyRepository(session).all(), at)
+        yield check_events(HealthRepository(session).newest_event(), at)
+        yield check_retraining([*TrainingRunRepository(session).newest(1)], at)

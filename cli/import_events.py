@@ -1,0 +1,26 @@
+"""The `kairos import-events` command."""
+
+import typer
+
+from cli.console import exit_on_error
+from cli.options import Database, InputFile, resolve_database_url
+from cli.progress import row_progress
+
+
+def import_events_command(file: InputFile, database: Database = None) -> None:
+    """Import a file of events into the service's database.
+
+    A second import of the same file adds nothing.
+    """
+    from app.imports import import_events  # noqa: PLC0415 - the service's modules load slowly
+    from migrations.run import upgrade  # noqa: PLC0415
+    from training.data.sources import read_events  # noqa: PLC0415
+
+    with exit_on_error():
+        url = resolve_database_url(database)
+        upgrade(url)
+        events = read_events(file)
+        with row_progress("events", len(events)) as advance:
+            imported = import_events(url, events, on_chunk=advance)
+        erased = f", {imported.erased} of erased users left out" if imported.erased else ""
+        typer.echo(f"{imported.stored} events stored, {imported.known} duplicates{erased}")

@@ -1,0 +1,97 @@
+"""Options that several commands share, and the parsers of their values."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from model.clock import from_datetime
+from model.errors import KairosError
+from training.config import shipped_recipes
+from training.data.database_source import read_erasures
+from training.data.erasures import Erasures
+
+Events = Annotated[
+    str,
+    typer.Option(
+        help="Events: a Parquet, CSV, TSV or JSONL file, a directory or glob of them, or the "
+        "service's database URL."
+    ),
+]
+Items = Annotated[
+    str | None, typer.Option(help="Titles and categories: a file or the database URL.")
+]
+Erased = Annotated[
+    str | None,
+    typer.Option(
+        help="Database URL whose erased users are left out of events that come from files. "
+        "Events from a database never contain its erased users."
+    ),
+]
+Recipe = Annotated[
+    str, typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(shipped_recipes())}.")
+]
+Threads = Annotated[int, typer.Option(help="Threads for tensor operations.", min=1)]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Store = Annotated[
+    Path, typer.Option(help="Directory of published bundles.", envvar="KAIROS_BUNDLE_STORE")
+]
+Database = Annotated[
+    str | None, typer.Option(help="Database URL; by default the setting KAIROS_DATABASE_URL.")
+]
+Reason = Annotated[
+    str | None, typer.Option(help="One line, recorded with the change in the database.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+InputFile = Annotated[
+    str,
+    typer.Argument(help="A Parquet, CSV, TSV or JSONL file, or a directory or glob of them."),
+]
+
+DEFAULT_STORE = Path("var/bundles")
+
+
+def resolve_database_url(database: str | None) -> str:
+    """Returns the URL of `--database`, or else that of the settings."""
+    from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
+
+    return database or Settings().database_url
+
+
+def load_erasures(erased: str | None) -> Erasures | None:
+    """Loads the erased users of the database of `--erased`; None without the option."""
+    return None if erased is None else read_erasures(erased)
+
+
+def parse_device(name: str) -> torch.device:
+    """Parses the value of `--device`.
+
+    Raises:
+        KairosError: if torch cannot use the device on this machine.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise KairosError(
+            f"a device is one that torch can use on this machine, but {name!r} is not; use cpu, or "
+            "cuda with a GPU and a torch built for it"
+        ) from error
+    return device
+
+
+def parse_instant(option: str, text: str) -> int:
+    """Parses the value of an option as an instant, in epoch microseconds.
+
+    Raises:
+        KairosError: if the text is not an RFC 3339 instant with an offset.
+    """
+    try:
+        return from_datetime(datetime.fromisoformat(text))
+    except ValueError as error:
+        raise KairosError(
+            f"{option} is an RFC 3339 instant with an offset, but got {text!r}; write it like "
+            "2026-11-01T00:00:00Z"
+        ) from error

@@ -1,0 +1,201 @@
+"""Progress of long commands: bars on a terminal, lines or structured log events elsewhere."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, final
+
+import structlog
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from structlog.typing import FilteringBoundLogger
+
+from cli.console import console, print_message
+from training.fitting.fit import EpochReport
+from training.retraining.job import Phase
+from training.retraining.report import RunReport
+
+_PHASE_TEXTS: dict[Phase, str] = {
+    "read": "reading events",
+    "fit": "fitting",
+    "evaluate": "evaluating challenger, champion and references",
+    "write": "writing the bundle",
+    "gate": "applying the gate",
+    "publish": "publishing",
+    "activate": "activating",
+    "prune": "removing old versions and runs",
+}
+
+
+@contextmanager
+def row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a bar of rows on a terminal.
+
+    Yields:
+        A function that advances the bar by a number of rows.
+    """
+    with _create_bar(f"[bold]{label}[/]") as bar:
+        task = bar.add_task("", total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+@final
+class TrainingProgress:
+    """A bar per fit with loss, metric and time left; one line per epoch without a terminal."""
+
+    def __init__(self, monitor: str) -> None:
+        self._monitor = monitor
+        self._bar = _create_bar("[bold]{task.description}[/]", "{task.fields[status]}")
+        self._task = self._bar.add_task("", total=1, status="", visible=False)
+        self._epochs = 0
+        self._epoch = 0
+        self._metric = ""
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def start_fit(self, name: str, epochs: int) -> None:
+        """Starts the bar of a fit."""
+        self._epochs, self._epoch, self._metric = epochs, 0, ""
+        self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=None, status="")
+
+    def finish_step(self, done: int, of: int, loss: float) -> None:
+        """Advances the bar to batch `done` of the epoch's `of` batches."""
+        self._bar.update(
+            self._task,
+            total=of * self._epochs,
+            completed=of * self._epoch + done,
+            status=f"epoch {self._epoch + 1}/{self._epochs}  loss {loss:.4f}{self._metric}",
+        )
+
+    def finish_epoch(self, report: EpochReport) -> None:
+        """Shows the metrics of an epoch."""
+        self._epoch = report.epoch
+        if self._monitor in report.validation:
+            self._metric = f"  {self._monitor} {report.validation[self._monitor]:.4f}"
+        if not console.is_terminal:
+            console.print(
+                f"epoch {report.epoch}/{self._epochs} loss {report.loss:.4f}{self._metric} "
+                f"({report.seconds:.1f} s)",
+                highlight=False,
+            )
+
+
+@final
+class RetrainingBars:
+    """Progress of retraining on a terminal: a line per phase, and a bar while fitting."""
+
+    def __init__(self, monitor: str) -> None:
+        self._progress = TrainingProgress(monitor)
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+
+    def start_phase(self, phase: Phase) -> None:
+        """Prints the phase that begins."""
+        console.print(f"[bold]{phase}[/]  {_PHASE_TEXTS[phase]}", highlight=False)
+
+    def start_fit(self, name: str, epochs: int) -> None:
+        """Starts the bar of a fit."""
+        self._progress.start_fit(name, epochs)
+
+    def finish_step(self, done: int, of: int, loss: float) -> None:
+        """Advances the bar."""
+        self._progress.finish_step(done, of, loss)
+
+    def finish_epoch(self, report: EpochReport) -> None:
+        """Shows the metrics of an epoch."""
+        self._progress.finish_epoch(report)
+
+    def end(self, report: RunReport) -> None:
+        """Prints the result and its reason."""
+        print_message(f"[bold]{report.result}[/]  {escape(report.reason or '')}")
+
+
+@final
+class RetrainingLog:
+    """Progress of retraining as JSON log events: one per phase and per epoch."""
+
+    def __init__(self) -> None:
+        self._fitting, self._epochs = "", 0
+        # Its own logger, because only `kairos serve` configures the logging of a process.
+        self._log: FilteringBoundLogger = structlog.wrap_logger(
+            structlog.PrintLogger(sys.stderr),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+
+    def start_phase(self, phase: Phase) -> None:
+        """Logs the phase that begins."""
+        self._log.info("retraining_phase", phase=phase)
+
+    def start_fit(self, name: str, epochs: int) -> None:
+        """Sets the fit that the next epochs belong to."""
+        self._fitting, self._epochs = name, epochs
+
+    def finish_step(self, done: int, of: int, loss: float) -> None:
+        """Does nothing: steps are too frequent for a log."""
+
+    def finish_epoch(self, report: EpochReport) -> None:
+        """Logs the metrics of an epoch."""
+        self._log.info(
+            "retraining_epoch",
+            fitting=self._fitting,
+            epoch=report.epoch,
+            of=self._epochs,
+            loss=report.loss,
+            seconds=round(report.seconds, 2),
+            **report.validation,
+        )
+
+    def end(self, report: RunReport) -> None:
+        """Logs the result and its reason."""
+        self._log.info(
+            "retraining_ended",
+            run_id=report.run_id,
+            result=report.result,
+            reason=report.reason,
+            champion=report.champion,
+            candidate=report.candidate,
+        )
+
+
+def _create_bar(*texts: str) -> Progress:
+    description, *others = (TextColumn(text) for text in texts)
+    return Progress(
+        description,
+        BarColumn(),
+        MofNCompleteColumn(),
+        *others,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )

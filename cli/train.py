@@ -1,0 +1,77 @@
+"""The `kairos train` command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from cli.console import exit_on_error, print_message, print_report
+from cli.options import (
+    Device,
+    Erased,
+    Events,
+    Items,
+    Recipe,
+    Threads,
+    load_erasures,
+    parse_device,
+)
+from cli.progress import TrainingProgress
+from training.config import RunConfig
+from training.data.erasures import Erasures
+from training.data.sources import read_events, read_items
+from training.run import Outcome, train
+
+
+def train_command(
+    events: Events,
+    recipe: Recipe,
+    output: Annotated[Path, typer.Option(help="Directory for checkpoint, report and bundle.")],
+    items: Items = None,
+    erased: Erased = None,
+    seed: Annotated[int | None, typer.Option(help="Replaces the recipe's seed.")] = None,
+    threads: Threads = 2,
+    device: Device = "cpu",
+) -> None:
+    """Fit a recipe on events, evaluate it, and write a bundle.
+
+    Run the same command again to resume an interrupted run.
+    """
+    with exit_on_error():
+        config = RunConfig.read(recipe)
+        if seed is not None:
+            config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
+        outcome = run_training(
+            config,
+            events,
+            items,
+            output,
+            threads=threads,
+            erasures=load_erasures(erased),
+            device=parse_device(device),
+        )
+        print_report(outcome.report)
+        print_message(
+            f"best epoch {outcome.best_epoch}, {outcome.seconds:.0f} s; publish the bundle below "
+            "with kairos publish"
+        )
+        typer.echo(outcome.bundle)
+
+
+def run_training(
+    config: RunConfig,
+    events: str,
+    items: str | None,
+    output: Path,
+    *,
+    threads: int,
+    erasures: Erasures | None = None,
+    device: torch.device | None = None,
+) -> Outcome:
+    """Reads the data and trains with a progress bar."""
+    torch.set_num_threads(threads)
+    event_table = read_events(events, erasures=erasures)
+    item_table = None if items is None else read_items(items)
+    with TrainingProgress(config.fit.monitor) as progress:
+        return train(config, event_table, item_table, output, progress=progress, device=device)
