@@ -120,6 +120,13 @@ def test_an_unread_action_changes_no_score_and_is_explained(
     expect(edit_log(shop_dashboard)).to_contain_text(
         "this model does not read actions: no score can change"
     )
+    field = shop_dashboard.page.get_by_role("group", name="Edit ").get_by_label("Action")
+    field.fill("")
+    field.press("Tab")
+    shop_dashboard.settle()
+    row = row_of(shop_dashboard, heaviest)
+    expect(row.locator(".action ins")).to_have_text("no action")
+    expect(row.locator(".after")).to_contain_text("%")
 
 
 def test_an_ignored_action_removes_the_event_from_the_input(

@@ -180,7 +180,7 @@ export async function setTraffic({ models, traffic }) {
       <p class="explanation">${explainTraffic(read(), currentVersion(models))}</p>`;
   };
   const set = await confirmChange({
-    heading: "Who answers beside the current version",
+    heading: "Set the challenger and the shadow",
     content,
     verb: "Set traffic",
     send: (reason) => call("v1/models/traffic", { method: "PUT", body: { ...read(), reason } }),
