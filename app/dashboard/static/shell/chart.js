@@ -8,6 +8,7 @@ const MARGIN = { l: 56, r: 14, t: 14, b: 46 };
 /** Milliseconds after which plotly.js runs in any case: browsers warn of unused preloads. */
 const LOAD_DEADLINE = 1000;
 
+/** @type {Promise<any> | null} */
 let loading = null;
 setTimeout(() => plotly().catch(() => {}), LOAD_DEADLINE);
 
