@@ -330,7 +330,8 @@ def test_a_broken_bundle_is_refused_and_the_old_one_serves_on(
     answer = recommend(client)
     assert (answer["model_version"], answer["items"]) == (old["model_version"], old["items"])
     assert BundleStore(bundle_store).current() == old["model_version"]
-    assert client.get("/v1/models/changes").json() == {"changes": []}
+    changes = client.get("/v1/models/changes").json()
+    assert changes == {"changes": [], "rollback_version": None}
     assert client.get("/health/ready").status_code == 200
     assert client.get("/v1/models").status_code == 200
     assert client.get(f"/v1/models/{version}").status_code in {200, 409}
