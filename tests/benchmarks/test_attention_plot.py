@@ -35,7 +35,7 @@ def test_a_panel_without_a_curve_stays_empty() -> None:
     assert plot.count(">buy<") == 1
 
 
-def test_a_plot_comes_out_the_same_and_says_what_it_shows(
+def test_a_plot_is_deterministic_and_holds_its_digest(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     file = tmp_path_factory.mktemp("plots") / "attention.svg"

@@ -36,7 +36,7 @@ def ran(cell: Cell) -> tuple[Record, list[ProgressEvent]]:
     return run_cell(cell, signs.append), signs
 
 
-def test_a_cell_leaves_a_record_that_says_how_to_reach_it_again(
+def test_a_cell_writes_a_record_that_reproduces_it(
     cell: Cell, ran: tuple[Record, list[ProgressEvent]]
 ) -> None:
     record = Record.read(cell.record)
@@ -50,7 +50,7 @@ def test_a_cell_leaves_a_record_that_says_how_to_reach_it_again(
     assert not [*cell.record.parent.glob(".*")]
 
 
-def test_its_signs_tell_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> None:
+def test_its_progress_events_cover_every_epoch(ran: tuple[Record, list[ProgressEvent]]) -> None:
     epochs = [sign for sign in ran[1] if sign.validation is not None]
     assert [(sign.epoch, sign.of) for sign in epochs] == [(1, 2), (2, 2)]
 
@@ -93,7 +93,7 @@ def test_a_sample_learns_from_fewer_users(cell: Cell, tmp_path: Path) -> None:
     assert record.report.rows["model"]["questions"] <= 20
 
 
-def test_a_process_says_its_signs_and_what_it_refuses(
+def test_a_process_prints_progress_and_errors(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = cell.model_copy(update={"keep": None, "record": tmp_path / "record.json"})
@@ -108,7 +108,7 @@ def test_a_process_says_its_signs_and_what_it_refuses(
     assert "nowhere" in capsys.readouterr().err
 
 
-def test_a_plan_goes_round_a_row_that_does_not_fit(folder: Path, suite: Suite) -> None:
+def test_a_plan_skips_an_invalid_row(folder: Path, suite: Suite) -> None:
     wrong = suite.row("counts").model_copy(update={"encoder": {"kind": "crystal_ball"}})
     rows = tuple(wrong if row.name == "counts" else row for row in suite.rows)
     suite = suite.model_copy(update={"rows": rows})
@@ -122,6 +122,6 @@ def test_a_plan_goes_round_a_row_that_does_not_fit(folder: Path, suite: Suite) -
     assert [failure.name for failure in found.failures] == ["tiny counts"]
 
 
-def test_data_that_is_not_there_is_asked_for(suite: Suite, tmp_path: Path) -> None:
+def test_missing_data_is_refused(suite: Suite, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"folder tiny with events\.parquet"):
         plan(suite, Selection(tmp_path, tmp_path))

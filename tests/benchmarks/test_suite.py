@@ -39,28 +39,28 @@ def test_another_kind_takes_the_place_of_the_base_s(suite: Suite) -> None:
     assert suite.config(suite.row("counts"), seed=0).fit.loss == BCEConfig()
 
 
-def test_another_encoder_keeps_what_all_have_and_only_what_it_has(suite: Suite) -> None:
+def test_another_encoder_inherits_only_fields_that_it_has(suite: Suite) -> None:
     counts = suite.row("counts")
     kept = suite.settings(counts, 0)["encoder"]
     assert kept == {"kind": "popularity", "dim": 1, "dropout": 0.1, "max_history": 6}
     assert suite.config(counts, 0).encoder == PopularityConfig(max_history=6)
 
 
-def test_a_row_that_says_what_its_encoder_has_not_is_named(suite: Suite) -> None:
+def test_a_row_with_an_unknown_encoder_field_is_named(suite: Suite) -> None:
     encoder = {"kind": "popularity", "dim": 1, "dropout": 0.3}
     row = suite.row("counts").model_copy(update={"encoder": encoder})
     with pytest.raises(TrainingError, match=r"row counts of suite tiny .* encoder.*dropout"):
         suite.config(row, 0)
 
 
-def test_a_row_of_a_kind_nobody_knows_is_named(tmp_path: Path) -> None:
+def test_a_row_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
     suite = suite_in(tmp_path, SUITE.replace('"popularity"', '"crystal_ball"'))
     with pytest.raises(TrainingError, match=r"row counts .* 'crystal_ball' .* is not known"):
         suite.config(suite.row("counts"), 0)
     assert suite.config(suite.row("mercer"), 0)
 
 
-def test_what_is_not_said_to_readers_does_not_change_the_digest(suite: Suite) -> None:
+def test_labels_and_seeds_do_not_change_the_digest(suite: Suite) -> None:
     row = suite.row("mercer")
     told = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
     assert digest(suite.settings(told, 0)) == digest(suite.settings(row, 0))
@@ -103,14 +103,14 @@ def test_tables_are_merged_to_any_depth() -> None:
         ("title =", "title", "tiny.toml is not a suite"),
     ],
 )
-def test_what_is_no_suite_is_refused(
+def test_an_invalid_suite_is_refused(
     tmp_path: Path, said: str, instead: str, complaint: str
 ) -> None:
     with pytest.raises(TrainingError, match=complaint):
         suite_in(tmp_path, SUITE.replace(said, instead))
 
 
-def test_a_suite_or_row_that_is_not_there_is_told_what_is(suite: Suite, tmp_path: Path) -> None:
+def test_an_unknown_suite_or_row_lists_the_known_ones(suite: Suite, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"\['tiny'\].*'huge'"):
         Suite.read(tmp_path / "suites" / "huge.toml")
     with pytest.raises(TrainingError, match=r"'degree_2'\].*'mercator'"):

@@ -31,7 +31,7 @@ def line_of(told: str, label: str) -> str:
     return next(line for line in told.splitlines() if line.startswith(f"| {label} |"))
 
 
-def test_a_row_tells_mean_spread_cost_and_what_was_published(
+def test_a_row_shows_mean_spread_cost_and_published_figures(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
     line = line_of(render_suite(suite, measured), "Mercer")
@@ -64,7 +64,7 @@ def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRo
     assert "Without a record: Counts." in render_suite(suite, measured)
 
 
-def test_a_record_counts_while_the_suite_says_what_it_was_made_with(
+def test_a_record_counts_while_its_settings_equal_the_suites(
     suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
 ) -> None:
     for each in measured:
@@ -80,7 +80,7 @@ def test_a_suite_without_records_is_not_on_the_page(suite: Suite, tmp_path: Path
     assert suite.title not in render_page(tmp_path)
 
 
-def test_a_plot_is_drawn_the_same_every_time_and_says_of_what(
+def test_a_plot_is_deterministic_and_holds_its_digest(
     suite: Suite, measured: list[MeasuredRow]
 ) -> None:
     drawn = draw(suite, measured)

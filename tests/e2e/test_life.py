@@ -24,7 +24,7 @@ RECIPE = RunConfig(
 )
 
 
-def test_events_become_recommendations_that_say_what_they_rest_on(tmp_path: Path) -> None:
+def test_events_become_recommendations_with_their_attention(tmp_path: Path) -> None:
     database_url = f"sqlite:///{tmp_path / 'kairos.db'}"
     store = BundleStore(tmp_path / "bundles")
     happened = tiny.gap_world(users=30, length=8)

@@ -97,7 +97,7 @@ def test_a_method_trains_is_bundled_and_answers(
 
 
 @pytest.mark.parametrize("method", zoo.METHODS)
-def test_awkward_times_never_lead_to_what_is_no_number(method: str, tmp_path: Path) -> None:
+def test_extreme_times_give_finite_numbers(method: str, tmp_path: Path) -> None:
     outcome = train(zoo.recipe(method), AWKWARD, ITEMS, tmp_path, progress=SilentProgress())
     assert_finite(outcome)
     predictor = open_predictor(outcome.bundle)

@@ -31,7 +31,7 @@ def test_an_empty_recipe_is_all_defaults(tmp_path: Path) -> None:
     assert RunConfig.read(tmp_path / "mine.toml") == RunConfig()
 
 
-def test_a_recipe_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_a_missing_recipe_is_refused_with_the_known_ones() -> None:
     with pytest.raises(TrainingError, match=shipped_recipes()[0]):
         RunConfig.read("nowhere.toml")
 

@@ -32,7 +32,7 @@ def run(
     return outcome, heard
 
 
-def test_a_run_leaves_a_bundle_that_opens_and_answers(
+def test_a_run_writes_a_bundle_that_recommends(
     run: tuple[Outcome, RecordingProgress],
 ) -> None:
     predictor = open_predictor(run[0].bundle)
@@ -42,7 +42,7 @@ def test_a_run_leaves_a_bundle_that_opens_and_answers(
     assert answer.fallback is None
 
 
-def test_the_bundle_says_what_was_measured_and_how_it_came_about(
+def test_the_bundle_holds_metrics_and_provenance(
     run: tuple[Outcome, RecordingProgress],
 ) -> None:
     outcome = run[0]
@@ -55,13 +55,13 @@ def test_the_bundle_says_what_was_measured_and_how_it_came_about(
     assert str(outcome.bundle.parent) not in json.dumps(manifest.provenance)
 
 
-def test_progress_is_told_of_every_epoch(run: tuple[Outcome, RecordingProgress]) -> None:
+def test_progress_receives_every_epoch(run: tuple[Outcome, RecordingProgress]) -> None:
     assert run[1].phases == ["fit"]
     assert run[1].epochs == [1, 2, 3]
     assert run[1].steps >= 3
 
 
-def test_the_report_sets_the_model_beside_the_references(
+def test_the_report_compares_the_model_with_the_references(
     run: tuple[Outcome, RecordingProgress],
 ) -> None:
     outcome = run[0]
@@ -73,7 +73,7 @@ def test_the_report_sets_the_model_beside_the_references(
         assert row["questions"] == outcome.report.rows["model"]["questions"]
 
 
-def test_without_a_refit_the_bundle_knows_only_what_was_before_the_cuts(
+def test_without_a_refit_the_bundle_holds_training_events_only(
     run: tuple[Outcome, RecordingProgress], events: pl.DataFrame
 ) -> None:
     manifest = open_predictor(run[0].bundle).bundle.manifest
@@ -99,7 +99,7 @@ def test_the_same_run_gives_the_same_weights(
     assert np.array_equal(item_vectors(again), item_vectors(run[0]))
 
 
-def test_a_run_killed_after_an_epoch_goes_on_to_the_same_end(
+def test_a_run_killed_after_an_epoch_resumes_to_the_same_end(
     run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path
 ) -> None:
     class Killed(RecordingProgress):

@@ -67,7 +67,7 @@ def test_every_target_is_supervised_exactly_once_an_epoch(
 @either_task
 @few
 @given(dataset=datasets_of_distinct_items(), max_history=st.integers(1, 7))
-def test_a_position_reads_what_came_just_before_its_targets_and_knows_their_instant(
+def test_a_position_reads_the_events_before_its_targets(
     predict: Predict, dataset: Dataset, max_history: int
 ) -> None:
     event_of = {int(row): event for event, row in enumerate(dataset.rows) if row}
@@ -92,7 +92,7 @@ def test_a_position_reads_what_came_just_before_its_targets_and_knows_their_inst
 @either_task
 @few
 @given(dataset=datasets_of_distinct_items(), max_history=st.integers(1, 7))
-def test_every_target_sees_at_least_half_a_window_where_there_is_one(
+def test_every_target_reads_at_least_half_a_window(
     predict: Predict, dataset: Dataset, max_history: int
 ) -> None:
     event_of = {int(row): event for event, row in enumerate(dataset.rows) if row}
@@ -111,7 +111,7 @@ def test_every_target_sees_at_least_half_a_window_where_there_is_one(
     max_history=st.integers(1, 7),
     held_back=st.integers(0, 3),
 )
-def test_a_window_knows_its_user_and_what_they_have_met_in_training(
+def test_a_window_holds_its_user_and_their_seen_items(
     predict: Predict, dataset: Dataset, max_history: int, held_back: int
 ) -> None:
     ends = np.maximum(dataset.offsets[1:] - held_back, dataset.offsets[:-1])
@@ -168,7 +168,7 @@ def test_a_window_longer_than_the_budget_is_a_batch_of_its_own(realistic: Traini
     assert max(batch.sequences.rows.shape[1] for batch in batches) == 200
 
 
-def test_another_epoch_groups_windows_otherwise_and_the_same_seed_alike(
+def test_batches_differ_by_epoch_and_repeat_with_the_seed(
     realistic: TrainingWindows,
 ) -> None:
     plans = [
@@ -179,7 +179,7 @@ def test_another_epoch_groups_windows_otherwise_and_the_same_seed_alike(
     assert plans[0] != plans[2]
 
 
-def test_nobody_with_anything_to_predict_makes_an_empty_epoch() -> None:
+def test_without_targets_an_epoch_is_empty() -> None:
     dataset = Dataset.of(event_log([("u", "a", FIRST_AT), ("v", "b", FIRST_AT)]))
     windows = windows_of(dataset, "next_event", 5)
     assert windows.targets == 0

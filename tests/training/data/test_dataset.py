@@ -23,7 +23,7 @@ def stretch(dataset: Dataset, user_id: str) -> list[str | None]:
     return [dataset.catalog.item_id(row) if row else None for row in rows]
 
 
-def test_users_stand_one_after_another_with_their_events_oldest_first() -> None:
+def test_events_are_grouped_by_user_oldest_first() -> None:
     dataset = Dataset.of(
         event_log([("u", "b", NOW + 5), ("v", "c", NOW), ("u", "a", NOW + 2), ("v", "a", NOW + 9)])
     )
@@ -51,7 +51,7 @@ def test_every_event_is_kept_once_under_its_user(dataset: Dataset) -> None:
     assert dataset.catalog.popularity.sum() == len(dataset)
 
 
-def test_popularity_is_counted_in_all_and_over_the_last_seven_days() -> None:
+def test_popularity_is_of_all_time_and_the_last_seven_days() -> None:
     week = 7 * DAY
     dataset = Dataset.of(
         event_log(
@@ -94,7 +94,7 @@ def test_rare_items_go_first_and_then_users_left_with_little() -> None:
     assert stretch(dataset, "u") == ["a", "b", "b"]
 
 
-def test_nothing_left_is_refused_with_the_settings_that_left_nothing() -> None:
+def test_an_empty_data_set_is_refused_with_its_settings() -> None:
     with pytest.raises(TrainingError, match="min_item_events=3 and min_user_events=1"):
         Dataset.of(event_log([("u", "a", NOW)]), min_item_events=3)
 
@@ -114,9 +114,7 @@ def test_titles_and_categories_follow_their_items() -> None:
 
 @few
 @given(dataset=datasets(min_events=2), seed=st.integers(0, 99))
-def test_a_catalogue_limited_to_training_knows_what_was_trained_and_nothing_else(
-    dataset: Dataset, seed: int
-) -> None:
+def test_a_limited_catalogue_holds_the_training_items_only(dataset: Dataset, seed: int) -> None:
     is_training = np.random.default_rng(seed).random(len(dataset)) < 0.5
     is_training[0] = True
     limited = dataset.limit_catalog(is_training)
@@ -147,7 +145,7 @@ def test_known_histories_lose_the_unknown_events_alone(dataset: Dataset, seed: i
     assert known.times.tolist() == limited.times[limited.rows > 0].tolist()
 
 
-def test_a_history_is_told_in_outside_ids_up_to_an_event() -> None:
+def test_a_history_has_external_ids_up_to_an_event() -> None:
     dataset = Dataset.of(
         event_log([("u", "b", NOW + 5), ("v", "c", NOW), ("u", "a", NOW + 2)], action="view")
     )

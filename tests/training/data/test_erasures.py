@@ -32,7 +32,7 @@ def left(found: pl.DataFrame) -> list[str]:
     return found["item_id"].to_list()
 
 
-def test_events_up_to_the_erasure_are_left_out_and_later_ones_kept() -> None:
+def test_events_up_to_the_erasure_are_dropped_later_ones_kept() -> None:
     happened = events(("ü", ERASED_AT), ("v", 0), ("ü", ERASED_AT + 1), ("ü", 0), ("v", ERASED_AT))
     kept = erasures(ü=ERASED_AT).drop_erased(happened)
     assert left(kept) == ["i1", "i2", "i4"]

@@ -49,7 +49,7 @@ def two_tastes(seed: int = 0) -> Dataset:
     return Dataset.of(event_log(happened))
 
 
-def test_an_item_is_in_each_of_its_frequent_categories_and_others_are_in_other() -> None:
+def test_rare_categories_are_in_the_group_other() -> None:
     dataset = shelves(a=["x"], b=["x", "y"], c=["y"], d=["z"], e=[])
     marks = assign_groups(dataset, all_of(dataset), groups=3, source="categories")
     assert marks.names == ("x", "y", "other")

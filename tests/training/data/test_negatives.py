@@ -95,7 +95,7 @@ def test_every_unmet_item_is_equally_likely() -> None:
     assert (abs(counts[3:] - 2_000) < 4 * np.sqrt(2_000)).all()
 
 
-def test_a_user_who_has_met_everything_is_given_anything() -> None:
+def test_a_user_who_has_seen_all_items_is_given_any_item() -> None:
     drawn = bookshop().draw_unseen(np.array([2]), 500, np.random.default_rng(0))[0]
     assert {*drawn.tolist()} == {*range(1, 9)}
 
@@ -111,9 +111,7 @@ def test_the_same_generator_draws_the_same() -> None:
 
 @few
 @given(datasets(min_events=3), st.integers(1, 12))
-def test_candidates_are_distinct_and_neither_targets_nor_met_in_training(
-    dataset: Dataset, count: int
-) -> None:
+def test_candidates_are_distinct_unseen_and_no_targets(dataset: Dataset, count: int) -> None:
     cut = LeaveOneOutConfig().split(dataset, "next_basket")
     met = SeenItems(cut.dataset, cut.train_ends)
     sampled = sample_candidates(met, cut.test, count=count)
@@ -165,6 +163,6 @@ def test_candidates_are_drawn_uniformly() -> None:
     assert counts[[3, 5, 6, 7, 8]] == pytest.approx(np.full(5, 800), abs=4 * np.sqrt(800))
 
 
-def test_nobody_asked_has_no_candidates() -> None:
+def test_no_questions_have_no_candidates() -> None:
     met = bookshop()
     assert sample_candidates(met, asked(met, [], []), count=10).shape[0] == 0

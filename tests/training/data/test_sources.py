@@ -152,7 +152,7 @@ def test_an_instant_may_be_written_in_several_ways(tmp_path: Path, written: str)
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
-def test_aware_datetimes_of_any_unit_and_zone_are_the_same_instant(
+def test_datetimes_of_any_unit_and_zone_are_the_same_instant(
     tmp_path: Path, unit: pl._typing.TimeUnit, zone: str
 ) -> None:
     stamps = pl.Series([NOON]).dt.convert_time_zone(zone).dt.cast_time_unit(unit)

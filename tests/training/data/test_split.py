@@ -98,7 +98,7 @@ def test_histories_precede_their_targets(
 @either_task
 @few
 @given(dataset=datasets(min_events=4))
-def test_targets_are_the_next_event_or_the_whole_next_basket_once_each(
+def test_targets_are_the_distinct_items_of_the_next_event(
     config: Config, predict: Predict, dataset: Dataset
 ) -> None:
     split = cut(config, dataset, predict)
@@ -128,7 +128,7 @@ def test_the_catalogue_holds_what_was_trained_on(config: Config, dataset: Datase
 @either_task
 @few
 @given(dataset=datasets(min_events=4), of=st.sampled_from(["events", "span"]))
-def test_cut_by_time_nothing_learned_is_younger_than_anything_asked(
+def test_by_time_training_events_precede_all_questions(
     predict: Predict, dataset: Dataset, of: str
 ) -> None:
     config = ByTimeConfig.model_validate({"test": 0.2, "validation": 0.2, "of": of})
@@ -144,7 +144,7 @@ def test_cut_by_time_nothing_learned_is_younger_than_anything_asked(
 
 @few
 @given(dataset=datasets(min_events=4))
-def test_cut_by_user_nobody_asked_was_learned_from(dataset: Dataset) -> None:
+def test_by_user_held_out_users_are_not_in_training(dataset: Dataset) -> None:
     split = cut(ByUserConfig(test=0.4, validation=0.4), dataset, "next_event")
     if split is None:
         return
@@ -156,7 +156,7 @@ def test_cut_by_user_nobody_asked_was_learned_from(dataset: Dataset) -> None:
         assert (counts[counts > 0] == events[counts > 0] - 1).all()
 
 
-def test_leave_one_out_tests_the_last_event_and_validates_on_the_one_before() -> None:
+def test_leave_one_out_holds_out_the_last_two_events() -> None:
     log = [("u", f"i{day}", FIRST_AT + day * DAY) for day in (0, 1, 2, 1, 0, 2)]
     split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_event")
     assert split.validation.ends.tolist() == [4]

@@ -106,7 +106,7 @@ def apart(waits: list[float], *, basket: int = 1) -> Dataset:
     )
 
 
-def test_histories_are_asked_about_their_next_basket_never_within_one() -> None:
+def test_histories_of_the_profile_end_between_baskets() -> None:
     seen = observed(profile(apart([5.0] * 30, basket=3)))
     assert seen["interval_days"].to_list() == pytest.approx([5.0])
     assert seen["count"].to_list() == [30]
@@ -116,7 +116,7 @@ def test_without_a_second_basket_there_is_no_profile() -> None:
     assert profile(apart([], basket=3)) is None
 
 
-def test_an_observed_point_stands_at_the_geometric_mean_of_equally_many_intervals() -> None:
+def test_an_observed_point_is_at_its_bins_geometric_mean() -> None:
     waits = np.geomspace(0.01, 500, 40)
     seen = observed(profile(apart(waits.tolist())))
     middles = np.exp(np.log(waits).reshape(-1, HISTORIES_PER_BIN).mean(1))

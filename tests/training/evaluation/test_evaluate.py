@@ -46,7 +46,7 @@ def test_ranks_are_what_sorting_everything_gives() -> None:
         assert found.ranks.tolist() == ranks_by_sorting(cut, exclude_seen=exclude_seen).tolist()
 
 
-def test_excluding_what_was_seen_leaves_the_given_scores_untouched() -> None:
+def test_excluding_seen_items_does_not_modify_the_scores() -> None:
     cut = split()
     scores = torch.randn(len(cut.test), len(cut.dataset.catalog) + 1)
     before = scores.clone()
@@ -98,7 +98,7 @@ def test_without_candidates_nothing_is_sampled() -> None:
     assert rank_targets([block], cut.dataset, cut.test, exclude_seen=False).sampled is None
 
 
-def test_questions_at_the_instant_of_the_last_event_do_not_come_after_a_gap() -> None:
+def test_questions_at_the_last_events_instant_have_no_gap() -> None:
     log = [("u", "a", FIRST_AT + n) for n in (0, 1, 1)] + [
         ("v", "a", FIRST_AT + n) for n in (0, 1, 2)
     ]

@@ -29,7 +29,7 @@ def test_an_exact_index_finds_the_best(tmp_path: Path, encoder: EncoderConfig) -
     assert 0 < trial.p95_seconds < 60
 
 
-def test_an_index_that_lost_its_best_items_is_told(tmp_path: Path) -> None:
+def test_an_index_without_its_best_items_has_low_recall(tmp_path: Path) -> None:
     predictor = open_predictor(tiny.write_bundle(tmp_path))
     vectors = predictor.bundle.recommender.index_vectors().numpy()[1:].copy()
     vectors[::2] = -100 * np.sign(vectors.mean())
@@ -37,7 +37,7 @@ def test_an_index_that_lost_its_best_items_is_told(tmp_path: Path) -> None:
     assert measure_latency(broken, DATASET, questions()).index_recall < 0.99
 
 
-def test_questions_after_an_instant_are_each_users_first_later_event() -> None:
+def test_questions_after_an_instant_are_first_later_events() -> None:
     instant = int(np.median(DATASET.times))
     asked = questions()
     assert len(asked) > 0

@@ -95,7 +95,7 @@ def test_missing_candidates_never_count() -> None:
     assert rank_among([5.0, 1.0], 2, 0, 0) == 1
 
 
-def test_among_candidates_too_an_excluded_or_unknown_target_is_a_miss() -> None:
+def test_an_excluded_target_misses_among_candidates_too() -> None:
     assert rank_among([-math.inf, 1.0], 1, 2) == MISS
     assert rank_among([1.0, 2.0], 0, 1, 2) == MISS
 
@@ -173,7 +173,7 @@ def test_the_summary_has_the_names_that_tables_use() -> None:
     ]
 
 
-def test_sampled_metrics_stand_beside_the_full_ones_under_names_of_their_own() -> None:
+def test_sampled_metrics_have_their_own_names() -> None:
     line = np.zeros(2, dtype=np.int64)
     ranks = Ranks(np.array([40, MISS]), line, questions=1, sampled=np.array([3, 12]))
     summary = ranks.summarise()
@@ -247,7 +247,7 @@ def test_no_metric_leaves_the_unit_interval(
 # Comparing two models
 
 
-def test_a_paired_bootstrap_finds_a_difference_that_unpaired_noise_would_hide() -> None:
+def test_a_paired_bootstrap_finds_a_small_difference() -> None:
     generator = np.random.default_rng(0)
     hardness = generator.normal(size=500)
     better = hardness + 0.1 + generator.normal(scale=0.2, size=500)

@@ -81,7 +81,7 @@ def test_events_outside_the_training_data_are_not_counted() -> None:
 # Popularity of the last week
 
 
-def test_the_last_week_overrules_all_time_and_is_backed_off_by_it() -> None:
+def test_the_last_week_ranks_first_then_all_time() -> None:
     dataset = dataset_of(
         ("u", "a", 1), ("u", "a", 1), ("u", "b", 1), ("u", "c", 20), ("u", "d", 30)
     )
@@ -153,7 +153,7 @@ def test_items_outside_the_catalogue_are_passed_over() -> None:
 # The user's own habits
 
 
-def test_a_users_own_frequent_items_come_first_the_latest_breaking_ties() -> None:
+def test_own_frequent_items_rank_first_the_latest_break_ties() -> None:
     dataset = dataset_of(
         *(("u", item, day) for day, item in enumerate("aabbc")), *[("v", "d", 9)] * 5
     )
@@ -161,7 +161,7 @@ def test_a_users_own_frequent_items_come_first_the_latest_breaking_ties() -> Non
     assert ranking(dataset, reference, ask(dataset, "u", 9)) == "b a c d"
 
 
-def test_items_of_one_basket_are_told_apart_by_popularity() -> None:
+def test_items_of_one_basket_are_ordered_by_popularity() -> None:
     dataset = dataset_of(("u", "a", 1), ("u", "b", 1), ("v", "b", 1))
     reference = PersonalFrequency.fit(dataset, everything(dataset))
     assert ranking(dataset, reference, ask(dataset, "u", 9)) == "b a"
@@ -184,7 +184,7 @@ def test_what_happens_at_or_after_the_query_is_not_known() -> None:
 
 
 @pytest.mark.parametrize("block_elements", [1, 7, 10_000])
-def test_blocks_cover_every_question_once_and_do_not_change_a_score(
+def test_blocks_cover_every_question_once(
     monkeypatch: pytest.MonkeyPatch, block_elements: int
 ) -> None:
     monkeypatch.setattr("training.evaluation.references.BLOCK_ELEMENTS", block_elements)

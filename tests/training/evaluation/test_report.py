@@ -26,7 +26,7 @@ def reports() -> dict[bool, Report]:
     }
 
 
-def test_every_ranker_is_given_the_sampled_metrics_where_they_are_asked_for(
+def test_every_ranker_has_sampled_metrics_if_configured(
     reports: dict[bool, Report],
 ) -> None:
     for row in reports[True].rows.values():

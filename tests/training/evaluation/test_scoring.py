@@ -119,7 +119,7 @@ def test_a_shared_pass_gives_what_a_window_per_question_gives(
     torch.testing.assert_close(shared[:, 1:], alone[:, 1:], rtol=0, atol=1e-4)
 
 
-def test_users_asked_several_times_do_share_a_pass(
+def test_users_with_several_questions_share_a_pass(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = dataset()

@@ -1,4 +1,4 @@
-"""Encoders that stand for the abilities that losses ask for, and batches to try losses on."""
+"""Stand-in encoders with the capabilities that losses need, and batches for them."""
 
 import math
 from typing import final
@@ -20,7 +20,7 @@ from training.data.dataset import Dataset
 from training.data.split import Predict
 from training.fitting.objective import Objective
 
-TOLD = FitConfig(query_time_dropout=0.0)
+ALWAYS_GIVEN = FitConfig(query_time_dropout=0.0)
 
 
 def dataset() -> Dataset:
@@ -41,22 +41,22 @@ def everything(data: Dataset, predict: Predict = "next_event") -> TrainingBatch:
 def loss_of(
     recommender: Recommender, supervised: TrainingBatch, loss: LossConfig, **changed: object
 ) -> Tensor:
-    config = TOLD.model_copy(update={"loss": loss} | changed)
+    config = ALWAYS_GIVEN.model_copy(update={"loss": loss} | changed)
     return Objective(recommender, config).loss(supervised, np.random.default_rng(1))
 
 
 class Rates:
-    """Intensities that grow with the interval, per head and group; remembers what it was asked."""
+    """Intensities that grow with the interval, per head and group; records its intervals."""
 
     def __init__(self, slopes: Tensor) -> None:
         self.slopes = slopes
-        self.asked: list[Tensor] = []
+        self.received: list[Tensor] = []
 
     def evaluate(
         self, intervals: Float64[Tensor, "batch len"]
     ) -> Float[Tensor, "batch heads len groups"]:
         """Slope x (1 + interval)."""
-        self.asked.append(intervals)
+        self.received.append(intervals)
         return ((1 + intervals)[:, None, :, None] * self.slopes[None, :, None, :]).float()
 
 
@@ -71,7 +71,7 @@ class Exponential(IntervalDistribution):
         return (math.log(self.rate) - self.rate * intervals).float()
 
     def quantile(self, probability: float) -> Float64[Tensor, "*shape"]:
-        """Nobody asks."""
+        """Not used by a loss."""
         raise NotImplementedError
 
     def quantile_after(
@@ -85,28 +85,30 @@ class Exponential(IntervalDistribution):
 
 @final
 class Lookup(SequenceEncoder):
-    """The user is the item met last; says of time what it is told to."""
+    """The user vector is the last item's vector; other outputs are given."""
 
     dim = 4
 
-    def __init__(self, items: int, said: PositionOutputs | None = None) -> None:
+    def __init__(self, items: int, outputs: PositionOutputs | None = None) -> None:
         super().__init__()
-        self.said = said
+        self.outputs = outputs
         self.item_groups = ItemGroups(items=items, groups=2)
         self.item_groups.membership[1::2, 0] = self.item_groups.membership[2::3, 1] = 1.0
 
     def encode_positions(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
-        return PositionOutputs(items) if self.said is None else self.said._replace(users=items)
+        return (
+            PositionOutputs(items) if self.outputs is None else self.outputs._replace(users=items)
+        )
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         return EncoderOutput(items[torch.arange(len(items)), batch.lengths - 1])
 
 
 @final
-class Judge(SequenceEncoder):
-    """Scores a candidate by the item met last, as `Lookup` does, but must see it."""
+class CandidateEncoder(SequenceEncoder):
+    """Scores a candidate by the last item, as `Lookup` does, but reads the candidate."""
 
     dim = 4
 

@@ -43,7 +43,7 @@ def begin(directory: Path, epochs: int) -> None:
     )
 
 
-def test_a_run_resumed_from_disk_ends_where_one_that_never_stopped_does(tmp_path: Path) -> None:
+def test_a_run_resumed_from_disk_ends_with_the_same_weights(tmp_path: Path) -> None:
     whole = fresh()
     fit(whole, windows(), FIT, evaluate=None)
     begin(tmp_path, epochs=2)
@@ -80,7 +80,7 @@ def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path: Path) -> None
     assert load_checkpoint(tmp_path, "recipe", recommender, optimizer) is None
 
 
-def test_another_recipe_or_other_events_are_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     begin(tmp_path, epochs=1)
     recommender = fresh()
     with pytest.raises(TrainingError, match="belongs to others; choose another output"):

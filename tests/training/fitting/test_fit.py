@@ -58,7 +58,7 @@ def test_the_loss_falls() -> None:
     assert losses[-1] < losses[0] - 0.2
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
+def test_the_seed_alone_decides_the_weights() -> None:
     (one, _), (same, _), (other, _) = (
         run(FIT.model_copy(update={"seed": seed})) for seed in (5, 5, 6)
     )
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
     assert not same_weights(one, other)
 
 
-def test_a_run_that_stops_and_goes_on_ends_where_one_that_never_stopped_does() -> None:
+def test_a_resumed_run_ends_with_the_same_weights() -> None:
     data = dataset()
     whole, _ = run()
     parted = fresh(data)
@@ -92,7 +92,7 @@ def test_progress_counts_every_batch() -> None:
     assert [done for done, _ in steps[:per_epoch]] == list(range(1, per_epoch + 1))
 
 
-def test_a_loss_that_is_no_number_stops_the_run_with_advice() -> None:
+def test_a_nan_loss_stops_the_run_with_a_remedy() -> None:
     data = dataset()
     recommender = fresh(data)
     with torch.no_grad():
@@ -142,7 +142,7 @@ def test_improvement_renews_patience() -> None:
     assert same_weights(recommender, seen[4])
 
 
-def test_evaluating_every_other_epoch_counts_patience_in_evaluations() -> None:
+def test_patience_counts_evaluations() -> None:
     _, state, seen = stop_early([0.5, 0.4, 0.3, 0.2, 0.1], evaluate_every=2)
     assert len(seen) == 3
     assert (state.epoch, state.best_epoch) == (6, 2)
@@ -166,7 +166,7 @@ def test_every_learned_parameter_has_exactly_one_group(learned: bool) -> None:
     assert len(groups) == (3 if learned else 2)
 
 
-def test_frequencies_have_a_rate_and_a_clip_of_their_own_and_do_not_decay() -> None:
+def test_frequencies_have_their_own_rate_and_clip() -> None:
     config = FIT.model_copy(
         update={"frequency_learning_rate": 7e-5, "frequency_clip": 0.03, "weight_decay": 0.4}
     )
@@ -181,7 +181,7 @@ def test_frequencies_have_a_rate_and_a_clip_of_their_own_and_do_not_decay() -> N
     assert [group["weight_decay"] for group in (matrices, others, frequencies)] == [0.4, 0, 0]
 
 
-def test_the_rate_rises_during_the_warm_up_and_then_falls_to_nothing() -> None:
+def test_the_rate_warms_up_and_then_decays_to_zero() -> None:
     data = dataset()
     rates: list[float] = []
     recommender = fresh(data)
@@ -217,7 +217,7 @@ class Ticket(nn.Module):
         self.number.fill_(self.draws)
 
 
-def test_what_is_drawn_is_drawn_anew_before_every_step_and_then_stays() -> None:
+def test_random_features_are_resampled_before_every_step() -> None:
     data = dataset()
     recommender = fresh(data)
     ticket = Ticket()
@@ -234,7 +234,7 @@ def test_what_is_drawn_is_drawn_anew_before_every_step_and_then_stays() -> None:
     assert ticket.draws == state.step
 
 
-def test_the_best_epoch_comes_back_with_what_was_drawn_for_it() -> None:
+def test_the_best_epoch_is_restored_with_its_random_features() -> None:
     data = dataset()
     recommender = fresh(data)
     recommender.encoder.add_module("ticket", Ticket())
@@ -247,7 +247,7 @@ def test_the_best_epoch_comes_back_with_what_was_drawn_for_it() -> None:
 # Every kind of loss
 
 
-@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("repeats", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "loss",
     [

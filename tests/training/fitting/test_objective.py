@@ -12,7 +12,7 @@ from model.recommender import Recommender
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.fitting.stand_ins import (
-    Judge,
+    CandidateEncoder,
     Lookup,
     dataset,
     everything,
@@ -77,7 +77,7 @@ def dense_scores(recommender: Recommender, supervised: TrainingBatch) -> Tensor:
 # The softmax
 
 
-def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
+def test_many_negatives_approach_the_full_loss() -> None:
     data = dataset()
     recommender, supervised = fresh(data), everything(data)
     full = loss_of(recommender, supervised, SoftmaxConfig()).item()
@@ -86,7 +86,7 @@ def test_with_enough_negatives_the_sampled_loss_nears_the_full_one() -> None:
     assert full == pytest.approx(math.log(len(data.catalog)), abs=1.5)
 
 
-def test_withholding_every_query_time_leaves_nothing_to_read_from_it() -> None:
+def test_withheld_query_times_do_not_change_the_loss() -> None:
     data = dataset()
     recommender, supervised = fresh(data), everything(data)
     later = supervised.sequences._replace(query_times=supervised.sequences.query_times + 3.5)
@@ -97,7 +97,7 @@ def test_withholding_every_query_time_leaves_nothing_to_read_from_it() -> None:
     assert losses[0] == losses[1]
 
 
-def test_repeats_are_learned_from_no_event_later_than_the_position() -> None:
+def test_repeats_ignore_events_later_than_the_position() -> None:
     data = dataset()
     recommender, supervised = fresh(data, repeats=True), everything(data)
     found = loss_of(recommender, supervised, SoftmaxConfig()).item()
@@ -183,13 +183,13 @@ def test_targets_of_one_basket_share_its_weight(loss: LossConfig) -> None:
 
 @of_pairs
 @pytest.mark.parametrize("world", [dataset, small_shop])
-def test_judging_the_candidates_is_scoring_them(
+def test_scoring_candidates_equals_inner_products(
     loss: LossConfig, world: Callable[[], Dataset]
 ) -> None:
     data = world()
     supervised = everything(data)
     losses = []
-    for encoder in (Judge(), Lookup(len(data.catalog))):
+    for encoder in (CandidateEncoder(), Lookup(len(data.catalog))):
         recommender = recommender_of(encoder, data)
         found = loss_of(recommender, supervised, loss)
         found.backward()  # type: ignore[no-untyped-call]
@@ -198,7 +198,9 @@ def test_judging_the_candidates_is_scoring_them(
     torch.testing.assert_close(losses[0], losses[1])
 
 
-def test_an_encoder_that_judges_candidates_is_trained_by_no_softmax() -> None:
+def test_a_candidate_scorer_is_not_trained_by_softmax() -> None:
     data = dataset()
-    with pytest.raises(TrainingError, match="gbce or bpr, but Judge was to be trained by softmax"):
-        loss_of(recommender_of(Judge(), data), everything(data), SoftmaxConfig())
+    with pytest.raises(
+        TrainingError, match="gbce or bpr, but CandidateEncoder was to be trained by softmax"
+    ):
+        loss_of(recommender_of(CandidateEncoder(), data), everything(data), SoftmaxConfig())

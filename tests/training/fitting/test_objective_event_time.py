@@ -11,8 +11,8 @@ from model.layers.self_modulation import ModulationConfig
 from model.recommender import Recommender
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.fitting.stand_ins import (
+    CandidateEncoder,
     Exponential,
-    Judge,
     Lookup,
     Rates,
     dataset,
@@ -30,8 +30,8 @@ from training.fitting.losses.event_time import next_time_loss
 
 
 def timed(data: Dataset, *rates: Rates) -> Recommender:
-    said = PositionOutputs(torch.zeros(0, 0, 0), intensities=rates)
-    return recommender_of(Lookup(len(data.catalog), said), data)
+    outputs = PositionOutputs(torch.zeros(0, 0, 0), intensities=rates)
+    return recommender_of(Lookup(len(data.catalog), outputs), data)
 
 
 def regulariser(recommender: Recommender, supervised: TrainingBatch, **how: object) -> float:
@@ -69,7 +69,8 @@ def test_the_biased_likelihood_is_what_its_formula_says() -> None:
     assert found == pytest.approx(-float(np.mean(terms)), rel=1e-4)
 
 
-def test_one_draw_per_interval_is_unbiased_and_shared_by_all_layers() -> None:
+@pytest.mark.slow
+def test_one_draw_per_interval_is_unbiased_and_shared() -> None:
     data = dataset()
     layers = Rates(SLOPES), Rates(2 * SLOPES)
     supervised, recommender = everything(data), timed(data, *layers)
@@ -88,12 +89,12 @@ def test_one_draw_per_interval_is_unbiased_and_shared_by_all_layers() -> None:
         expected -= float(np.mean(terms))
     error = np.std(estimates) / math.sqrt(len(estimates))
     assert abs(np.mean(estimates) - expected) < 4 * error
-    intervals, drawn = layers[0].asked[:2]
+    intervals, drawn = layers[0].received[:2]
     assert ((drawn >= 0) & (drawn <= intervals)).all()
-    assert torch.equal(layers[0].asked[1], layers[1].asked[1])
+    assert torch.equal(layers[0].received[1], layers[1].received[1])
 
 
-def test_a_withheld_query_time_takes_its_position_out_of_the_likelihood() -> None:
+def test_withheld_query_times_are_not_in_the_likelihood() -> None:
     data = dataset()
     rates = Rates(SLOPES)
     supervised, recommender = everything(data), timed(data, rates)
@@ -102,13 +103,16 @@ def test_a_withheld_query_time_takes_its_position_out_of_the_likelihood() -> Non
     found = loss_of(recommender, supervised, SoftmaxConfig(), **withheld)
     assert found.item() == loss_of(recommender, supervised, SoftmaxConfig()).item()
     assert torch.equal(
-        rates.asked[0], supervised.sequences.query_times - supervised.sequences.times
+        rates.received[0], supervised.sequences.query_times - supervised.sequences.times
     )
 
 
-def test_an_encoder_without_intensities_cannot_be_weighed_by_them() -> None:
+def test_continuous_time_needs_an_encoder_with_intensities() -> None:
     data = dataset()
-    for encoder, loss in ((Lookup(len(data.catalog)), SoftmaxConfig()), (Judge(), BCEConfig())):
+    for encoder, loss in (
+        (Lookup(len(data.catalog)), SoftmaxConfig()),
+        (CandidateEncoder(), BCEConfig()),
+    ):
         with pytest.raises(TrainingError, match=r"fit\.continuous_time\.weight to 0"):
             loss_of(
                 recommender_of(encoder, data),
@@ -118,7 +122,7 @@ def test_an_encoder_without_intensities_cannot_be_weighed_by_them() -> None:
             )
 
 
-def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
+def test_a_candidate_scorer_uses_its_targets_intensities() -> None:
     data = dataset()
     torch.manual_seed(0)
     encoder = DINConfig(dim=8, hidden=(8, 4), modulation=ModulationConfig(groups=2)).build(
@@ -128,12 +132,12 @@ def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
     encoder.item_groups.membership[1::2, 0] = encoder.item_groups.membership[2::2, 1] = 1.0
     recommender, supervised = recommender_of(encoder, data).eval(), everything(data)
     places = supervised.positions[supervised.position_of]
-    judged = recommender.score_candidates(
+    scored = recommender.score_candidates(
         supervised.sequences, places, supervised.targets.unsqueeze(1)
     )
-    assert judged.intensities is not None
+    assert scored.intensities is not None
     days = torch.tensor(days_waited(supervised), dtype=torch.float64)
-    rates = judged.intensities.evaluate(days.unsqueeze(1))[:, 0, 0]
+    rates = scored.intensities.evaluate(days.unsqueeze(1))[:, 0, 0]
     own = (rates * encoder.item_groups(supervised.targets)).sum(-1)
     expected = -(own.log() - 0.5 * days * rates.sum(-1)).mean()
     config = ContinuousTimeConfig(weight=1.0, integral="right_end")
@@ -147,14 +151,12 @@ def test_a_judge_is_weighed_by_what_its_targets_see() -> None:
 
 @pytest.mark.parametrize("predict", ["next_event", "next_basket"])
 @pytest.mark.parametrize("withheld", [0.0, 0.999_999_999])
-def test_the_next_time_is_that_of_the_next_event_or_basket_even_where_it_is_withheld(
-    predict: Predict, withheld: float
-) -> None:
+def test_the_next_time_counts_even_where_it_is_withheld(predict: Predict, withheld: float) -> None:
     log = [(f"u{user}", f"i{n}", FIRST_AT + n // 2 * DAY * 3) for user in (0, 1) for n in range(7)]
     data = Dataset.of(event_log(log))
     supervised = everything(data, predict)
-    said = PositionOutputs(torch.zeros(0, 0, 0), next_time=Exponential(0.25))
-    recommender = recommender_of(Lookup(len(data.catalog), said), data)
+    outputs = PositionOutputs(torch.zeros(0, 0, 0), next_time=Exponential(0.25))
+    recommender = recommender_of(Lookup(len(data.catalog), outputs), data)
     with_time, without = (
         loss_of(
             recommender,

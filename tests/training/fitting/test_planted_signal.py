@@ -1,8 +1,8 @@
-"""The claim itself: where time alone decides what comes next, reading time must find it.
+"""A planted signal: if time alone decides the next item, an encoder of time must find it.
 
 In `tiny.gap_world` the next item comes from one half of the items after a short gap and from the
-other half after a long one, and nothing else tells which. Ten items of the right half fill the top
-ten, so the share of hits in the top ten is the share of questions whose half was found.
+other half after a long one, and nothing else predicts which. The ten items of the right half fill
+the top ten, so the share of hits in the top ten is the share of questions whose half was found.
 """
 
 import pytest
@@ -21,6 +21,8 @@ from training.data.dataset import Dataset
 from training.data.split import ByUserConfig, Split
 from training.evaluation.evaluate import evaluate
 from training.fitting.fit import fit
+
+pytestmark = pytest.mark.slow
 
 MAX_HISTORY = 12
 FIT = FitConfig(
@@ -74,7 +76,7 @@ def share_found(recommender: Recommender, split: Split, *, withheld: bool = Fals
     ],
     ids=["mercer_concat", "mercer_sum", "bochner_nonparametric"],
 )
-def test_an_encoder_that_reads_time_finds_what_only_time_tells(
+def test_an_encoder_that_reads_time_finds_the_signal(
     split: Split, time_encoding: TimeEncodingConfig
 ) -> None:
     recommender = trained(split, time_encoding)

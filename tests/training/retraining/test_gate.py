@@ -70,7 +70,7 @@ def test_what_is_not_a_number_passes_no_rule(name: str) -> None:
     assert len(failed(decision)) == 1
 
 
-def test_without_a_champion_nobody_asks_about_one() -> None:
+def test_without_a_champion_its_check_is_skipped() -> None:
     first = GOOD.model_copy(update={"champion": None, "over_champion": None})
     decision = decide(GateConfig(), first)
     assert decision.promote
@@ -83,7 +83,7 @@ def test_what_was_not_measured_does_not_pass() -> None:
     }
 
 
-def test_of_a_challenger_that_is_not_made_of_numbers_nothing_else_is_asked() -> None:
+def test_an_unsound_challenger_skips_all_other_checks() -> None:
     decision = decide(GateConfig(), GOOD.model_copy(update={"unsound": "the loss is nan"}))
     assert not decision.promote
     assert [check.name for check in decision.checks] == ["sound"]

@@ -1,6 +1,7 @@
-"""The job in this process, without a database: from events to what is served."""
+"""The job in this process, without a database: from the events to the active version."""
 
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ END = tiny.FIRST_AT + 1_000 * tiny.DAY
 
 @dataclass
 class Place:
-    """A store, runs, and what is done in them."""
+    """A store, its runs, and the jobs run on them."""
 
     root: Path
     recorder: PhaseRecorder = field(default_factory=PhaseRecorder)
@@ -33,7 +34,7 @@ class Place:
         self.store = BundleStore(self.root / "store")
         self.runs = self.root / "runs"
 
-    def order(
+    def job(
         self, events: pl.DataFrame | None = None, config: RunConfig = COUNTED, **more: object
     ) -> RetrainingJob:
         file = self.root / "events.parquet"
@@ -42,10 +43,10 @@ class Place:
         known = {"until": END, "known_by": END}
         return RetrainingJob(config, "ring", str(file), None, **known | more)  # type: ignore[arg-type]
 
-    def retrain(self, order: RetrainingJob, watcher: PhaseRecorder | None = None) -> RunReport:
-        self.recorder = watcher or PhaseRecorder()
+    def retrain(self, job: RetrainingJob, recorder: PhaseRecorder | None = None) -> RunReport:
+        self.recorder = recorder or PhaseRecorder()
         return retrain(
-            order,
+            job,
             store=self.store,
             runs=self.runs,
             journal=NoJournal(self.store),
@@ -58,11 +59,18 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def champion_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Place(tmp_path_factory.mktemp("champion"))
+    assert place.retrain(place.job(ring_world())).result == "promoted"
+    return place.root
+
+
 @pytest.fixture
-def reigned(place: Place) -> Place:
+def with_champion(champion_root: Path, tmp_path: Path) -> Place:
     """A place with a champion."""
-    assert place.retrain(place.order(ring_world())).result == "promoted"
-    return place
+    shutil.copytree(champion_root, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return Place(tmp_path)
 
 
 def check(report: RunReport, name: str) -> Check:
@@ -72,14 +80,14 @@ def check(report: RunReport, name: str) -> Check:
 
 
 def later(events: pl.DataFrame, days: int = 100) -> pl.DataFrame:
-    """The same people, walking on."""
+    """The same users, with more events."""
     return pl.concat(
         [events, ring_world(seed=1).with_columns(pl.col("timestamp") + pl.duration(days=days))]
     )
 
 
 def test_the_first_good_model_is_published_and_served(place: Place) -> None:
-    report = place.retrain(place.order(ring_world()))
+    report = place.retrain(place.job(ring_world()))
     assert (report.result, report.champion) == ("promoted", None)
     assert place.store.current() == report.candidate
     assert place.recorder.phases == [
@@ -87,53 +95,53 @@ def test_the_first_good_model_is_published_and_served(place: Place) -> None:
     ]
 
 
-def test_a_run_leaves_its_numbers_for_programs_and_for_people(reigned: Place) -> None:
-    report = reigned.retrain(reigned.order(later(ring_world())))
-    directory = reigned.runs / report.directory
+def test_a_run_writes_its_report_as_json_and_markdown(with_champion: Place) -> None:
+    report = with_champion.retrain(with_champion.job(later(ring_world())))
+    directory = with_champion.runs / report.directory
     assert RunReport.read(directory) == report
-    told = json.loads((directory / REPORT).read_text())
-    assert told["comparison"]["rows"].keys() == {
+    written_report = json.loads((directory / REPORT).read_text())
+    assert written_report["comparison"]["rows"].keys() == {
         *("challenger", "challenger_withheld", "champion", "champion_withheld"),
         *("popular_all_time", "popular_last_week", "last_item_markov"),
     }
-    assert told["data"]["events"] == 2 * len(ring_world())
+    assert written_report["data"]["events"] == 2 * len(ring_world())
     page = (directory / PAGE).read_text()
     assert report.comparison is not None
     assert f"| champion | {report.comparison.rows['champion']['ndcg@10']:.4f} |" in page
     assert all(it.sentence in page for it in report.decision.checks)  # type: ignore[union-attr]
 
 
-def test_a_challenger_as_good_as_the_champion_takes_its_place(reigned: Place) -> None:
-    champion = reigned.store.current()
-    report = reigned.retrain(reigned.order(later(ring_world())))
+def test_a_challenger_as_good_as_the_champion_takes_its_place(with_champion: Place) -> None:
+    champion = with_champion.store.current()
+    report = with_champion.retrain(with_champion.job(later(ring_world())))
     assert report.result == "promoted", report.reason
-    assert report.champion == champion != reigned.store.current()
+    assert report.champion == champion != with_champion.store.current()
 
 
-def test_nobody_is_asked_what_somebody_learned_from(reigned: Place) -> None:
+def test_no_question_is_in_any_models_training_data(with_champion: Place) -> None:
     learned_until = int(ring_world()["timestamp"].to_physical().max())  # type: ignore[arg-type]
-    comparison = reigned.retrain(reigned.order(later(ring_world()))).comparison
+    comparison = with_champion.retrain(with_champion.job(later(ring_world()))).comparison
     assert comparison is not None
     assert comparison.first_at > learned_until
     assert comparison.known_to_champion == 0
 
 
-def test_where_too_little_is_new_the_champion_is_favoured_and_the_report_says_so(
-    reigned: Place,
+def test_with_few_new_events_the_champion_is_favoured(
+    with_champion: Place,
 ) -> None:
-    report = reigned.retrain(reigned.order(known_by=END - 1))
+    report = with_champion.retrain(with_champion.job(known_by=END - 1))
     assert report.comparison is not None
     assert report.comparison.known_to_champion == report.comparison.questions
-    assert "is favoured" in (reigned.runs / report.directory / PAGE).read_text()
+    assert "is favoured" in (with_champion.runs / report.directory / PAGE).read_text()
 
 
-def test_models_are_asked_about_the_same_items_and_miss_what_they_do_not_know(
+def test_all_models_rank_the_same_items(
     place: Place,
 ) -> None:
     small = ring_world(items=6)
-    assert place.retrain(place.order(small)).result == "promoted"
+    assert place.retrain(place.job(small)).result == "promoted"
     moved = ring_world(seed=1).with_columns(pl.col("timestamp") + pl.duration(days=50))
-    report = place.retrain(place.order(pl.concat([small, moved])))
+    report = place.retrain(place.job(pl.concat([small, moved])))
     assert report.comparison is not None
     assert report.comparison.candidates == 12
     rows = report.comparison.rows
@@ -142,43 +150,45 @@ def test_models_are_asked_about_the_same_items_and_miss_what_they_do_not_know(
     assert report.result == "promoted"
 
 
-def test_shuffled_labels_are_refused_and_the_champion_serves_on(reigned: Place) -> None:
-    champion = reigned.store.current()
-    report = reigned.retrain(reigned.order(shuffled(later(ring_world()))))
+def test_shuffled_labels_are_refused(with_champion: Place) -> None:
+    champion = with_champion.store.current()
+    report = with_champion.retrain(with_champion.job(shuffled(later(ring_world()))))
     assert report.result == "kept"
     assert not check(report, "popularity").passed
-    assert reigned.store.current() == champion
-    assert len(reigned.store.versions()) == 1
+    assert with_champion.store.current() == champion
+    assert len(with_champion.store.versions()) == 1
     assert "popularity" in str(report.reason)
 
 
-def test_a_challenger_that_forgot_the_way_is_refused_for_the_champion(reigned: Place) -> None:
+def test_a_challenger_worse_than_the_champion_is_refused(with_champion: Place) -> None:
     new = later(ring_world())
     is_asked = new["timestamp"] > new["timestamp"].quantile(0.85)
-    # What is learned from was mixed up; what is asked is as it was.
+    # The training events are shuffled; the questions are not.
     broken = pl.concat([shuffled(new.filter(~is_asked)), new.filter(is_asked)])
     lenient = GATE.model_copy(update={"popularity_lead": -1.0})
-    champion = reigned.store.current()
+    champion = with_champion.store.current()
     config = COUNTED.model_copy(update={"gate": lenient})
-    report = reigned.retrain(reigned.order(broken, config))
+    report = with_champion.retrain(with_champion.job(broken, config))
     assert report.result == "kept"
     assert not check(report, "champion").passed
     assert "lead over the champion" in str(report.reason)
-    assert reigned.store.current() == champion
+    assert with_champion.store.current() == champion
 
 
-def test_a_run_that_diverges_is_refused_by_the_gate(reigned: Place) -> None:
-    champion = reigned.store.current()
+def test_a_run_that_diverges_is_refused_by_the_gate(with_champion: Place) -> None:
+    champion = with_champion.store.current()
     wild = FitConfig(epochs=2, tokens=400, warmup_steps=0, learning_rate=1e30)
-    report = reigned.retrain(reigned.order(config=LEARNED.model_copy(update={"fit": wild})))
+    report = with_champion.retrain(
+        with_champion.job(config=LEARNED.model_copy(update={"fit": wild}))
+    )
     assert report.result == "kept"
     assert not check(report, "sound").passed
     assert report.candidate is None
-    assert reigned.store.current() == champion
+    assert with_champion.store.current() == champion
 
 
 def test_a_dry_run_decides_and_changes_nothing(place: Place) -> None:
-    report = place.retrain(place.order(ring_world(), promotes=False))
+    report = place.retrain(place.job(ring_world(), promotes=False))
     assert report.result == "passed"
     assert report.decision is not None
     assert report.decision.promote
@@ -186,9 +196,9 @@ def test_a_dry_run_decides_and_changes_nothing(place: Place) -> None:
     assert place.recorder.phases[-1] == "gate"
 
 
-def test_a_champion_that_changed_meanwhile_is_left_alone(reigned: Place) -> None:
-    champion = reigned.store.current()
-    other = tiny.write_bundle(reigned.root / "other")
+def test_a_champion_activated_meanwhile_stays(with_champion: Place) -> None:
+    champion = with_champion.store.current()
+    other = tiny.write_bundle(with_champion.root / "other")
 
     class Operator(PhaseRecorder):
         """Activates another version while the job runs."""
@@ -196,27 +206,27 @@ def test_a_champion_that_changed_meanwhile_is_left_alone(reigned: Place) -> None
         def start_phase(self, phase: Phase) -> None:
             super().start_phase(phase)
             if phase == "gate":
-                reigned.store.add_copy(other)
+                with_champion.store.add_copy(other)
 
-    report = reigned.retrain(reigned.order(later(ring_world())), Operator())
+    report = with_champion.retrain(with_champion.job(later(ring_world())), Operator())
     assert report.result == "kept"
     assert str(champion) in str(report.reason)
-    assert reigned.store.current() == other.name
-    assert report.candidate in reigned.store.versions()
+    assert with_champion.store.current() == other.name
+    assert report.candidate in with_champion.store.versions()
 
 
-def test_events_after_the_cut_off_are_not_learned_from(place: Place) -> None:
+def test_events_after_the_cut_off_are_left_out(place: Place) -> None:
     events = ring_world()
     middle = int(events["timestamp"].to_physical().median())  # type: ignore[arg-type]
-    report = place.retrain(place.order(events, until=middle, promotes=False))
+    report = place.retrain(place.job(events, until=middle, promotes=False))
     assert report.data is not None
     assert report.data.last_at <= to_datetime(middle)
     assert report.data.events == events.filter(pl.col("timestamp").to_physical() <= middle).height
 
 
-def test_without_events_a_run_fails_and_says_so(place: Place) -> None:
+def test_a_run_without_events_fails(place: Place) -> None:
     with pytest.raises(TrainingError, match="had none by"):
-        place.retrain(place.order(ring_world(), until=0))
+        place.retrain(place.job(ring_world(), until=0))
     (directory,) = place.runs.iterdir()
     report = RunReport.read(directory)
     assert report is not None
@@ -224,47 +234,48 @@ def test_without_events_a_run_fails_and_says_so(place: Place) -> None:
     assert "had none by" in str(report.reason)
 
 
-def test_events_that_cannot_be_read_leave_the_champion_alone(reigned: Place) -> None:
-    champion = reigned.store.current()
-    order = replace(reigned.order(), events=str(reigned.root / "nowhere.parquet"))
+def test_events_that_cannot_be_read_leave_the_champion_alone(with_champion: Place) -> None:
+    champion = with_champion.store.current()
+    job = replace(with_champion.job(), events=str(with_champion.root / "nowhere.parquet"))
     with pytest.raises(EventSourceError):
-        reigned.retrain(order)
-    assert reigned.store.current() == champion
+        with_champion.retrain(job)
+    assert with_champion.store.current() == champion
 
 
 def test_a_model_is_measured_on_what_came_last(place: Place) -> None:
     config = COUNTED.model_copy(update={"split": LeaveOneOutConfig()})
     with pytest.raises(TrainingError, match="splits by time"):
-        place.retrain(place.order(ring_world(), config))
+        place.retrain(place.job(ring_world(), config))
 
 
-def test_a_warm_start_is_not_asked_what_its_weights_know(place: Place) -> None:
+@pytest.mark.slow
+def test_a_warm_start_is_measured_on_later_events_only(place: Place) -> None:
     config = LEARNED.model_copy(update={"gate": GATE.model_copy(update={"may_lose": 1.0})})
     learned = config.model_copy(
         update={"gate": config.gate.model_copy(update={"popularity_lead": -1.0})}
     )
-    assert place.retrain(place.order(ring_world(), learned)).result == "promoted"
+    assert place.retrain(place.job(ring_world(), learned)).result == "promoted"
     with pytest.raises(TrainingError, match="later than the weights it began from"):
-        place.retrain(place.order(config=learned, warm_start=True))
-    report = place.retrain(place.order(later(ring_world()), learned, warm_start=True))
+        place.retrain(place.job(config=learned, warm_start=True))
+    report = place.retrain(place.job(later(ring_world()), learned, warm_start=True))
     assert report.warm_start
     assert report.comparison is not None
     assert report.comparison.known_to_champion == 0
 
 
-def test_a_warm_start_from_another_kind_of_model_fails_and_says_why(reigned: Place) -> None:
-    champion = reigned.store.current()
+def test_a_warm_start_from_another_model_kind_fails(with_champion: Place) -> None:
+    champion = with_champion.store.current()
     with pytest.raises(TrainingError, match="made of the same parts"):
-        reigned.retrain(reigned.order(config=LEARNED, warm_start=True))
-    assert reigned.store.current() == champion
+        with_champion.retrain(with_champion.job(config=LEARNED, warm_start=True))
+    assert with_champion.store.current() == champion
 
 
 class Killed(BaseException):
-    """Stands for a process that ends: nothing after it is done."""
+    """Stands for the end of a process."""
 
 
 class Dying(PhaseRecorder):
-    """Ends when a phase begins, and leaves no word behind, as a killed process would not."""
+    """Raises when a phase begins, as if the process had been killed."""
 
     def __init__(self, at: Phase, place: Place) -> None:
         super().__init__()
@@ -276,17 +287,17 @@ class Dying(PhaseRecorder):
             raise Killed
 
 
-def killed(place: Place, at: Phase, order: RetrainingJob) -> None:
+def killed(place: Place, at: Phase, job: RetrainingJob) -> None:
     """Run until a phase begins; then put the report back that a killed process leaves."""
     left: dict[Path, bytes] = {}
 
-    class Remembering(Dying):
+    class ReportKeeper(Dying):
         def start_phase(self, phase: Phase) -> None:
             left.update({file: file.read_bytes() for file in place.runs.glob(f"*/{REPORT}")})
             super().start_phase(phase)
 
     with pytest.raises(Killed):
-        place.retrain(order, Remembering(at, place))
+        place.retrain(job, ReportKeeper(at, place))
     for file in place.runs.glob(f"*/{REPORT}"):
         if file in left:
             file.write_bytes(left[file])
@@ -294,86 +305,89 @@ def killed(place: Place, at: Phase, order: RetrainingJob) -> None:
             file.unlink()
 
 
-def test_once_decided_a_killed_run_goes_on_with_what_it_decided(reigned: Place) -> None:
-    order = reigned.order(later(ring_world()))
-    killed(reigned, "publish", order)
-    champion = reigned.store.current()
-    report = reigned.retrain(order)
-    assert reigned.recorder.phases == ["publish", "activate"]
+def test_a_run_killed_after_its_decision_resumes_it(with_champion: Place) -> None:
+    job = with_champion.job(later(ring_world()))
+    killed(with_champion, "publish", job)
+    champion = with_champion.store.current()
+    report = with_champion.retrain(job)
+    assert with_champion.recorder.phases == ["publish", "activate"]
     assert (report.result, report.champion) == ("promoted", champion)
-    assert reigned.store.current() == report.candidate
+    assert with_champion.store.current() == report.candidate
     assert report.comparison is not None
 
 
-def test_a_decision_does_not_outlive_the_champion_it_was_made_about(reigned: Place) -> None:
-    order = reigned.order(later(ring_world()))
-    killed(reigned, "publish", order)
-    reigned.store.add_copy(tiny.write_bundle(reigned.root / "other"))
-    reigned.retrain(order)
-    assert reigned.recorder.phases[0] == "read"
+def test_a_new_champion_invalidates_a_decision(with_champion: Place) -> None:
+    job = with_champion.job(later(ring_world()))
+    killed(with_champion, "publish", job)
+    with_champion.store.add_copy(tiny.write_bundle(with_champion.root / "other"))
+    with_champion.retrain(job)
+    assert with_champion.recorder.phases[0] == "read"
 
 
-def test_a_decision_does_not_outlive_the_gate_that_made_it(reigned: Place) -> None:
-    order = reigned.order(later(ring_world()))
-    killed(reigned, "publish", order)
+def test_new_gate_settings_invalidate_a_decision(with_champion: Place) -> None:
+    job = with_champion.job(later(ring_world()))
+    killed(with_champion, "publish", job)
     stricter = COUNTED.model_copy(update={"gate": GATE.model_copy(update={"floor": 1.0})})
-    assert reigned.retrain(replace(order, config=stricter)).result == "kept"
+    assert with_champion.retrain(replace(job, config=stricter)).result == "kept"
 
 
-def test_a_run_that_was_killed_once_its_challenger_served_says_so(reigned: Place) -> None:
-    order = reigned.order(later(ring_world()))
-    killed(reigned, "activate", order)
-    (bundle,) = set(reigned.store.versions()) - {reigned.store.current()}
-    reigned.store.activate(bundle)
-    report = reigned.retrain(order)
+def test_a_run_killed_after_activation_is_recorded(with_champion: Place) -> None:
+    job = with_champion.job(later(ring_world()))
+    killed(with_champion, "activate", job)
+    (bundle,) = set(with_champion.store.versions()) - {with_champion.store.current()}
+    with_champion.store.activate(bundle)
+    report = with_champion.retrain(job)
     assert (report.result, report.candidate) == ("promoted", bundle)
-    assert reigned.recorder.phases == []
+    assert with_champion.recorder.phases == []
 
 
-def test_what_was_refused_before_the_first_champion_is_not_taken_for_it(place: Place) -> None:
+def test_a_refused_first_challenger_is_not_promoted_later(place: Place) -> None:
     wild = FitConfig(epochs=1, tokens=400, warmup_steps=0, learning_rate=1e30)
-    order = place.order(ring_world(), LEARNED.model_copy(update={"fit": wild}))
-    report = place.retrain(order)
-    # As a process leaves it that is killed once the gate has spoken.
+    job = place.job(ring_world(), LEARNED.model_copy(update={"fit": wild}))
+    report = place.retrain(job)
+    # The report of a process that was killed after the decision.
     unfinished = report.model_copy(update={"result": "running", "finished_at": None})
     unfinished.write(place.runs / report.directory)
-    assert place.retrain(order).result == "kept"
+    assert place.retrain(job).result == "kept"
 
 
-def test_a_killed_fit_goes_on_from_its_checkpoint(place: Place) -> None:
-    order = place.order(ring_world(), LEARNED)
-    killed(place, "evaluate", order)
-    place.retrain(order)
+def test_a_killed_fit_resumes_from_its_checkpoint(place: Place) -> None:
+    job = place.job(ring_world(), LEARNED)
+    killed(place, "evaluate", job)
+    place.retrain(job)
     assert [epoch for fitting, epoch in place.recorder.epochs if fitting == "fit"] == []
 
 
-def test_a_checkpoint_of_events_that_have_changed_since_is_left(place: Place) -> None:
-    order = place.order(ring_world(), LEARNED)
-    killed(place, "evaluate", order)
-    place.retrain(place.order(ring_world().filter(pl.col("user_id") != "u7"), LEARNED))
+@pytest.mark.slow
+def test_a_checkpoint_of_changed_events_is_replaced(place: Place) -> None:
+    job = place.job(ring_world(), LEARNED)
+    killed(place, "evaluate", job)
+    place.retrain(place.job(ring_world().filter(pl.col("user_id") != "u7"), LEARNED))
     assert [epoch for fitting, epoch in place.recorder.epochs if fitting == "fit"] == [1, 2, 3]
 
 
-def test_another_order_does_not_meet_the_checkpoint_of_the_first(place: Place) -> None:
-    order = place.order(ring_world(), LEARNED)
-    killed(place, "evaluate", order)
+@pytest.mark.slow
+def test_another_job_does_not_use_the_first_ones_checkpoint(place: Place) -> None:
+    job = place.job(ring_world(), LEARNED)
+    killed(place, "evaluate", job)
     other = LEARNED.model_copy(update={"fit": LEARNED.fit.model_copy(update={"seed": 1})})
-    place.retrain(replace(order, config=other))
+    place.retrain(replace(job, config=other))
     assert [epoch for fitting, epoch in place.recorder.epochs if fitting == "fit"] == [1, 2, 3]
 
 
-def test_old_versions_and_runs_go_only_where_that_is_wanted(reigned: Place) -> None:
+@pytest.mark.slow
+def test_old_versions_and_runs_are_removed_on_request(with_champion: Place) -> None:
     lenient = COUNTED.model_copy(update={"gate": GATE.model_copy(update={"may_lose": 1.0})})
     for number in range(1, 4):
-        order = reigned.order(
+        job = with_champion.job(
             later(ring_world(), days=100 * number), lenient, known_by=END - number
         )
-        assert reigned.retrain(order).result == "promoted"
-    assert len(reigned.store.versions()) == 4
-    last = reigned.order(later(ring_world(), days=400), lenient, keep=2, until=END + 1)
-    report = reigned.retrain(last)
+        assert with_champion.retrain(job).result == "promoted"
+    assert len(with_champion.store.versions()) == 4
+    last = with_champion.job(later(ring_world(), days=400), lenient, keep=2, until=END + 1)
+    report = with_champion.retrain(last)
     assert report.result == "promoted"
-    assert len(reigned.store.versions()) == 2
-    assert reigned.store.current() in reigned.store.versions()
-    assert len(list(reigned.runs.iterdir())) == 2
-    assert (reigned.runs / report.directory).is_dir()
+    assert len(with_champion.store.versions()) == 2
+    assert with_champion.store.current() in with_champion.store.versions()
+    assert len(list(with_champion.runs.iterdir())) == 2
+    assert (with_champion.runs / report.directory).is_dir()

@@ -9,20 +9,20 @@ import pytest
 from training.retraining.lock import AlreadyRunningError, file_lock
 
 
-def test_who_comes_second_is_told_who_is_at_it_and_since_when(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_with_the_holders_name(tmp_path: Path) -> None:
     file = tmp_path / "lock"
     told = rf"process {os.getpid()} on"
     with file_lock(file), pytest.raises(AlreadyRunningError, match=told), file_lock(file):
         raise AssertionError("two have it")
 
 
-def test_a_lock_is_free_once_it_was_let_go(tmp_path: Path) -> None:
+def test_a_released_lock_is_free(tmp_path: Path) -> None:
     for _ in range(2):
         with file_lock(tmp_path / "lock"):
             pass
 
 
-def test_a_lock_is_free_once_an_error_has_passed(tmp_path: Path) -> None:
+def test_an_error_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "lock"):
         raise ZeroDivisionError
     with file_lock(tmp_path / "lock"):
@@ -35,7 +35,7 @@ def hold(file: Path, held: Event) -> None:
         signal.pause()
 
 
-def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_process_releases_the_lock(tmp_path: Path) -> None:
     file, spawn = tmp_path / "lock", multiprocessing.get_context("spawn")
     held = spawn.Event()
     process = spawn.Process(target=hold, args=(file, held))

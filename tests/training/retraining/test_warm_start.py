@@ -27,7 +27,7 @@ def begun(
     return before, fresh
 
 
-def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion: Predictor) -> None:
+def test_items_get_the_champions_weights_by_id(champion: Predictor) -> None:
     catalog = Catalog.from_ids(("new", "i7", "i2", "newer", "i0"))
     before, fresh = begun(champion, catalog)
     for item_id in ("i7", "i2", "i0"):
@@ -42,7 +42,7 @@ def test_every_item_begins_where_the_champion_left_it_whatever_its_row(champion:
     assert not fresh.items.weight[0].any()
 
 
-def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
+def test_all_other_weights_are_the_champions(champion: Predictor) -> None:
     _, fresh = begun(champion, Catalog.from_ids(("i1", "new")))
     learned = dict(champion.bundle.recommender.named_parameters())
     others = [name for name in learned if name not in {"items.weight", "item_bias"}]
@@ -51,7 +51,7 @@ def test_all_else_begins_as_the_champion_has_it(champion: Predictor) -> None:
         assert torch.equal(dict(fresh.named_parameters())[name], learned[name]), name
 
 
-def test_with_the_same_items_it_answers_as_the_champion_does(champion: Predictor) -> None:
+def test_with_equal_items_the_vectors_are_the_champions(champion: Predictor) -> None:
     _, fresh = begun(champion, champion.catalog)
     vectors, learned = (
         it.item_vectors().detach()[1:] for it in (fresh, champion.bundle.recommender)
@@ -67,7 +67,7 @@ def test_with_the_same_items_it_answers_as_the_champion_does(champion: Predictor
         ({"item_bias": False}, "item_bias is True there and False here"),
     ],
 )
-def test_a_champion_of_other_parts_is_refused_and_the_parts_are_named(
+def test_a_champion_of_other_settings_is_refused(
     champion: Predictor, changed: dict[str, object], told: str
 ) -> None:
     with pytest.raises(TrainingError, match=told):

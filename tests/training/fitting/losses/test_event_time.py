@@ -94,7 +94,7 @@ def test_targets_count_by_their_weights() -> None:
     assert found.item() == pytest.approx(0.25 * alone[0] + 0.75 * alone[1])
 
 
-def test_the_loss_falls_as_the_right_group_becomes_likelier_at_the_event() -> None:
+def test_the_loss_falls_as_the_targets_group_gets_likelier() -> None:
     found = [
         likelihood(torch.tensor([[[rate, 0.1]]]), HALF[:, :1], [1.0], [[1.0, 0.0]]).item()
         for rate in (1e-6, 0.1, 1.0, 30.0)
@@ -116,13 +116,13 @@ def test_extreme_rates_and_intervals_leave_finite_gradients(rate: float, days: f
 # The next event's time
 
 
-def test_the_loss_of_the_next_time_is_the_weighted_mean_of_minus_log_density() -> None:
+def test_the_next_time_loss_is_a_weighted_mean() -> None:
     log_density = torch.tensor([-1.0, 2.0, 0.5])
     found = next_time_loss(log_density, torch.tensor([1.0, 1.0, 0.0]))
     assert found.item() == pytest.approx(-0.5)
 
 
-def test_an_exponential_density_is_learned_at_the_rate_of_its_mean() -> None:
+def test_an_exponential_density_is_fitted_at_its_mean_rate() -> None:
     days = torch.from_numpy(np.random.default_rng(0).exponential(4.0, 2_000))
     rate = torch.tensor(1 / float(days.mean()), dtype=torch.float64, requires_grad=True)
     loss = next_time_loss((rate.log() - rate * days).float(), torch.ones(len(days)))

@@ -73,7 +73,7 @@ def test_gbce_without_calibration_is_bce_over_the_candidates() -> None:
     torch.testing.assert_close(uncalibrated, bce(*judged) / 5)
 
 
-def test_gbce_in_full_weighs_the_positive_by_the_share_that_was_drawn() -> None:
+def test_full_gbce_weighs_positives_by_the_drawn_share() -> None:
     positives, negatives, weights = torch.randn(5), torch.randn(5, 4), torch.ones(5)
     full = gbce(positives, negatives, weights, items=41, calibration=1.0)
     expected = -0.1 * F.logsigmoid(positives) - F.logsigmoid(-negatives).sum(-1)
@@ -81,7 +81,7 @@ def test_gbce_in_full_weighs_the_positive_by_the_share_that_was_drawn() -> None:
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])
-def test_gbce_with_more_negatives_than_items_is_not_calibrated_beyond_bce(items: int) -> None:
+def test_gbce_with_many_negatives_is_at_most_bce(items: int) -> None:
     judged = (torch.randn(5), torch.randn(5, 4), torch.ones(5))
     torch.testing.assert_close(gbce(*judged, items=items, calibration=1.0), bce(*judged) / 5)
 
@@ -97,7 +97,7 @@ def test_bpr_of_one_negative_knows_only_the_difference() -> None:
 
 
 @every_loss
-def test_the_loss_falls_as_the_positive_rises_and_rises_with_the_negative(loss: PairLoss) -> None:
+def test_the_loss_is_monotonic_in_both_scores(loss: PairLoss) -> None:
     by_positive = [loss(*one(score, 0.5, -0.5)).item() for score in (-4.0, -1.0, 0.0, 1.0, 4.0)]
     by_negative = [loss(*one(0.5, score, -0.5)).item() for score in (-4.0, -1.0, 0.0, 1.0, 4.0)]
     assert by_positive == sorted(by_positive, reverse=True)

@@ -49,7 +49,7 @@ def test_the_full_softmax_is_cross_entropy_whatever_the_chunks(
     assert_same_gradients(loss, expected, users, vectors)
 
 
-def test_one_target_a_user_of_equal_weight_is_plain_cross_entropy() -> None:
+def test_one_target_per_user_is_plain_cross_entropy() -> None:
     users, vectors = drawn(4, WIDTH), drawn(ROWS, WIDTH)
     targets = torch.tensor([4, 1, 30, 2])
     loss = full_softmax(users, vectors, targets, torch.arange(4), torch.ones(4))
@@ -153,7 +153,7 @@ def test_drawing_every_item_once_is_the_full_softmax() -> None:
     assert_same_gradients(loss, expected, users, vectors)
 
 
-def test_drawing_every_item_once_is_the_full_softmax_with_repeats_too() -> None:
+def test_drawing_every_item_is_the_full_softmax_with_repeats() -> None:
     users, vectors, added = drawn(USERS, WIDTH), drawn(ROWS, WIDTH), repeats()
     judged = (users, vectors, TARGETS, USER_OF, WEIGHTS.double())
     loss = sampled_softmax(*judged, torch.arange(1, ROWS), torch.zeros(ROWS - 1), repeats=added)
@@ -162,7 +162,7 @@ def test_drawing_every_item_once_is_the_full_softmax_with_repeats_too() -> None:
     assert_same_gradients(loss, expected, users, vectors, added.log_scores)
 
 
-def test_the_sampled_normaliser_is_unbiased_whatever_the_proposal() -> None:
+def test_the_sampled_normaliser_is_unbiased_for_any_proposal() -> None:
     rng = np.random.default_rng(0)
     probability = rng.dirichlet(np.ones(ROWS - 1))
     probability = 0.5 * probability + 0.5 / (ROWS - 1)
