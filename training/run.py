@@ -157,7 +157,7 @@ def begin_run(
 
 
 def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
-    """Lay out the events, filtered as the recipe's `[data]` says."""
+    """Lay out the events, filtered by the recipe's `[data]` table."""
     return Dataset.of(
         events,
         items,
@@ -199,7 +199,7 @@ def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
 
 
 def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions) -> Outcome:
-    """Refit on all events if the recipe says so, write the bundle and measure its latency.
+    """Refit on all events if `fit.refit` is set, write the bundle and measure its latency.
 
     Args:
         questions: what latency and index recall are measured with, in terms of the whole data set.

@@ -1,12 +1,12 @@
-"""How long the user view of the dashboard takes to be there, and to draw a sweep of 200 instants.
+"""Loading time of the dashboard's user view, and drawing time of a sweep of 200 query times.
 
     python benchmarks/speed/dashboard.py --url http://127.0.0.1:8000 --user 12347
 
-Opens the page of a running service in tabs of a real browser and reads what the page measures: from
-navigation to the first answer on display, its numbers and then its pictures, and from asking for a
-sweep to its heat map being drawn; then sweeps once more in the open page. First with an empty cache
-each time, then again and again with one profile, as somebody who comes back. Nothing is attached to
-the tab while it loads: under an inspector V8 reads plotly.js's five megabytes several times over.
+Opens the page of a running service in tabs of a real browser and reads the page's own measurements:
+from navigation to the first numbers and pictures on display, and from the request of a sweep to its
+heat map; then sweeps once more in the open page. First with an empty profile each time, then
+repeatedly with one profile, as a returning user. Nothing is attached to the tab while it loads:
+under an inspector V8 parses plotly.js's five megabytes several times.
 Writes medians to benchmarks/speed/results/dashboard.json. Browser and service share the machine.
 """
 
@@ -29,13 +29,13 @@ from urllib.parse import quote, urlencode
 from playwright.sync_api import Page, Playwright, sync_playwright
 
 RESULTS = Path(__file__).parent / "results" / "dashboard.json"
-USUAL_URL = "http://127.0.0.1:8000"
+DEFAULT_URL = "http://127.0.0.1:8000"
 PATIENCE_MS = 120_000
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
-# The browser itself is warm, and the page long done, before anything is asked of them.
+# Waits until the browser has started, and until the page has loaded.
 STARTING_SECONDS = 4.0
 LOADING_SECONDS = 5.0
-# V8 keeps the compiled code of a script from its third run on.
+# V8 caches the compiled code of a script from its third run on.
 RETURNS = 3
 FIGURES = ("first_numbers_ms", "first_view_ms", "first_sweep_ms", "next_sweep_ms")
 _SWEPT = "#sweep[aria-busy=false]"
@@ -46,10 +46,10 @@ _DRAWN = "(({z}) => [z.length, z[0].length])(document.getElementById('heat-map')
 def main() -> None:
     """Measure and record."""
     arguments = _arguments()
-    if arguments.url is None and not _answers(USUAL_URL):
-        print(f"nothing measured: no service at {USUAL_URL}; start one, or name it with --url")
+    if arguments.url is None and not _is_up(DEFAULT_URL):
+        print(f"nothing measured: no service at {DEFAULT_URL}; start one, or name it with --url")
         return
-    url = arguments.url or USUAL_URL
+    url = arguments.url or DEFAULT_URL
     page = f"{url}/dashboard/index.html#{urlencode({'user': arguments.user})}"
     with sync_playwright() as playwright:
         fresh = [_first_visit(playwright, page) for _ in range(arguments.runs)]
@@ -80,7 +80,7 @@ def _first_visit(playwright: Playwright, url: str) -> dict[str, float]:
 
 
 def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
-    """One visit: the figures of the page, and how much it drew."""
+    """One visit: the measurements of the page, and the size of the sweep."""
     with _browser(profile) as address:
         opened = urllib.request.Request(f"{address}/json/new?{quote(url, ':/=&')}", method="PUT")
         urllib.request.urlopen(opened, timeout=10).read()
@@ -142,7 +142,7 @@ def _measured(page: Page, name: str) -> list[float]:
     return durations
 
 
-def _answers(url: str) -> bool:
+def _is_up(url: str) -> bool:
     try:
         urllib.request.urlopen(f"{url}/health/ready", timeout=5).read()
     except (urllib.error.URLError, ConnectionError, TimeoutError):
@@ -152,7 +152,7 @@ def _answers(url: str) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help=f"a running service; default {USUAL_URL}, if there is one")
+    parser.add_argument("--url", help=f"a running service; default {DEFAULT_URL}, if there is one")
     parser.add_argument("--user", default="12347", help="whose page to open")
     parser.add_argument("--runs", type=int, default=5)
     return parser.parse_args()

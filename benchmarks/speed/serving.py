@@ -41,7 +41,7 @@ def main() -> None:
     """Measure and record."""
     arguments = _arguments()
     if arguments.publish_into is not None:
-        _publish_when_told(BundleStore(arguments.publish_into))
+        _publish_on_eof(BundleStore(arguments.publish_into))
         return
     bodies = _bodies(arguments.events)
     record: dict[str, object] = {
@@ -96,8 +96,8 @@ def _with_publish(
     return loads[0]
 
 
-def _publish_when_told(store: BundleStore) -> None:
-    """Open what is current, say so, and publish it again once standard input ends."""
+def _publish_on_eof(store: BundleStore) -> None:
+    """Open the current bundle, print "ready", and publish it again when standard input ends."""
     opened = store.open()
     print("ready", flush=True)
     sys.stdin.read()
@@ -137,12 +137,12 @@ def _bodies(events: Path) -> list[bytes]:
                 dataset.rows[span], dataset.times[span], dataset.action_rows[span], strict=True
             )
         ]
-        asked = int(dataset.times[span][-1]) + 7 * 86_400_000_000
+        query_time = int(dataset.times[span][-1]) + 7 * 86_400_000_000
         bodies.append(
             orjson.dumps(
                 {
                     "history": history,
-                    "query_time": to_datetime(asked).isoformat(),
+                    "query_time": to_datetime(query_time).isoformat(),
                     "n": 10,
                     "exclude_seen": False,
                     "explain": "attention",

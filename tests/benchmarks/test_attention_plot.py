@@ -22,8 +22,8 @@ CURVES = [
 
 def test_the_three_panels_name_their_curves() -> None:
     plot = draw_attention("A shop", CURVES)
-    for told in ("A shop", "buy", "tea", "predicted"):
-        assert told in plot
+    for text in ("A shop", "buy", "tea", "predicted"):
+        assert text in plot
 
 
 def test_a_point_of_few_histories_is_not_drawn() -> None:

@@ -62,8 +62,8 @@ def test_a_row_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
 
 def test_labels_and_seeds_do_not_change_the_digest(suite: Suite) -> None:
     row = suite.row("mercer")
-    told = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
-    assert digest(suite.settings(told, 0)) == digest(suite.settings(row, 0))
+    relabelled = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
+    assert digest(suite.settings(relabelled, 0)) == digest(suite.settings(row, 0))
     assert digest(suite.settings(row, 1)) != digest(suite.settings(row, 0))
 
 
@@ -95,7 +95,7 @@ def test_tables_are_merged_to_any_depth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "instead", "complaint"),
+    ("old", "new", "message"),
     [
         ('name = "positional"', 'name = "mercer"', "mercer"),
         ('class = "order only"', 'class = "everything"', "tiny.toml is not a suite"),
@@ -103,11 +103,9 @@ def test_tables_are_merged_to_any_depth() -> None:
         ("title =", "title", "tiny.toml is not a suite"),
     ],
 )
-def test_an_invalid_suite_is_refused(
-    tmp_path: Path, said: str, instead: str, complaint: str
-) -> None:
-    with pytest.raises(TrainingError, match=complaint):
-        suite_in(tmp_path, SUITE.replace(said, instead))
+def test_an_invalid_suite_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        suite_in(tmp_path, SUITE.replace(old, new))
 
 
 def test_an_unknown_suite_or_row_lists_the_known_ones(suite: Suite, tmp_path: Path) -> None:

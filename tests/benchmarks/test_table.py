@@ -27,8 +27,8 @@ def measured(suite: Suite) -> list[MeasuredRow]:
     ]
 
 
-def line_of(told: str, label: str) -> str:
-    return next(line for line in told.splitlines() if line.startswith(f"| {label} |"))
+def line_of(page: str, label: str) -> str:
+    return next(line for line in page.splitlines() if line.startswith(f"| {label} |"))
 
 
 def test_a_row_shows_mean_spread_cost_and_published_figures(
@@ -37,7 +37,7 @@ def test_a_row_shows_mean_spread_cost_and_published_figures(
     line = line_of(render_suite(suite, measured), "Mercer")
     assert line == (
         "| Mercer | query time given | **45.00** ± 7.07 | **60.00** ± 0.00 | 2 | 12,345 | 12 | 10 "
-        "| 46.83 (somebody, Table 3) |"
+        "| 46.83 (a paper, Table 3) |"
     )
 
 
@@ -48,16 +48,16 @@ def test_references_stand_on_top(suite: Suite, measured: list[MeasuredRow]) -> N
 
 
 def test_each_class_has_its_best_row(suite: Suite, measured: list[MeasuredRow]) -> None:
-    told = render_suite(suite, measured)
-    assert "| **30.00** |" in line_of(told, "Positional")
-    assert "| 41.00 |" in line_of(told, "Mercer of degree 2")
+    page = render_suite(suite, measured)
+    assert "| **30.00** |" in line_of(page, "Positional")
+    assert "| 41.00 |" in line_of(page, "Mercer of degree 2")
 
 
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
-    told = render_suite(suite, measured)
-    assert "given, after a gap (120 of 200 questions)" in told
-    assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 | 35.00 ± 7.07 |" in told
-    assert told.count("| Positional |") == 1
+    page = render_suite(suite, measured)
+    assert "given, after a gap (120 of 200 questions)" in page
+    assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 | 35.00 ± 7.07 |" in page
+    assert page.count("| Positional |") == 1
 
 
 def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:

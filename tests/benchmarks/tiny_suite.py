@@ -44,7 +44,7 @@ name = "mercer"
 label = "Mercer"
 class = "query time given"
 seeds = [0, 3]
-published = { figures = { accuracy = 0.4683 }, source = "somebody, Table 3" }
+published = { figures = { accuracy = 0.4683 }, source = "a paper, Table 3" }
 
 [[rows]]
 name = "positional"
@@ -68,19 +68,19 @@ encoder.time_encoding.degree = 2
 """
 
 
-def folder_with_suite(folder: Path, told: str = SUITE) -> Path:
+def folder_with_suite(folder: Path, suite: str = SUITE) -> Path:
     """A folder as benchmarks/papers is, with data beside it."""
     (folder / "suites").mkdir(parents=True)
-    (folder / "suites" / "tiny.toml").write_text(told)
+    (folder / "suites" / "tiny.toml").write_text(suite)
     (folder / "data" / "tiny").mkdir(parents=True)
     events = folder / "data" / "tiny" / "events.parquet"
     tiny.gap_world(users=30, length=8).write_parquet(events)
     return folder
 
 
-def suite_in(folder: Path, told: str = SUITE) -> Suite:
+def suite_in(folder: Path, suite: str = SUITE) -> Suite:
     """That suite, read from its file."""
-    return Suite.read(folder_with_suite(folder, told) / "suites" / "tiny.toml")
+    return Suite.read(folder_with_suite(folder, suite) / "suites" / "tiny.toml")
 
 
 def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:

@@ -33,7 +33,7 @@ def test_events_become_recommendations_with_their_attention(tmp_path: Path) -> N
     )
     with running(settings) as client:
         assert client.get("/health/ready").status_code == 503
-        assert tell(client, happened) == len(happened)
+        assert send(client, happened) == len(happened)
 
         events = read_events(database_url)
         assert events.sort("user_id", "timestamp").equals(happened.sort("user_id", "timestamp"))
@@ -69,7 +69,7 @@ def test_events_become_recommendations_with_their_attention(tmp_path: Path) -> N
     assert moved != pytest.approx([event["weight"] for event in read], abs=1e-6)
 
 
-def tell(client: Client, happened: pl.DataFrame) -> int:
+def send(client: Client, happened: pl.DataFrame) -> int:
     """Send events and items to the service; answers how many events it took."""
     items = [{"item_id": item_id, "title": f"Title of {item_id}"} for item_id in tiny.ITEM_IDS]
     assert client.put("/v1/items", {"items": items}).json()["stored"] == len(items)

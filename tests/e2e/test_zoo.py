@@ -51,7 +51,7 @@ AWKWARD = awkward_world()
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, BundleStore]]:
-    """One service for all methods: each is published, activated and asked in turn."""
+    """One service for all methods: each is published, activated and queried in turn."""
     root = tmp_path_factory.mktemp("zoo")
     store = BundleStore(root / "bundles")
     settings = Settings(
@@ -75,24 +75,24 @@ def test_a_method_trains_is_bundled_and_answers(
     eventually(lambda: client.get("/health/ready").status_code == 200)
     eventually(lambda: answer(client, [("i1", 0)])["model_version"] == version)
 
-    told = answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])
-    assert told["fallback"] is None
-    assert {item["reason"] for item in told["items"]} == {"model"}
-    assert all(math.isfinite(item["score"]) for item in told["items"])
-    ranked = [item["score"] for item in told["items"]]
+    body = answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])
+    assert body["fallback"] is None
+    assert {item["reason"] for item in body["items"]} == {"model"}
+    assert all(math.isfinite(item["score"]) for item in body["items"])
+    ranked = [item["score"] for item in body["items"]]
     assert ranked == sorted(ranked, reverse=True)
     if zoo.ATTENDS[method]:
-        assert [event["item_id"] for event in told["attention"]["events"]] == ["i1", "i12", "i4"]
-        weights = [event["weight"] for event in told["attention"]["events"]]
+        assert [event["item_id"] for event in body["attention"]["events"]] == ["i1", "i12", "i4"]
+        weights = [event["weight"] for event in body["attention"]["events"]]
         assert all(math.isfinite(weight) for weight in weights)
-        if told["attention"]["normalised"]:
+        if body["attention"]["normalised"]:
             assert sum(weights) == pytest.approx(1, abs=1e-5)
         if "modulat" in method:
-            assert len(told["attention"]["intensities"]) == zoo.MODULATION["groups"]
+            assert len(body["attention"]["intensities"]) == zoo.MODULATION["groups"]
     else:
-        assert told["attention"] is None
-        assert "attention_unavailable" in told["warnings"]
-    assert answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])["items"] == told["items"]
+        assert body["attention"] is None
+        assert "attention_unavailable" in body["warnings"]
+    assert answer(client, [("i1", 30), ("i12", 3), ("i4", 1)])["items"] == body["items"]
     assert_says_when(method, open_predictor(outcome.bundle))
 
 
@@ -144,10 +144,10 @@ def assert_finite(outcome: Outcome) -> None:
 
 def assert_says_when(method: str, predictor: Predictor) -> None:
     query = Query((Event("i1", tiny.FIRST_AT),), tiny.FIRST_AT)
-    said = predictor.encode(query, predictor.look_up_history(query)).next_time
-    assert (said is not None) == (method in zoo.PREDICTS_NEXT_TIME)
+    next_time = predictor.encode(query, predictor.look_up_history(query)).next_time
+    assert (next_time is not None) == (method in zoo.PREDICTS_NEXT_TIME)
     assert predictor.bundle.recommender.encoder.predicts_next_time == (
         method in zoo.PREDICTS_NEXT_TIME
     )
-    if said is not None:
-        assert float(said.quantile(0.5)) > 0
+    if next_time is not None:
+        assert float(next_time.quantile(0.5)) > 0

@@ -1,4 +1,4 @@
-"""A world that is learned in a moment: items stand in a ring, and people walk along it."""
+"""A world that is learned in a moment: items stand in a ring, and users walk along it."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ COUNTED = RunConfig(
     profile_histories=0,
     gate=GATE,
 )
-"""Knows the way at once."""
+"""Fitted by counting."""
 
 LEARNED = COUNTED.model_copy(
     update={
@@ -40,7 +40,7 @@ LEARNED = COUNTED.model_copy(
         "fit": FitConfig(epochs=3, tokens=400, warmup_steps=2, learning_rate=0.02, refit=True),
     }
 )
-"""Learns the way in a second, from epoch to epoch."""
+"""Fitted by gradients, in about a second."""
 
 
 def ring_world(
@@ -58,7 +58,7 @@ def ring_world(
 
 
 def shuffled(events: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
-    """The same events, each with the item of another: whoever imported them mixed up the rows."""
+    """The same events, each with the item of another: as after an import that mixed up the rows."""
     return events.with_columns(pl.col("item_id").shuffle(seed))
 
 
@@ -69,7 +69,7 @@ def written(events: pl.DataFrame, file: Path) -> str:
 
 
 class PhaseRecorder:
-    """A watcher that remembers, and does something when a phase begins."""
+    """Records the phases and epochs of a run."""
 
     def __init__(self) -> None:
         self.phases: list[Phase] = []

@@ -79,10 +79,10 @@ def now(predictor: Predictor) -> KernelCurve:
 def test_a_bundle_has_every_epoch_of_the_measured_fit(either: Outcome) -> None:
     kept = EPOCHS.read(open_predictor(either.bundle).bundle.manifest)
     assert [epoch.epoch for epoch in kept] == [1, 2, 3]
-    for epoch, heard in zip(kept, either.epochs, strict=True):
-        assert epoch.loss == heard.loss
-        assert epoch.validation == heard.validation
-        assert epoch.seconds == pytest.approx(heard.seconds, abs=1e-3)
+    for epoch, epoch_report in zip(kept, either.epochs, strict=True):
+        assert epoch.loss == epoch_report.loss
+        assert epoch.validation == epoch_report.validation
+        assert epoch.seconds == pytest.approx(epoch_report.seconds, abs=1e-3)
     assert "ndcg@10" in kept[-1].validation
 
 

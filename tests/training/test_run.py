@@ -27,9 +27,9 @@ def events() -> pl.DataFrame:
 def run(
     events: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Outcome, RecordingProgress]:
-    heard = RecordingProgress()
-    outcome = train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=heard)
-    return outcome, heard
+    progress = RecordingProgress()
+    outcome = train(RUN, events, None, tmp_path_factory.mktemp("run"), progress=progress)
+    return outcome, progress
 
 
 def test_a_run_writes_a_bundle_that_recommends(
@@ -83,11 +83,11 @@ def test_without_a_refit_the_bundle_holds_training_events_only(
 
 
 def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
-    heard = RecordingProgress()
-    outcome = train(REFIT, events, None, tmp_path, progress=heard)
+    progress = RecordingProgress()
+    outcome = train(REFIT, events, None, tmp_path, progress=progress)
     manifest = open_predictor(outcome.bundle).bundle.manifest
-    assert heard.phases == ["fit", "refit"]
-    assert heard.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
+    assert progress.phases == ["fit", "refit"]
+    assert progress.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
     assert manifest.counts.events == len(events)
     assert manifest.data_window.last_at == events["timestamp"].to_physical().max()
 
@@ -110,9 +110,9 @@ def test_a_run_killed_after_an_epoch_resumes_to_the_same_end(
 
     with pytest.raises(KeyboardInterrupt):
         train(RUN, events, None, tmp_path, progress=Killed())
-    heard = RecordingProgress()
-    resumed = train(RUN, events, None, tmp_path, progress=heard)
-    assert heard.epochs == [3]
+    progress = RecordingProgress()
+    resumed = train(RUN, events, None, tmp_path, progress=progress)
+    assert progress.epochs == [3]
     assert np.array_equal(item_vectors(resumed), item_vectors(run[0]))
 
 

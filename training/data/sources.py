@@ -125,7 +125,7 @@ def _read_table(file: Path) -> RawTable:
             return _read_json_lines(file)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise EventSourceError(
-            f"{file}: a file must hold what its suffix says, but: {error}; repair or rename it"
+            f"{file}: a file must have the format of its suffix, but: {error}; repair or rename it"
         ) from error
     raise EventSourceError(
         f"{file}: a file must end in {', '.join(_SUFFIXES)}, but this one ends in "

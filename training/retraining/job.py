@@ -15,7 +15,7 @@ from training.run import Progress
 
 Phase = Literal["read", "fit", "evaluate", "write", "gate", "publish", "activate", "prune"]
 """`read` the events; `fit` to their training part; `evaluate` challenger, champion and references;
-`write` the bundle, refitted if the recipe says so; apply the `gate`; `publish` and `activate` the
+`write` the bundle, refitted if `fit.refit` is set; apply the `gate`; `publish` and `activate` the
 version; `prune` old versions and runs."""
 
 

@@ -121,7 +121,7 @@ class _Attempt:
             return False
         self._copy_findings(before)
         self._update(champion=before.champion)
-        self._finish("promoted", "activated by an attempt that was killed before it could say so")
+        self._finish("promoted", "activated by an attempt that was killed before it was recorded")
         return True
 
     def _resume_decision(self) -> tuple[Decision, Path] | None:

@@ -77,7 +77,7 @@ def _find_data(data: Path, name: str) -> Path:
             return folder
     raise TrainingError(
         f"the data of a suite is a folder {name} with events.parquet, in {data} or here, but there "
-        "is none; say where with --data"
+        "is none; set the folder with --data"
     )
 
 

@@ -110,7 +110,7 @@ class Suite(Config):
             shipped = sorted(path.stem for path in file.parent.glob("*.toml"))
             raise TrainingError(
                 f"a suite is one of {shipped} in {file.parent}, but got {file.stem!r}; "
-                "check the name, or say where the suites are with --folder"
+                "check the name, or set the folder of the suites with --folder"
             ) from error
         except ValueError as error:
             raise TrainingError(f"{file.name} is not a suite: {error}; correct it") from error

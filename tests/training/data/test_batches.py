@@ -74,12 +74,12 @@ def test_a_position_reads_the_events_before_its_targets(
     for batch in epoch(windows_of(dataset, predict, max_history)):
         for read, targets, waited, weight in supervised(batch):
             events = [event_of[row] for row in read]
-            asked = [event_of[row] for row in targets]
-            user = dataset.user_of[asked[0]]
-            known = [e for e in range(dataset.offsets[user], asked[0]) if dataset.rows[e]]
+            target_events = [event_of[row] for row in targets]
+            user = dataset.user_of[target_events[0]]
+            known = [e for e in range(dataset.offsets[user], target_events[0]) if dataset.rows[e]]
             assert events == known[-len(events) :]
             assert len(events) <= max_history
-            at = {int(dataset.times[event]) for event in asked}
+            at = {int(dataset.times[event]) for event in target_events}
             assert len(at) == 1
             assert round(waited * DAY) == at.pop() - dataset.times[events[-1]]
             assert weight == pytest.approx(1)

@@ -39,7 +39,7 @@ def test_events_up_to_the_erasure_are_dropped_later_ones_kept() -> None:
     assert kept.schema == EVENT_SCHEMA
 
 
-@pytest.mark.parametrize("erased", [Erasures({}), erasures(somebody=ERASED_AT)])
+@pytest.mark.parametrize("erased", [Erasures({}), erasures(other=ERASED_AT)])
 def test_without_an_erased_user_nothing_changes(erased: Erasures) -> None:
     happened = events(("u", 0), ("v", 1))
     assert erased.drop_erased(happened).equals(happened)

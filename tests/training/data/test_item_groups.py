@@ -16,10 +16,10 @@ def all_of(dataset: Dataset) -> NDArray[np.bool_]:
     return np.ones(len(dataset), dtype=np.bool_)
 
 
-def told(dataset: Dataset, marks: GroupMembership) -> dict[str, set[str]]:
+def items_by_group(dataset: Dataset, membership: GroupMembership) -> dict[str, set[str]]:
     """The groups of every item, by name."""
     return {
-        item_id: {marks.names[group] for group in np.flatnonzero(marks.values[row])}
+        item_id: {membership.names[group] for group in np.flatnonzero(membership.values[row])}
         for row, item_id in enumerate(dataset.catalog.item_ids, start=1)
     }
 
@@ -51,9 +51,9 @@ def two_tastes(seed: int = 0) -> Dataset:
 
 def test_rare_categories_are_in_the_group_other() -> None:
     dataset = shelves(a=["x"], b=["x", "y"], c=["y"], d=["z"], e=[])
-    marks = assign_groups(dataset, all_of(dataset), groups=3, source="categories")
-    assert marks.names == ("x", "y", "other")
-    assert told(dataset, marks) == {
+    membership = assign_groups(dataset, all_of(dataset), groups=3, source="categories")
+    assert membership.names == ("x", "y", "other")
+    assert items_by_group(dataset, membership) == {
         "a": {"x"},
         "b": {"x", "y"},
         "c": {"y"},
@@ -84,9 +84,9 @@ def test_too_few_categories_are_refused_with_what_would_do() -> None:
 
 def test_items_read_by_the_same_people_are_one_cluster() -> None:
     dataset = two_tastes()
-    marks = assign_groups(dataset, all_of(dataset), groups=2, source="clusters")
+    membership = assign_groups(dataset, all_of(dataset), groups=2, source="clusters")
     # There are more events of odd items.
-    assert told(dataset, marks) == {
+    assert items_by_group(dataset, membership) == {
         item_id: {"cluster 1" if int(item_id[1:]) % 2 else "cluster 2"}
         for item_id in dataset.catalog.item_ids
     }
@@ -120,8 +120,8 @@ def test_more_clusters_than_items_to_tell_apart_are_refused() -> None:
 @given(dataset=datasets(), seed=st.integers(0, 99))
 def test_every_item_is_in_one_cluster_and_padding_in_none(dataset: Dataset, seed: int) -> None:
     is_training = np.random.default_rng(seed).random(len(dataset)) < 0.8
-    marks = assign_groups(dataset, is_training, groups=1, source="clusters")
-    assert marks.values.dtype == np.float32
-    assert marks.values.shape == (len(dataset.catalog) + 1, 1)
-    assert (marks.values[1:].sum(axis=1) == 1).all()
-    assert not marks.values[0].any()
+    membership = assign_groups(dataset, is_training, groups=1, source="clusters")
+    assert membership.values.dtype == np.float32
+    assert membership.values.shape == (len(dataset.catalog) + 1, 1)
+    assert (membership.values[1:].sum(axis=1) == 1).all()
+    assert not membership.values[0].any()

@@ -44,7 +44,7 @@ def cut(config: Config, dataset: Dataset, predict: Predict) -> Split | None:
 
 
 def targets(split: Split, questions: Questions, predict: Predict) -> list[list[int]]:
-    """The absolute indices of the events each question asks for, found one by one."""
+    """The absolute indices of the target events of each question, found one by one."""
     dataset, found = split.dataset, []
     for user, end in zip(questions.users.tolist(), questions.ends.tolist(), strict=True):
         stop = end + 1
@@ -107,9 +107,9 @@ def test_targets_are_the_distinct_items_of_the_next_event(
     for questions in (split.validation, split.test):
         for number, events in enumerate(targets(split, questions, predict)):
             begin, end = questions.target_offsets[number : number + 2]
-            asked = questions.target_rows[begin:end].tolist()
-            assert len(asked) == len(set(asked))
-            assert set(asked) == {*split.dataset.rows[events].tolist()}
+            rows = questions.target_rows[begin:end].tolist()
+            assert len(rows) == len(set(rows))
+            assert set(rows) == {*split.dataset.rows[events].tolist()}
 
 
 @every_split
@@ -148,8 +148,8 @@ def test_by_user_held_out_users_are_not_in_training(dataset: Dataset) -> None:
     split = cut(ByUserConfig(test=0.4, validation=0.4), dataset, "next_event")
     if split is None:
         return
-    asked = {*split.validation.users.tolist(), *split.test.users.tolist()}
-    assert not asked & {*dataset.user_of[split.is_training].tolist()}
+    held_out = {*split.validation.users.tolist(), *split.test.users.tolist()}
+    assert not held_out & {*dataset.user_of[split.is_training].tolist()}
     for questions in (split.validation, split.test):
         counts = np.bincount(questions.users, minlength=len(dataset.user_ids))
         events = np.diff(dataset.offsets)

@@ -39,8 +39,8 @@ def test_an_index_without_its_best_items_has_low_recall(tmp_path: Path) -> None:
 
 def test_questions_after_an_instant_are_first_later_events() -> None:
     instant = int(np.median(DATASET.times))
-    asked = questions()
-    assert len(asked) > 0
-    assert (asked.query_times > instant).all()
-    assert (DATASET.times[asked.ends - 1] <= instant).all()
-    assert len(np.unique(asked.users)) == len(asked)
+    found = questions()
+    assert len(found) > 0
+    assert (found.query_times > instant).all()
+    assert (DATASET.times[found.ends - 1] <= instant).all()
+    assert len(np.unique(found.users)) == len(found)

@@ -188,7 +188,7 @@ def test_sampled_metrics_have_their_own_names() -> None:
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> tuple[NDArray[np.float32], list[list[int]]]:
+def scored_questions(draw: st.DrawFn) -> tuple[NDArray[np.float32], list[list[int]]]:
     """Scores with many ties and some exclusions; per question some distinct rows, 0 for cold."""
     questions, items = draw(st.integers(1, 4)), draw(st.integers(1, 12))
     score = st.sampled_from([-math.inf, 0.0, 1.0, 2.0, 3.0])
@@ -213,7 +213,7 @@ def slow_ndcg(line: NDArray[np.float32], targets: list[int], k: int) -> float:
     return gains / most if targets else 0.0
 
 
-@given(asked(), st.integers(1, 5))
+@given(scored_questions(), st.integers(1, 5))
 def test_counting_agrees_with_sorting(
     question: tuple[NDArray[np.float32], list[list[int]]], k: int
 ) -> None:
@@ -232,7 +232,7 @@ def test_counting_agrees_with_sorting(
         assert ranks.ndcg(k)[which] == pytest.approx(slow_ndcg(line, some, k))
 
 
-@given(asked(), st.integers(1, 5))
+@given(scored_questions(), st.integers(1, 5))
 def test_no_metric_leaves_the_unit_interval(
     question: tuple[NDArray[np.float32], list[list[int]]], k: int
 ) -> None:

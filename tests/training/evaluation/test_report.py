@@ -16,13 +16,13 @@ def reports() -> dict[bool, Report]:
     split = LeaveOneOutConfig().split(dataset, "next_event")
     recommender = tiny.recommender(tiny.recommender_config(items=len(split.dataset.catalog)))
     return {
-        asked: build_report(
+        is_sampled: build_report(
             recommender,
             split,
-            DataConfig(sampled_metrics=asked),
+            DataConfig(sampled_metrics=is_sampled),
             max_history=tiny.ENCODER.max_history,
         )
-        for asked in (True, False)
+        for is_sampled in (True, False)
     }
 
 

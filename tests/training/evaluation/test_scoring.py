@@ -39,7 +39,7 @@ def dataset() -> Dataset:
     return replace(whole, rows=(whole.rows * is_known).astype(np.int32))
 
 
-def ask(data: Dataset, events: list[int], waited: int = 0) -> Questions:
+def questions_of(data: Dataset, events: list[int], waited: int = 0) -> Questions:
     chosen = np.array(events)
     return Questions(
         users=data.user_of[chosen],
@@ -100,7 +100,7 @@ def test_evaluation_scores_as_the_service_would(
     recommender: Recommender, withheld: bool, waited: int
 ) -> None:
     data = dataset()
-    questions = ask(data, every_event_but_the_first(data), waited)
+    questions = questions_of(data, every_event_but_the_first(data), waited)
     expected = as_the_service_would(recommender, data, questions, withheld=withheld)
     found = answer(recommender, data, questions, withheld=withheld)
     answered = ~expected[:, 0].isnan()
@@ -112,7 +112,7 @@ def test_a_shared_pass_gives_what_a_window_per_question_gives(
     recommender: Recommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = dataset()
-    questions = ask(data, every_event_but_the_first(data))
+    questions = questions_of(data, every_event_but_the_first(data))
     shared = answer(recommender, data, questions)
     monkeypatch.setattr(scoring, "_can_share", lambda *_: np.zeros(len(questions), dtype=np.bool_))
     alone = answer(recommender, data, questions)
@@ -133,10 +133,10 @@ def test_users_with_several_questions_share_a_pass(
         return whole(recommender, vectors, batch, withheld)
 
     monkeypatch.setattr(scoring, "_score_last", counted)
-    answer(recommender, data, ask(data, every_event_but_the_first(data)))
+    answer(recommender, data, questions_of(data, every_event_but_the_first(data)))
     some = sum(alone)
     alone.clear()
-    answer(recommender, data, ask(data, every_event_but_the_first(data)), withheld=True)
+    answer(recommender, data, questions_of(data, every_event_but_the_first(data)), withheld=True)
     assert 0 < some < sum(alone)
 
 
@@ -147,7 +147,7 @@ def test_without_a_known_event_popularity_ranks() -> None:
     rows[first] = 0
     data = replace(data, rows=rows)
     recommender = tiny.recommender(tiny.recommender_config())
-    scores = answer(recommender, data, ask(data, [first + 1]))[0]
+    scores = answer(recommender, data, questions_of(data, [first + 1]))[0]
     order = (torch.argsort(-scores[1:], stable=True) + 1).tolist()
     assert order == data.catalog.rows_by_popularity.tolist()
 
@@ -157,7 +157,7 @@ def test_the_size_of_a_forward_pass_changes_nothing(
     recommender: Recommender, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = dataset()
-    questions = ask(data, every_event_but_the_first(data))
+    questions = questions_of(data, every_event_but_the_first(data))
     whole = answer(recommender, data, questions)
     monkeypatch.setattr(scoring, "TOKENS", tokens)
     torch.testing.assert_close(answer(recommender, data, questions), whole, rtol=0, atol=1e-4)

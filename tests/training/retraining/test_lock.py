@@ -11,8 +11,8 @@ from training.retraining.lock import AlreadyRunningError, file_lock
 
 def test_a_second_process_is_refused_with_the_holders_name(tmp_path: Path) -> None:
     file = tmp_path / "lock"
-    told = rf"process {os.getpid()} on"
-    with file_lock(file), pytest.raises(AlreadyRunningError, match=told), file_lock(file):
+    message = rf"process {os.getpid()} on"
+    with file_lock(file), pytest.raises(AlreadyRunningError, match=message), file_lock(file):
         raise AssertionError("two have it")
 
 
@@ -41,8 +41,8 @@ def test_a_killed_process_releases_the_lock(tmp_path: Path) -> None:
     process = spawn.Process(target=hold, args=(file, held))
     process.start()
     assert held.wait(60)
-    told = rf"process {process.pid} on .*, since 2"
-    with pytest.raises(AlreadyRunningError, match=told), file_lock(file):
+    message = rf"process {process.pid} on .*, since 2"
+    with pytest.raises(AlreadyRunningError, match=message), file_lock(file):
         raise AssertionError("two have it")
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)

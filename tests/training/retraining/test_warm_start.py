@@ -60,7 +60,7 @@ def test_with_equal_items_the_vectors_are_the_champions(champion: Predictor) -> 
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"encoder": tiny.ENCODER.model_copy(update={"layers": 1})}, "encoder.layers is 2 there"),
         ({"actions": ("buy",)}, r"actions is \[\] there and \['buy'\] here"),
@@ -68,7 +68,7 @@ def test_with_equal_items_the_vectors_are_the_champions(champion: Predictor) -> 
     ],
 )
 def test_a_champion_of_other_settings_is_refused(
-    champion: Predictor, changed: dict[str, object], told: str
+    champion: Predictor, changed: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(TrainingError, match=told):
+    with pytest.raises(TrainingError, match=message):
         begun(champion, champion.catalog, **changed)
