@@ -40,9 +40,9 @@ def _print_error(message: str) -> None:
 def format_settings_error(error: ValidationError) -> str:
     """Describes invalid settings by the names of their environment variables."""
     return "; ".join(
-        f"KAIROS_{'_'.join(map(str, broken['loc'])).upper()}: "
-        f"{broken['msg'][:1].lower()}{broken['msg'][1:]}, but got {broken['input']!r}"
-        for broken in error.errors()
+        f"KAIROS_{'_'.join(map(str, problem['loc'])).upper()}: "
+        f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, but got {problem['input']!r}"
+        for problem in error.errors()
     )
 
 

@@ -16,7 +16,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 def doctor_command(as_json: Json = False) -> None:
     """Check settings, database, keys, bundles, events and retraining, without changing anything.
 
-    Every check is ok, a warning or a failure, and says what to do. Exits with 1 after a failure.
+    Warnings and failures come with a remedy. Exits with 1 after a failure.
     """
     from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
     from cli.doctor.run import run_checks  # noqa: PLC0415
