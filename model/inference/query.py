@@ -50,11 +50,8 @@ def collate_at(
     window: DataWindow, query: Query, histories: Sequence[KnownHistory]
 ) -> SequenceBatch:
     """Collate non-empty histories, all at the query time of `query`."""
-    return collate(
-        histories,
-        [clamp_query_time(window, query.query_time, history) for history in histories],
-        [query.query_time_withheld] * len(histories),
-    )
+    times = [clamp_query_time(window, query.query_time, history) for history in histories]
+    return collate(histories, times, [query.query_time_withheld] * len(histories))
 
 
 def clamp_query_time(window: DataWindow, query_time: int, history: KnownHistory) -> int:
