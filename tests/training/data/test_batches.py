@@ -127,7 +127,7 @@ def test_a_window_holds_its_user_and_their_seen_items(
             assert {*everything[found].tolist()} == met
 
 
-def long_tailed(users: int = 3000, seed: int = 0) -> Dataset:
+def long_tailed(users: int = 1500, seed: int = 0) -> Dataset:
     """Histories as real ones are: many short, few long."""
     lengths = np.random.default_rng(seed).lognormal(3.5, 1.1, users).astype(int) + 2
     return Dataset.of(

@@ -204,7 +204,7 @@ def test_the_rate_warms_up_and_then_decays_to_zero() -> None:
 
 
 class Ticket(nn.Module):
-    """Draws a number, and remembers how often it did."""
+    """Counts how often it is resampled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class Ticket(nn.Module):
         self.register_buffer("number", torch.zeros(()))
         self.draws = 0
 
-    def draw(self) -> None:
+    def resample(self) -> None:
         self.draws += 1
         self.number.fill_(self.draws)
 
