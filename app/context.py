@@ -1,4 +1,4 @@
-"""The parts one application is made of, and how a request reaches them."""
+"""The application context: the services and state of one application."""
 
 import asyncio
 import time
@@ -20,15 +20,16 @@ from app.settings import Settings
 from app.thread_pool import BoundedPool
 from model.store.store import BundleStore
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """What the services stand on; one set per application, nothing global.
+    """The services and state of one application; nothing is global.
 
     Attributes:
-        background_tasks: work that nobody waits for, held so that it is not lost half done.
+        background_tasks: tasks that no request awaits; referenced here, as the event loop keeps
+            only weak references.
     """
 
     settings: Settings
@@ -44,24 +45,24 @@ class AppContext:
     background_tasks: set[asyncio.Task[None]]
     shutdown: ShutdownState
 
-    async def infer(self, work: Callable[[], Answer]) -> Answer:
-        """Have the inference pool do some work, and account for the wait.
+    async def infer(self, work: Callable[[], Result]) -> Result:
+        """Run `work` on the inference pool, and record how long it waited for a thread.
 
         Raises:
             OverloadedError: if too many requests wait already.
         """
-        asked_at = time.perf_counter()
+        submitted_at = time.perf_counter()
 
-        def answer() -> Answer:
-            self.metrics.inference_queue_seconds.observe(time.perf_counter() - asked_at)
+        def measure_and_run() -> Result:
+            self.metrics.inference_queue_seconds.observe(time.perf_counter() - submitted_at)
             return work()
 
         with self.metrics.inference_in_progress.track_inprogress():
-            return await self.inference.run(answer)
+            return await self.inference.run(measure_and_run)
 
 
-# Asynchronous although it waits for nothing: FastAPI would send a plain function to a thread.
+# Asynchronous although it awaits nothing: FastAPI runs a plain function on a thread.
 async def get_context(request: Request) -> AppContext:
-    """The parts of the application that a request came to."""
+    """The context of the application that handles a request."""
     context: AppContext = request.app.state.context
     return context

@@ -1,6 +1,6 @@
-"""Everything the service refuses, as errors that know their HTTP status.
+"""The expected failures of the service, each with its HTTP status.
 
-Handlers in `app.http.problems` turn them into RFC 9457 documents; services only raise them.
+Services raise them; handlers in `app.http.problems` convert them to RFC 9457 documents.
 """
 
 from typing import ClassVar
@@ -12,9 +12,9 @@ class ServiceError(KairosError):
     """An expected failure of a request.
 
     Attributes:
-        status: the HTTP status it is answered with.
-        title: what kind of failure it is, the same for every occurrence.
-        retry_after: seconds after which trying again makes sense; None where it does not.
+        status: the HTTP status of the response.
+        title: the kind of failure, the same for every occurrence.
+        retry_after: seconds after which to try again; None if trying again does not help.
     """
 
     status: ClassVar[int]
@@ -23,7 +23,7 @@ class ServiceError(KairosError):
 
 
 class MalformedJsonError(ServiceError):
-    """A body is not a JSON text."""
+    """A body is not JSON."""
 
     code = "malformed_json"
     status = 400
@@ -39,7 +39,7 @@ class UnauthenticatedError(ServiceError):
 
 
 class ForbiddenError(ServiceError):
-    """A request carries a valid key whose role does not reach so far."""
+    """A request carries a valid key whose role does not authorize the operation."""
 
     code = "forbidden"
     status = 403
@@ -77,7 +77,7 @@ class ModelRefusedError(ServiceError):
 
 
 class ModelSaysNoTimeError(ServiceError):
-    """The served model says what comes next, but not when."""
+    """The current model predicts items, but no times."""
 
     code = "model_says_no_time"
     status = 409
@@ -85,7 +85,7 @@ class ModelSaysNoTimeError(ServiceError):
 
 
 class NoItemSpaceError(ServiceError):
-    """The served model learns no item vectors, so none are alike."""
+    """The model learns no item vectors, so it has no similarities."""
 
     code = "no_item_space"
     status = 409
@@ -101,7 +101,7 @@ class NothingToRollBackError(ServiceError):
 
 
 class BodyTooLargeError(ServiceError):
-    """A body exceeds the cap."""
+    """A body exceeds the size limit."""
 
     code = "body_too_large"
     status = 413
@@ -117,7 +117,7 @@ class UnsupportedMediaTypeError(ServiceError):
 
 
 class UnprocessableError(ServiceError):
-    """A request is JSON, but breaks a rule."""
+    """A request is JSON, but violates a rule."""
 
     code = "validation_failed"
     status = 422
@@ -125,10 +125,10 @@ class UnprocessableError(ServiceError):
 
 
 class RateLimitedError(ServiceError):
-    """A key asks more often than it may.
+    """A key, or a network without a valid one, exceeds its rate limit.
 
     Attributes:
-        retry_after: seconds until the next request is let through.
+        retry_after: seconds until the next request is accepted.
     """
 
     code = "rate_limited"
@@ -142,7 +142,7 @@ class RateLimitedError(ServiceError):
 
 
 class NoModelError(ServiceError):
-    """Nothing has been published that could answer."""
+    """No published bundle is being served."""
 
     code = "no_model"
     status = 503
@@ -160,7 +160,7 @@ class DatabaseUnavailableError(ServiceError):
 
 
 class StoreUnavailableError(ServiceError):
-    """The bundle store cannot be read, or not be changed."""
+    """The bundle store cannot be read or changed."""
 
     code = "store_unavailable"
     status = 503
@@ -169,16 +169,16 @@ class StoreUnavailableError(ServiceError):
 
     @classmethod
     def because(cls, error: OSError | StoreBusyError | BundleError) -> "StoreUnavailableError":
-        """What is told of a failure; of one of the operating system's, only its kind."""
-        told = f"said {type(error).__name__}" if isinstance(error, OSError) else f"did not: {error}"
-        return cls(f"the bundle store must answer, but {told}; try again shortly")
+        """The error for a cause; of an operating system's error it names only the type."""
+        cause = type(error).__name__ if isinstance(error, OSError) else str(error)
+        return cls(f"the bundle store must answer, but failed: {cause}; try again shortly")
 
 
 class OverloadedError(ServiceError):
     """More work is waiting than the process accepts.
 
     Attributes:
-        pool: which of the process's pools was full.
+        pool: the thread pool that was full.
     """
 
     code = "overloaded"

@@ -12,7 +12,7 @@ from app.db.erasures import ErasureRepository
 from app.db.events import EventRow, natural_key
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
-from app.http.validation_errors import shown
+from app.http.validation_errors import abbreviate
 from app.items.repository import ItemRepository, ItemRow
 from model.clock import now
 from model.errors import EventSourceError
@@ -152,8 +152,8 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
             row = is_bad.arg_max()
             raise EventSourceError(
                 f"row {(row or 0) + 1}, column {column!r}: the service stores at most {max_length} "
-                f"characters, none of them a control character, but got {shown(texts[row or 0])}; "
-                "change it, or drop the row"
+                f"characters, none of them a control character, but got "
+                f"{abbreviate(texts[row or 0])}; change it, or drop the row"
             )
 
 

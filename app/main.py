@@ -1,4 +1,4 @@
-"""The application, put together: `create_app(settings)` is the only way in."""
+"""The application: `create_app(settings)` builds it from its parts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -18,21 +18,18 @@ from app.dashboard.router import router as dashboard
 from app.db.database import Database
 from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
-from app.health.router import reading as health_reading
+from app.health.router import metrics_router
 from app.health.router import router as health
-from app.http.middleware import (
-    BodyDrainMiddleware,
-    BodyLimitMiddleware,
-    ErrorMiddleware,
-    HeadMiddleware,
-    KeepAliveCloser,
-    LoadSheddingMiddleware,
-    MetricsMiddleware,
-    RequestIdMiddleware,
-)
-from app.http.problems import describe_problems, install_exception_handlers
-from app.http.responses import describe_responses
-from app.http.routes import describe_authentication
+from app.http.middleware.body_drain import BodyDrainMiddleware
+from app.http.middleware.body_limit import BodyLimitMiddleware
+from app.http.middleware.error import ErrorMiddleware
+from app.http.middleware.head import HeadMiddleware
+from app.http.middleware.keep_alive_closer import KeepAliveCloser
+from app.http.middleware.load_shedding import LoadSheddingMiddleware
+from app.http.middleware.metrics import MetricsMiddleware
+from app.http.middleware.request_id import RequestIdMiddleware
+from app.http.openapi import complete_openapi
+from app.http.problems import install_exception_handlers
 from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import refresh_item_overlay
@@ -63,20 +60,21 @@ from model.store.store import BundleStore
 _MIGRATION_RETRY_SECONDS = 2.0
 
 _TAGS = [
-    {"name": "recommendations", "description": "What should this user see at this instant?"},
-    {"name": "events", "description": "What users did, kept exactly once."},
-    {"name": "items", "description": "What is known of items."},
-    {"name": "users", "description": "Users, as their events show them."},
-    {"name": "models", "description": "Published bundles."},
-    {"name": "keys", "description": "Who asks."},
+    {"name": "recommendations", "description": "Items for a user at an instant."},
+    {"name": "events", "description": "Events of users, stored exactly once."},
+    {"name": "items", "description": "Titles, categories, availability and popularity of items."},
+    {"name": "users", "description": "Stored histories, and predictions for users."},
+    {"name": "models", "description": "Published bundles, activation, rollback and retraining."},
+    {"name": "keys", "description": "API keys."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
 _CONVENTIONS = """
-Instants are RFC 3339 with an offset from UTC, or epoch seconds; answers are in UTC. Unknown fields
-of a request are refused; answers may gain fields within v1. Every failure is an RFC 9457 problem
-document whose `code` is stable and whose `detail` says the rule, the value and the remedy. The same
-`X-Request-ID` in answers, problems and logs is the same request.
+Instants are RFC 3339 with an offset from UTC, or epoch seconds; responses are in UTC. Unknown
+fields of a request are refused; responses may gain fields within v1. Every failure is an RFC 9457
+problem document whose `code` is stable and whose `detail` states the rule, the value and the
+remedy. The same `X-Request-ID` in responses, problems and logs identifies one request. A slash that belongs to
+an id in a path may be percent-encoded (`%2F`), and must be if the id ends like a longer path.
 """.strip()
 
 _ROUTERS = (
@@ -93,7 +91,7 @@ _ROUTERS = (
     training_runs,
     caller,
     health,
-    health_reading,
+    metrics_router,
     dashboard,
 )
 
@@ -101,7 +99,7 @@ _log = structlog.get_logger()
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """An application that runs by these settings; what it holds hangs on `app.state.parts`."""
+    """Build an application; its services and state are in `app.state.context`."""
     metrics = Metrics()
     store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
     context = AppContext(
@@ -136,7 +134,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app = FastAPI(
         title="Kairos",
-        summary="Time-aware recommendations that say which past events they rest on.",
+        summary="Time-aware recommendations with the attention weights of past events.",
         description=_CONVENTIONS,
         version=version("kairos"),
         license_info={"name": "MIT", "identifier": "MIT"},
@@ -147,9 +145,13 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         middleware=[
             Middleware(RequestIdMiddleware),
-            Middleware(KeepAliveCloser, leaving=context.shutdown),
+            Middleware(KeepAliveCloser, shutdown=context.shutdown),
             Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
-            Middleware(LoadSheddingMiddleware, rooms=_rooms(context), metrics=metrics),
+            Middleware(
+                LoadSheddingMiddleware,
+                capacity_checks=_capacity_checks(context),
+                metrics=metrics,
+            ),
             Middleware(MetricsMiddleware, metrics=metrics),
             Middleware(HeadMiddleware),
             Middleware(ErrorMiddleware),
@@ -160,14 +162,12 @@ def create_app(settings: Settings) -> FastAPI:
     install_exception_handlers(app)
     for router in _ROUTERS:
         app.include_router(router)
-    describe_responses(app)
-    describe_problems(app)
-    describe_authentication(app)
+    complete_openapi(app)
     return app
 
 
-def _rooms(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
-    """What must have room before a request is read: those that come in numbers, and cost most."""
+def _capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
+    """The checks before the body of a frequent and expensive request is read, by its path."""
     model, database = context.inference.require_capacity, context.database.require_capacity
     return {
         ("POST", "/v1/recommendations"): model,
@@ -184,8 +184,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.callback(context.database.close)
         stack.callback(context.inference.close)
-        # A database that is down does not keep the service down: requests with an inline history
-        # need none.
+        # The service starts without its database: requests with an inline history need none.
         if settings.migrate_on_start and not await _migrate(settings.database_url):
             await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
         await refresh_keys(context)
@@ -194,28 +193,28 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await stack.enter_async_context(
             _background(context.model_manager.follow(settings.poll_interval_seconds))
         )
-        await stack.enter_async_context(_background(_keep_reading(context)))
+        await stack.enter_async_context(_background(_keep_refreshing(context)))
         await stack.enter_async_context(_background(TrainingRunCounter(context).keep_counting()))
         await stack.enter_async_context(_background(keep_deleting_expired_impressions(context)))
         await stack.enter_async_context(_background(keep_writing_impressions(context)))
         yield
 
 
-async def _keep_reading(context: AppContext) -> None:
-    """Follow the keys and the items that other processes write."""
+async def _keep_refreshing(context: AppContext) -> None:
+    """Read the keys and items that other processes write, at an interval, until cancelled."""
     while True:
         await asyncio.sleep(context.settings.poll_interval_seconds)
         for refresh in (partial(refresh_keys, context), partial(refresh_item_overlay, context)):
             try:
                 await refresh()
             except Exception:
-                # Were it to end here, a key revoked tomorrow would stay valid.
+                # The loop must not end: a key revoked later would stay valid.
                 _log.exception("refresh_failed")
 
 
 @asynccontextmanager
 async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run `work` beside the block, and cancel what is left of it at the end."""
+    """Run `work` as a task during the block, and cancel it at the end."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -231,11 +230,12 @@ async def _keep_migrating(database_url: str) -> None:
 
 
 async def _migrate(database_url: str) -> bool:
-    """Bring the schema up to date; answers whether the database did."""
+    """Bring the schema up to date; returns False if the database does not answer."""
     try:
         await asyncio.to_thread(upgrade, database_url)
     except NewerSchemaError as error:
-        # During a rolling update the next version has migrated already, and keeps this one working.
+        # During a rolling update the next version may have migrated already; migrations are
+        # compatible with the version before them.
         _log.warning("database_schema_newer", error=str(error))
     except DatabaseUnavailableError as error:
         _log.warning("database_unavailable", error=str(error))

@@ -1,4 +1,4 @@
-"""Threads for what would block the event loop, behind a queue that refuses rather than grows."""
+"""Bounded thread pools for work that would block the event loop."""
 
 import asyncio
 import threading
@@ -12,36 +12,35 @@ from app.errors import OverloadedError
 
 T = TypeVar("T")
 
-_STANDING_SECONDS = 0.25
-_LATEST_SHARE = 0.05
+_SUSTAINED_SECONDS = 0.25
+_AVERAGE_WEIGHT = 0.05
 
 
 class _Call(NamedTuple):
     work: Callable[[], Any]
-    answer: "Future[Any]"
+    result: "Future[Any]"
 
 
 @final
 class BoundedPool:
     """A few named threads and a bounded number of waiting calls.
 
-    A call beyond the bound fails at once: a client that is told to come back does better than one
-    whose answer arrives after it has given up. A burst may fill the queue. A queue that stands only
-    makes everybody wait for as long as it is: once the threads have been busy without a break for a
-    quarter of a second, no more calls wait than `patience_seconds` allow for.
+    A call beyond the bound fails at once. A burst may fill the queue. A queue that never empties
+    only adds its length to the latency of every call: once the threads have been busy without a
+    break for a quarter of a second, no more calls wait than `patience_seconds` allow.
     """
 
     def __init__(
         self, name: str, *, threads: int, queue: int, patience_seconds: float | None = None
     ) -> None:
-        """Threads that are started with the first call.
+        """Start no thread before the first call.
 
         Args:
-            name: what the threads are called, and what is said to be full.
-            threads: how many calls run at once.
+            name: the name of the threads, and of the pool in errors and metrics.
+            threads: calls that run at once.
             queue: most calls that wait for a thread.
-            patience_seconds: longest that a call may be expected to wait in a queue that stands;
-                None for as long as there is room.
+            patience_seconds: longest expected wait of a call while the threads are busy without a
+                break; None for no limit but `queue`.
         """
         self.name = name
         self._threads = threads
@@ -56,18 +55,18 @@ class BoundedPool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call would have to wait for a thread."""
+        """Whether a new call would wait for a thread."""
         return self._pending >= self._threads
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long every thread has been busy without any of them finishing a call."""
+        """For how long every thread has been busy without finishing a call."""
         if not self.is_busy:
             return 0.0
         return time.monotonic() - max(self._busy_since, self._answered_at)
 
     def require_capacity(self) -> None:
-        """Refuse a call that `run` would refuse now, before any effort is spent on it.
+        """Check that `run` would accept a call now.
 
         Raises:
             OverloadedError: if every thread is busy and too many calls wait.
@@ -77,7 +76,7 @@ class BoundedPool:
             raise OverloadedError(self.name, most)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, computed on one of the threads.
+        """Run `work` on one of the threads, and return its result.
 
         Raises:
             OverloadedError: if every thread is busy and too many calls wait.
@@ -90,21 +89,21 @@ class BoundedPool:
             if not self._workers:
                 self._start()
         call = _Call(work, Future())
-        # The thread's own future, not the awaiting one, says when a place is free again: a caller
-        # who goes away leaves the work running.
-        call.answer.add_done_callback(self._leave)
+        # On the thread's own future, not the awaiting one: a cancelled caller leaves the work
+        # running, and its place is free only when the thread is.
+        call.result.add_done_callback(self._release)
         self._calls.put(call)
-        return await asyncio.wrap_future(call.answer)
+        return await asyncio.wrap_future(call.result)
 
     def close(self, *, within_seconds: float = 10.0) -> None:
-        """Finish what runs, drop what waits, and end the threads.
+        """Complete the running calls, cancel the waiting ones, and end the threads.
 
-        A thread that does not come back in time is left to the end of the process.
+        A thread that does not finish in time ends with the process.
         """
         while not self._calls.empty():
             call = self._calls.get()
             if call is not None:
-                call.answer.cancel()
+                call.result.cancel()
         for _ in self._workers:
             self._calls.put(None)
         deadline = time.monotonic() + within_seconds
@@ -112,7 +111,7 @@ class BoundedPool:
             worker.join(max(deadline - time.monotonic(), 0.0))
 
     def _start(self) -> None:
-        # A thread that waits for a database that hangs must not hold up the end of the process.
+        # A thread that waits for a hanging database must not delay the end of the process.
         self._workers = [
             threading.Thread(target=self._work, name=f"kairos-{self.name}_{number}", daemon=True)
             for number in range(self._threads)
@@ -121,42 +120,42 @@ class BoundedPool:
             worker.start()
 
     def _most_waiting(self) -> int:
-        """How many calls may wait as things are."""
+        """How many calls may wait now."""
         if (
             self._patience_seconds is None
             or self._seconds_each == 0
             or not self.is_busy
-            or time.monotonic() - self._busy_since < _STANDING_SECONDS
+            or time.monotonic() - self._busy_since < _SUSTAINED_SECONDS
         ):
             return self._queue
         patient = int(self._patience_seconds * self._threads / self._seconds_each)
-        # One for each thread, however long it takes: a thread must find its next call.
+        # At least one for each thread, so that no thread runs idle between calls.
         return min(self._queue, max(patient, self._threads))
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            # A caller who left the queue is not worked for.
-            if call.answer.set_running_or_notify_cancel():
-                self._answer(call)
-            # It would otherwise hold the answer in memory until the next one.
+            # A call whose caller was cancelled is skipped.
+            if call.result.set_running_or_notify_cancel():
+                self._run(call)
+            # It would otherwise keep the result in memory until the next call.
             del call
 
-    def _answer(self, call: _Call) -> None:
+    def _run(self, call: _Call) -> None:
         began = time.monotonic()
         try:
             result = call.work()
         except BaseException as error:
-            self._learn(began)
-            call.answer.set_exception(error)
+            self._measure(began)
+            call.result.set_exception(error)
         else:
-            self._learn(began)
-            call.answer.set_result(result)
+            self._measure(began)
+            call.result.set_result(result)
 
-    def _learn(self, began: float) -> None:
-        """Follow how long calls take lately."""
+    def _measure(self, began: float) -> None:
+        """Update the moving average of the duration of calls."""
         self._answered_at = time.monotonic()
-        self._seconds_each += _LATEST_SHARE * (self._answered_at - began - self._seconds_each)
+        self._seconds_each += _AVERAGE_WEIGHT * (self._answered_at - began - self._seconds_each)
 
-    def _leave(self, _: "Future[Any]") -> None:
+    def _release(self, _: "Future[Any]") -> None:
         with self._lock:
             self._pending -= 1

@@ -1,4 +1,4 @@
-"""Alembic's entry: which database, which tables, and one upgrade at a time."""
+"""Alembic's environment: the database, the tables, and a lock against concurrent migrations."""
 
 from alembic import context
 from sqlalchemy import text
@@ -8,12 +8,12 @@ from app.db.engine import WRITES, open_engine
 from app.db.tables import Table
 from app.settings import Settings
 
-# Any number nobody else uses: whoever holds PostgreSQL's advisory lock of it migrates.
+# An arbitrary number: the key of the PostgreSQL advisory lock that a migration holds.
 _MIGRATION_LOCK = 5_246_170_081
 
 
 def migrate() -> None:
-    """Run what Alembic was asked for, in a single transaction on either database."""
+    """Run the requested Alembic command in a single transaction."""
     database_url = context.config.attributes.get("database_url") or Settings().database_url
     engine = open_engine(database_url, poolclass=NullPool)
     with engine.connect().execution_options(**WRITES) as connection:
@@ -22,7 +22,7 @@ def migrate() -> None:
             target_metadata=Table.metadata,
             compare_server_default=True,
             transactional_ddl=True,
-            # SQLite alters a table by writing it anew.
+            # SQLite alters a table by copying it.
             render_as_batch=connection.dialect.name == "sqlite",
         )
         with context.begin_transaction():

@@ -1,4 +1,4 @@
-"""Moving a database's schema, without a configuration file: works wherever the package is."""
+"""Migrations of a database's schema, without a configuration file."""
 
 from pathlib import Path
 
@@ -29,45 +29,45 @@ class SchemaBehindError(KairosError):
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Bring the schema up to `revision`; does nothing where it is there already.
+    """Upgrade the schema to `revision`; does nothing if it is there already.
 
     Raises:
-        NewerSchemaError: if the schema is at a revision this version does not know.
+        NewerSchemaError: if the schema is at a revision that this version does not have.
         DatabaseUnavailableError: if the database does not answer.
     """
     try:
         command.upgrade(_config(database_url), revision)
     except OperationalError as error:
         raise DatabaseUnavailableError(
-            f"a database must answer before it can be migrated, but this one said: {error.orig}; "
+            f"a database must answer before it can be migrated, but this one failed: {error.orig}; "
             "start it, or correct KAIROS_DATABASE_URL"
         ) from error
     except CommandError as error:
         if not isinstance(error.__cause__, ResolutionError):
             raise
         raise NewerSchemaError(
-            f"a schema can be brought up to a revision this version knows, but this one is already "
+            f"a schema can be upgraded to a revision of this version, but this one is already "
             f"beyond ({error}); run the version of Kairos that migrated it"
         ) from error
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Take the schema back to `revision` ("base": no tables at all)."""
+    """Downgrade the schema to `revision` ("base": no tables at all)."""
     command.downgrade(_config(database_url), revision)
 
 
 def head() -> str:
-    """The revision this version of Kairos works with."""
+    """The newest revision of this version of Kairos."""
     return str(_scripts().get_current_head())
 
 
 def revisions() -> list[str]:
-    """Every revision there is, oldest first."""
+    """Every revision, oldest first."""
     return [script.revision for script in _scripts().walk_revisions()][::-1]
 
 
 def revision(database_url: str) -> str | None:
-    """The revision a database is at; None where it was never migrated. Creates nothing.
+    """The revision of a database; None if it was never migrated. Creates no file.
 
     Raises:
         DatabaseUnavailableError: if the database does not answer.
@@ -81,16 +81,16 @@ def revision(database_url: str) -> str | None:
             return MigrationContext.configure(connection).get_current_revision()
     except DatabaseError as error:
         raise DatabaseUnavailableError(
-            f"a database must answer, but this one said: {error.orig}; start it, or correct "
+            f"a database must answer, but this one failed: {error.orig}; start it, or correct "
             "KAIROS_DATABASE_URL"
         ) from error
 
 
 def require_upgraded(database_url: str) -> None:
-    """Make sure that a database holds every table this version knows; more does no harm.
+    """Check that a database has at least the newest revision of this version.
 
     Raises:
-        SchemaBehindError: if it does not.
+        SchemaBehindError: if it has not.
         DatabaseUnavailableError: if the database does not answer.
     """
     at = revision(database_url)
@@ -103,10 +103,10 @@ def require_upgraded(database_url: str) -> None:
 
 
 def check(database_url: str) -> None:
-    """Compare the schema with the tables the code declares.
+    """Compare the schema with the declared tables.
 
     Raises:
-        alembic.util.CommandError: if they differ; the message lists how.
+        alembic.util.CommandError: if they differ; the message lists the differences.
     """
     command.check(_config(database_url))
 

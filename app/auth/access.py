@@ -1,4 +1,4 @@
-"""Who may come in, and how often: keys, roles and limits, decided before a body is read."""
+"""Access control: keys, roles and rate limits, checked before a body is read."""
 
 import math
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from app.errors import (
     UnauthenticatedError,
 )
 
-_REACH: dict[str, frozenset[Role]] = {
+_AUTHORIZED_ROLES: dict[str, frozenset[Role]] = {
     "read": frozenset({"read"}),
     "ingest": frozenset({"ingest"}),
     "admin": frozenset({"read", "ingest", "admin"}),
 }
-_MOST_BUCKETS = 4096
+_MOST_NAMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request.
+    """The sender of a request.
 
     Attributes:
-        name: as the audit trail names them.
-        role: that of their key; `admin` for this machine itself, which needs none.
-        has_key: whether they showed a key.
+        name: the name in the audit trail.
+        role: the role of the key; `admin` for a request from this machine itself without one.
+        has_key: whether the request carried a key.
     """
 
     name: str
@@ -41,23 +41,22 @@ class Caller:
 
 
 LOOPBACK = Caller("loopback", "admin", has_key=False)
-"""This machine itself, where the service is open to it."""
+"""The caller of a request from this machine itself, where such requests need no key."""
 
 
 @final
 class AccessControl:
-    """Lets requests in by their key.
+    """Authorizes requests by their key.
 
-    Without any key ever made the service answers its own machine only: closed unless opened. Those
-    who are turned away for want of a valid key are limited, too, by the network they come from; it
-    takes nothing from callers with a key who come from there.
+    Until a first key is created, only requests from this machine itself are authorized. Requests
+    without a valid key are rate-limited by network, apart from requests with one.
 
     Args:
-        requests_per_second: of each key that has no limit of its own, and of each network's
+        requests_per_second: the rate limit of each key without its own, and of each network's
             requests without a valid key.
-        open_to_loopback: whether this machine itself needs no key even where keys were made.
-        of_keys: the buckets of the keys.
-        of_networks: the buckets of networks.
+        open_to_loopback: whether requests from this machine need no key even once keys exist.
+        key_limiter: limits keys.
+        network_limiter: limits networks.
     """
 
     def __init__(
@@ -66,49 +65,50 @@ class AccessControl:
         *,
         requests_per_second: float,
         open_to_loopback: bool,
-        of_keys: RateLimiter | None = None,
-        of_networks: RateLimiter | None = None,
+        key_limiter: RateLimiter | None = None,
+        network_limiter: RateLimiter | None = None,
     ) -> None:
         self._keys = keys
         self._requests_per_second = requests_per_second
         self._open_to_loopback = open_to_loopback
-        # Apart: a flood from many networks must not make the service forget what keys have used.
-        self._of_keys = RateLimiter(most=_MOST_BUCKETS) if of_keys is None else of_keys
-        self._of_networks = RateLimiter(most=_MOST_BUCKETS) if of_networks is None else of_networks
+        # Apart: a flood from many networks must not evict the counts of keys.
+        self._key_limiter = key_limiter or RateLimiter(most=_MOST_NAMES)
+        self._network_limiter = network_limiter or RateLimiter(most=_MOST_NAMES)
 
     def authorize(self, request: Request, role: Role) -> Caller:
-        """Who sent a request for something that needs `role`.
+        """Authorize a request for an operation that requires `role`; returns its sender.
 
         Raises:
-            UnauthenticatedError: if it carries no valid key, and needs one, or shows it in its URL.
-            ForbiddenError: if its key's role does not reach so far.
-            RateLimitedError: if its key, or those without a valid one, ask too often.
-            DatabaseUnavailableError: if the keys could not be read yet.
+            UnauthenticatedError: if it needs a valid key and carries none, or carries one in its
+                URL.
+            ForbiddenError: if the role of its key does not authorize the operation.
+            RateLimitedError: if its key, or its network without a valid key, exceeds the limit.
+            DatabaseUnavailableError: if the keys have not been read yet.
         """
         try:
-            presented = _presented(request)
-            if presented is None and self._opens_to(request):
+            presented = _read_key(request)
+            if presented is None and self._is_open_to(request):
                 return LOOPBACK
             key = self._require_key(presented)
         except UnauthenticatedError:
-            self._require_patience(request)
+            self._limit_network(request)
             raise
-        self._require_allowance(key)
-        if role not in _REACH.get(key.role, frozenset()):
+        self._limit_key(key)
+        if role not in _AUTHORIZED_ROLES.get(key.role, frozenset()):
             raise ForbiddenError(
-                f"this needs a key with the role {_named(role)}, but this one has "
+                f"this needs a key with the role {_format_roles(role)}, but this one has "
                 f"{key.role!r}; use another key"
             )
         return Caller(f"{key.name} ({key.key_id})", key.role, has_key=True)
 
-    def _opens_to(self, request: Request) -> bool:
-        """Whether a request without a key is this machine's own, and may come in as such."""
+    def _is_open_to(self, request: Request) -> bool:
+        """Whether a request comes from this machine, and needs no key for that reason."""
         return (self._keys.is_empty or self._open_to_loopback) and is_loopback(request)
 
     def _require_key(self, presented: str | None) -> Key:
-        if not self._keys.is_known:
+        if not self._keys.is_loaded:
             raise DatabaseUnavailableError(
-                "keys must be read from the database once before requests are let in, but it has "
+                "keys must be read from the database before requests are authorized, but it has "
                 "not answered yet; try again shortly"
             )
         key = None if presented is None else self._keys.find(presented)
@@ -116,52 +116,52 @@ class AccessControl:
             raise UnauthenticatedError(
                 "a request needs a valid API key, but "
                 + ("this one has none" if presented is None else "this key is not valid")
-                + "; send Authorization: Bearer kairos_..., made with kairos keys create"
+                + "; send Authorization: Bearer kairos_..., created with kairos keys create"
             )
         return key
 
-    def _require_allowance(self, key: Key) -> None:
+    def _limit_key(self, key: Key) -> None:
         rate = key.requests_per_second or self._requests_per_second
-        seconds = self._of_keys.take(key.key_id, rate)
+        seconds = self._key_limiter.take(key.key_id, rate)
         if seconds > 0:
             raise RateLimitedError(
-                f"this key may ask {rate:g} times a second, but asked more often; wait "
+                f"this key may send {rate:g} requests a second, but sent more; wait "
                 f"{seconds:.2f} seconds",
                 seconds=math.ceil(seconds),
             )
 
-    def _require_patience(self, request: Request) -> None:
+    def _limit_network(self, request: Request) -> None:
         rate = self._requests_per_second
-        seconds = self._of_networks.take(client_network(request), rate)
+        seconds = self._network_limiter.take(client_network(request), rate)
         if seconds > 0:
             raise RateLimitedError(
-                f"requests without a valid API key may come {rate:g} times a second from one "
-                f"network, but came more often; send a key, or wait {seconds:.2f} seconds",
+                f"a network may send {rate:g} requests a second without a valid API key, but this "
+                f"one sent more; send a key, or wait {seconds:.2f} seconds",
                 seconds=math.ceil(seconds),
             )
 
 
-def _named(role: Role) -> str:
-    """The roles that open what needs `role`."""
+def _format_roles(role: Role) -> str:
+    """The roles that authorize an operation that requires `role`."""
     return "'admin'" if role == "admin" else f"{role!r} or 'admin'"
 
 
-def _presented(request: Request) -> str | None:
-    """The key that a request carries, valid or not.
+def _read_key(request: Request) -> str | None:
+    """The key that a request carries, valid or not; None for none.
 
     Raises:
-        UnauthenticatedError: if it carries several, or one where everybody between may read it.
+        UnauthenticatedError: if it carries several, or one in its URL.
     """
     if contains_key(unquote(request.scope["query_string"].decode("latin-1"))):
         raise UnauthenticatedError(
             "a key is sent in a header, but this one is in the URL, which proxies and browsers "
-            "write down; revoke it with kairos keys revoke, and send the next as Authorization: "
+            "record; revoke it with kairos keys revoke, and send the next as Authorization: "
             "Bearer kairos_..."
         )
     bearers = request.headers.getlist("authorization")
     own = request.headers.getlist("x-api-key")
     if len(bearers) + len(own) > 1:
-        # Whatever stands in front may have looked at another of them than we would.
+        # A proxy in front may have checked a different one.
         raise UnauthenticatedError(
             f"a request carries one key, but this one has {len(bearers) + len(own)} headers for "
             "it; send either Authorization or X-API-Key, once"

@@ -1,4 +1,4 @@
-"""The API keys that are valid now, in memory, so that no request waits for the database."""
+"""API keys, cached in memory so that no request waits for the database."""
 
 import hashlib
 import hmac
@@ -11,12 +11,12 @@ from typing import Literal, final
 from model.clock import now
 
 Role = Literal["read", "ingest", "admin"]
-"""What a key is for: asking and looking, sending events and items, or everything."""
+"""What a key authorizes: queries, storing events and items, or every operation."""
 
 KeyState = Literal["valid", "expired", "revoked"]
 
 _KEY = re.compile(r"kairos_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
-_NOBODY = "0" * 64
+_NO_DIGEST = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Key:
 
     Attributes:
         digest: SHA-256 of the whole key, hexadecimal.
-        requests_per_second: its own limit; None for the service's.
+        requests_per_second: the key's own rate limit; None for the service's.
         created_at: epoch microseconds.
         expires_at: epoch microseconds; None for never.
-        revoked_at: epoch microseconds; None while it is valid.
+        revoked_at: epoch microseconds; None if it is not revoked.
     """
 
     key_id: str
@@ -41,61 +41,60 @@ class Key:
     revoked_at: int | None
 
     def state(self, at: int) -> KeyState:
-        """What has become of the key by an instant."""
+        """The state of the key at an instant, epoch microseconds."""
         if self.revoked_at is not None:
             return "revoked"
         return "valid" if self.expires_at is None or at < self.expires_at else "expired"
 
     def is_valid(self, at: int) -> bool:
-        """Whether the key opens anything at an instant."""
+        """Whether the key is valid at an instant, epoch microseconds."""
         return self.state(at) == "valid"
 
 
 def new_key() -> tuple[str, str]:
-    """A fresh key's id, and the key itself: 256 random bits behind the id that finds its row."""
+    """The id of a new key, and the key itself: the id followed by 256 random bits."""
     key_id = secrets.token_hex(8)
     return key_id, f"kairos_{key_id}_{secrets.token_urlsafe(32)}"
 
 
 def digest_key(key: str) -> str:
-    """What is stored of a key. Its bits are random, so a plain hash cannot be guessed back."""
+    """The SHA-256 digest that is stored of a key; a key is random, so it needs no salt."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def contains_key(text: str) -> bool:
-    """Whether something that looks like one of our keys stands anywhere in a text."""
+    """Whether a text contains anything that looks like a key."""
     return _KEY.search(text) is not None
 
 
 @final
 class KeyCache:
-    """The stored keys as they were at the last look at the database.
+    """The stored keys, as of the last read of the database.
 
     Attributes:
-        is_known: whether the database has been looked at yet.
-        is_empty: whether no key was ever made; only then is the service open to its own machine.
+        is_loaded: whether the database has been read yet.
     """
 
     def __init__(self) -> None:
-        self.is_known = False
+        self.is_loaded = False
         self._keys: dict[str, Key] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key was ever made, as far as is known."""
-        return self.is_known and not self._keys
+        """Whether the database was read and holds no key, not even a revoked one."""
+        return self.is_loaded and not self._keys
 
     def replace(self, keys: Iterable[Key]) -> None:
-        """Take over what the database says."""
+        """Replace the cached keys by those read from the database."""
         self._keys = {key.key_id: key for key in keys}
-        self.is_known = True
+        self.is_loaded = True
 
     def find(self, presented: str) -> Key | None:
-        """The valid key that was presented; None where it is none of ours, expired or revoked."""
+        """The key with a secret; None if it is unknown, expired or revoked."""
         match = _KEY.fullmatch(presented)
         key = None if match is None else self._keys.get(match.group(1))
-        # In constant time, whether or not there is such a key: neither how much of a digest is
-        # right nor which ids exist must show.
-        expected = _NOBODY if key is None else key.digest
+        # In constant time, whether or not the id exists: timing must reveal neither matching digits
+        # nor existing ids.
+        expected = _NO_DIGEST if key is None else key.digest
         is_right = hmac.compare_digest(expected, digest_key(presented))
         return key if key is not None and is_right and key.is_valid(now()) else None

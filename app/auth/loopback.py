@@ -1,4 +1,4 @@
-"""Which requests are this machine's own, and which network the others come from."""
+"""Detection of requests from this machine itself, and the network of a client."""
 
 import ipaddress
 
@@ -9,56 +9,55 @@ _FORWARDING = frozenset(
     {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
 )
 _FORWARDING_PREFIXES = ("x-forwarded-", "x-envoy-", "x-original-")
-_OWN_SITES = frozenset({"same-origin", "none"})
+_SAME_SITES = frozenset({"same-origin", "none"})
 _IPV6_SITE = 64
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether a request comes from this machine, by its own wish, and not through a proxy on it.
+    """Whether a request comes from this machine, without a proxy and not on behalf of a web page.
 
-    The name it was asked for by must be local, too: a page elsewhere may have its own name resolve
-    to this machine, and have a browser here ask. Nor may a browser say that another page asks: what
-    needs no body needs no leave of ours to be sent.
+    The `Host` header must be local, too: a remote page may have its own name resolve to this
+    machine (DNS rebinding). Nor may the browser report another origin: it sends simple requests
+    across origins without a preflight.
     """
-    address = _address_of(request)
+    address = _client_address(request)
     return (
         address is not None
         and address.is_loopback
         and not _was_forwarded(request)
-        and _is_asked_by_a_local_name(request)
-        and not _is_asked_by_another_page(request)
+        and _has_local_host(request)
+        and not _has_foreign_origin(request)
     )
 
 
 def client_network(request: Request) -> str:
-    """Where a request comes from: an IPv4 address, or the network that one IPv6 customer gets."""
-    address = _address_of(request)
+    """The network of a client: an IPv4 address, or the /64 network of an IPv6 address."""
+    address = _client_address(request)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address.packed, _IPV6_SITE), strict=False))
     return "unknown" if address is None else str(address)
 
 
-def _address_of(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     if request.client is None:
         return None
     try:
         address = ipaddress.ip_address(request.client.host)
     except ValueError:
         return None
-    # How a socket that listens on both families names IPv4 callers.
+    # A socket that listens on both families reports IPv4 clients as mapped addresses.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 def _was_forwarded(request: Request) -> bool:
-    # HTTP/1.0 is what a proxy speaks that was told nothing else, and nginx by default tells neither
-    # whom it asks for nor by which name.
+    # nginx by default uses HTTP/1.0 and adds no forwarding header.
     return request.scope.get("http_version") == "1.0" or any(
         name in _FORWARDING or name.startswith(_FORWARDING_PREFIXES) for name in request.headers
     )
 
 
-def _is_asked_by_a_local_name(request: Request) -> bool:
+def _has_local_host(request: Request) -> bool:
     hosts = request.headers.getlist("host")
     if len(hosts) != 1:
         return False
@@ -69,9 +68,9 @@ def _is_asked_by_a_local_name(request: Request) -> bool:
     return is_port and host.lower() in _LOCAL_NAMES
 
 
-def _is_asked_by_another_page(request: Request) -> bool:
+def _has_foreign_origin(request: Request) -> bool:
     headers = request.headers
-    if any(site not in _OWN_SITES for site in headers.getlist("sec-fetch-site")):
+    if any(site not in _SAME_SITES for site in headers.getlist("sec-fetch-site")):
         return True
     own = headers.get("host", "").lower()
     return any(

@@ -1,1 +1,1 @@
-"""The database and the store as one directory, and back."""
+"""Backups: the database and the store as one directory."""

@@ -1,4 +1,4 @@
-"""Taking a backup and putting it back: `kairos backup` and `kairos restore`."""
+"""Taking and restoring backups: `kairos backup` and `kairos restore`."""
 
 import shutil
 import uuid
@@ -26,8 +26,8 @@ _POINTERS = (CURRENT, TRAFFIC)
 def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord:
     """Copy a database and a store that are in use into a new directory.
 
-    It holds everything that was acknowledged before it began, as of one instant for the database;
-    the versions that the store's pointers named then are among those copied after.
+    The backup holds everything acknowledged before it began. The database is copied as of one
+    instant, then the store with at least the versions that its pointers named at that instant.
 
     Raises:
         BackupError: if the directory exists; nothing is written into it.
@@ -41,13 +41,13 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
     require_upgraded(database_url)
     taken_at = now()
     directory.parent.mkdir(parents=True, exist_ok=True)
-    growing = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
+    partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
     try:
-        (growing / _DATABASE).mkdir(parents=True)
+        (partial / _DATABASE).mkdir(parents=True)
         dialect = _dialect(database_url)
         copy_out = sqlite.copy_out if dialect == "sqlite" else postgresql.copy_out
-        rows = copy_out(database_url, _tables(), growing / _DATABASE)
-        current = _copy_store(BundleStore(store), growing / _STORE)
+        rows = copy_out(database_url, _tables(), partial / _DATABASE)
+        current = _copy_store(BundleStore(store), partial / _STORE)
         record = BackupRecord(
             kairos=version("kairos"),
             taken_at=taken_at,
@@ -55,21 +55,21 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
             revision=revision(database_url) or head(),
             rows=rows,
             current=current,
-            files=files_of(growing),
+            files=files_of(partial),
         )
-        write_record(growing, record)
-        growing.rename(directory)
+        write_record(partial, record)
+        partial.rename(directory)
     finally:
-        shutil.rmtree(growing, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
     return record
 
 
 def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRecord:
-    """Put a backup back, where there is nothing yet; every file of it is verified first.
+    """Restore a backup into an empty place; every file of it is verified first.
 
     Raises:
-        BackupError: if the backup is not whole, is of the other database, or there is something
-            already where it would go; nothing is changed.
+        BackupError: if the backup is incomplete or of the other kind of database, or if its target
+            is not empty; nothing is changed.
         DatabaseUnavailableError: if the database does not answer.
     """
     record = read_record(directory)
@@ -81,11 +81,11 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
         )
     if store.exists() and any(store.iterdir()):
         raise BackupError(
-            f"a store is restored where there is none, but {store} holds something; move it away, "
+            f"a store is restored into an empty place, but {store} is not empty; move it away, "
             "or name another with --store"
         )
     if dialect == "sqlite":
-        sqlite.require_room(database_url)
+        sqlite.require_empty(database_url)
         sqlite.copy_in(database_url, directory / _DATABASE)
     else:
         _restore_postgresql(record, database_url, directory / _DATABASE)
@@ -95,7 +95,7 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
 
 def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -> None:
     tables = [table for table in _tables() if table in record.rows]
-    postgresql.require_room(database_url, tables)
+    postgresql.require_empty(database_url, tables)
     at = revision(database_url)
     if at not in (None, record.revision):
         raise BackupError(
@@ -111,9 +111,9 @@ def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -
 
 
 def _copy_store(store: BundleStore, into: Path) -> str | None:
-    """Copy the versions there are; answers the current one."""
+    """Copy the published versions and the pointers; returns the current version."""
     into.mkdir()
-    # Read before the versions are listed: what they name is published by then. Written after.
+    # Read before the versions are listed, so that the versions they name are among them.
     pointers = {
         name: (store.root / name).read_bytes() for name in _POINTERS if (store.root / name).exists()
     }
@@ -125,7 +125,7 @@ def _copy_store(store: BundleStore, into: Path) -> str | None:
             shutil.rmtree(into / published, ignore_errors=True)
             if published in store.versions() or published == current:
                 raise
-            # Pruned while it was being copied.
+            # It was pruned during the copy.
     for name, content in pointers.items():
         (into / name).write_bytes(content)
     return current
@@ -135,10 +135,10 @@ def _restore_store(source: Path, store: Path) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     if store.exists():
         store.rmdir()
-    arriving = store.with_name(f".{store.name}.restoring")
-    shutil.rmtree(arriving, ignore_errors=True)
-    shutil.copytree(source, arriving)
-    arriving.rename(store)
+    incoming = store.with_name(f".{store.name}.restoring")
+    shutil.rmtree(incoming, ignore_errors=True)
+    shutil.copytree(source, incoming)
+    incoming.rename(store)
 
 
 def _tables() -> list[str]:

@@ -1,4 +1,4 @@
-"""Copying the tables of a PostgreSQL database out and in, without its own tools."""
+"""Copies of PostgreSQL tables with COPY, without `pg_dump`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _MIB = 1024 * 1024
 
 
 def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
-    """Copy tables as of one instant, a file each; answers the rows of each."""
+    """Copy tables as of one instant, one file each; returns the number of rows by table."""
     rows = {}
     with _connected(database_url) as connection, connection.cursor() as cursor:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -34,11 +34,11 @@ def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str,
     return rows
 
 
-def require_room(database_url: str, tables: list[str]) -> None:
-    """Make sure that there is no row yet.
+def require_empty(database_url: str, tables: list[str]) -> None:
+    """Check that the tables have no rows.
 
     Raises:
-        BackupError: if there is.
+        BackupError: if one has.
     """
     with _connected(database_url) as connection, connection.cursor() as cursor:
         for table in tables:
@@ -47,13 +47,13 @@ def require_room(database_url: str, tables: list[str]) -> None:
             cursor.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table)))
             if cursor.fetchone() == (True,):
                 raise BackupError(
-                    f"a database is restored where there is nothing, but the table {table} has "
-                    "rows; make an empty database, or name another with --database"
+                    f"a database is restored into an empty one, but the table {table} has "
+                    "rows; create an empty database, or name another with --database"
                 )
 
 
 def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
-    """Fill the tables in one transaction; answers the rows of each."""
+    """Fill the tables in one transaction; returns the number of rows by table."""
     rows = {}
     with _connected(database_url) as connection, connection.cursor() as cursor:
         for table in tables:
@@ -100,6 +100,6 @@ def _connected(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, 
             yield connection
     except psycopg.OperationalError as error:
         raise DatabaseUnavailableError(
-            f"a database must answer to be copied, but this one said {error}; start it, or correct "
-            "KAIROS_DATABASE_URL"
+            f"a database must answer to be copied, but this one failed: {error}; start it, or "
+            "correct KAIROS_DATABASE_URL"
         ) from error

@@ -1,4 +1,4 @@
-"""What a backup says of itself: `backup.json`, written last, so that half a backup is none."""
+"""The record of a backup, `backup.json`: written last, so that an incomplete backup has none."""
 
 import hashlib
 import os
@@ -14,13 +14,13 @@ _MIB = 1024 * 1024
 
 
 class BackupError(KairosError):
-    """A backup cannot be taken or put back as asked; nothing was changed."""
+    """A backup cannot be taken or restored as requested; nothing was changed."""
 
     code = "backup"
 
 
 class FileRecord(BaseModel):
-    """A file as it was written."""
+    """The size and digest of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,12 +29,13 @@ class FileRecord(BaseModel):
 
 
 class BackupRecord(BaseModel):
-    """What a backup holds.
+    """The contents of a backup.
 
     Attributes:
-        taken_at: when it began; everything acknowledged before is in it. Epoch microseconds.
-        revision: of the database's schema.
-        rows: by table.
+        taken_at: the begin of the backup, epoch microseconds; it holds everything acknowledged
+            before.
+        revision: the revision of the database's schema.
+        rows: the number of rows by table.
         current: the version that `CURRENT` named.
         files: every file but this record, by path.
     """
@@ -52,16 +53,16 @@ class BackupRecord(BaseModel):
 
 
 def files_of(directory: Path) -> dict[str, FileRecord]:
-    """Every file of a directory but the record, read to its end."""
+    """Size and digest of every file of a directory but the record."""
     return {
-        file.relative_to(directory).as_posix(): _measured(file)
+        file.relative_to(directory).as_posix(): _describe_file(file)
         for file in sorted(directory.rglob("*"))
         if file.is_file() and file != directory / RECORD
     }
 
 
 def write_record(directory: Path, record: BackupRecord) -> None:
-    """Complete a backup, once everything else of it is on disk."""
+    """Flush the files of a backup to disk, then write its record."""
     for path in [*directory.rglob("*")]:
         _flush(path)
     (directory / RECORD).write_text(record.model_dump_json(indent=1) + "\n", "utf-8")
@@ -70,17 +71,17 @@ def write_record(directory: Path, record: BackupRecord) -> None:
 
 
 def read_record(directory: Path) -> BackupRecord:
-    """The record of a backup whose every file is as it was written.
+    """Read the record of a backup, and verify every file.
 
     Raises:
-        BackupError: if it is not a whole backup, or was altered.
+        BackupError: if the backup is incomplete or was altered.
     """
     try:
         record = BackupRecord.model_validate_json((directory / RECORD).read_bytes())
     except FileNotFoundError as error:
         raise BackupError(
-            f"a backup holds a {RECORD}, written last, but {directory} has none; it is none, or "
-            "was never finished"
+            f"a backup holds a {RECORD}, written last, but {directory} has none; name another, or "
+            "take a new backup"
         ) from error
     except ValidationError as error:
         raise BackupError(
@@ -88,20 +89,20 @@ def read_record(directory: Path) -> BackupRecord:
             f"{error.error_count()} of its fields are not; restore it with the version that took it"
         ) from error
     found = files_of(directory)
-    odd = sorted(
+    altered = sorted(
         path
         for path in found.keys() | record.files.keys()
         if found.get(path) != record.files.get(path)
     )
-    if odd:
+    if altered:
         raise BackupError(
-            f"every file of a backup must be as it was written, but {odd[0]} of {directory} is "
-            f"missing, new or altered ({len(odd)} in all); take another backup"
+            f"every file of a backup must be as it was written, but {altered[0]} of {directory} is "
+            f"missing, new or altered ({len(altered)} in all); take another backup"
         )
     return record
 
 
-def _measured(file: Path) -> FileRecord:
+def _describe_file(file: Path) -> FileRecord:
     digest = hashlib.sha256()
     with file.open("rb") as stream:
         while block := stream.read(_MIB):

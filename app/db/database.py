@@ -1,4 +1,4 @@
-"""Transactions off the event loop, with failures of the database told apart from ours."""
+"""Transactions off the event loop, with failures of the database as `DatabaseUnavailableError`."""
 
 import asyncio
 import sqlite3
@@ -19,23 +19,23 @@ T = TypeVar("T")
 _ATTEMPTS = 3
 _SERIALIZATION_FAILURE, _DEADLOCK = "40001", "40P01"
 _UNDEFINED_TABLE = "42P01"
-_FAREWELL_SECONDS = 1.0
-_NO_TURNS = 10_000
-# A queue that stands makes everybody wait for as long as it is: it is kept to a second by default.
-_PATIENT_SHARE = 0.2
+_CLOSE_SECONDS = 1.0
+_UNLIMITED_WRITERS = 10_000
+# The share of the timeout that a call may wait in a queue that never empties: a second by default.
+_PATIENCE_SHARE = 0.2
 
 
 @final
 class Database:
     """Runs units of work, each in one transaction, on a bounded number of threads.
 
-    Nobody waits for it for ever: a database that hangs is one that does not answer.
+    A call that takes longer than the timeout fails, whether the database is slow, locked or hangs.
     """
 
     def __init__(
         self, database_url: str, *, threads: int, queue: int, timeout_seconds: float = 5.0
     ) -> None:
-        """Open nothing yet.
+        """Open no connection yet.
 
         Args:
             threads: units of work that run at once, and connections.
@@ -47,98 +47,98 @@ class Database:
         )
         self._timeout_seconds = timeout_seconds
         self._writing = self._engine.execution_options(**WRITES)
-        # SQLite has one writer at a time, and whoever finds the file locked looks again every now
-        # and then, at its own luck. The threads of this process wait in turn.
-        self._turns = threading.BoundedSemaphore(
-            1 if self._engine.dialect.name == "sqlite" else _NO_TURNS
+        # SQLite has one writer at a time, and polls for its lock without fairness. The threads of
+        # this process queue for this semaphore instead.
+        self._writers = threading.BoundedSemaphore(
+            1 if self._engine.dialect.name == "sqlite" else _UNLIMITED_WRITERS
         )
         self._pool = BoundedPool(
             "database",
             threads=threads,
             queue=queue,
-            patience_seconds=timeout_seconds * _PATIENT_SHARE,
+            patience_seconds=timeout_seconds * _PATIENCE_SHARE,
         )
 
     async def read(self, work: Callable[[Session], T]) -> T:
-        """The result of `work`, which must not write.
+        """Run `work`, which must not write, and return its result.
 
         Raises:
             DatabaseUnavailableError: if the database does not answer in time.
             OverloadedError: if too many calls wait already.
         """
-        return await self._in_time(lambda: self.read_blocking(work))
+        return await self._within_timeout(lambda: self.read_blocking(work))
 
     async def write(self, work: Callable[[Session], T]) -> T:
-        """The result of `work`, once everything it wrote is committed; it may run more than once.
+        """Run `work`, commit, and return its result; `work` may run more than once.
 
         Raises:
-            DatabaseUnavailableError: if the database does not answer in time; then nobody knows
-                whether it was committed.
+            DatabaseUnavailableError: if the database does not answer in time; whether the work was
+                committed is then unknown.
             OverloadedError: if too many calls wait already.
         """
-        return await self._in_time(lambda: self.write_blocking(work))
+        return await self._within_timeout(lambda: self.write_blocking(work))
 
     def require_capacity(self) -> None:
-        """Refuse a unit of work that would be refused now, before any effort is spent on it.
+        """Check that a unit of work would be accepted now.
 
         Raises:
-            DatabaseUnavailableError: if the database has not answered anybody for a while.
+            DatabaseUnavailableError: if the database has not answered any call within the timeout.
             OverloadedError: if too many calls wait already.
         """
         if self._pool.stalled_seconds > self._timeout_seconds:
-            raise self._late()
+            raise self._timed_out()
         self._pool.require_capacity()
 
     def read_blocking(self, work: Callable[[Session], T]) -> T:
-        """`read` on the calling thread, which is not that of an event loop."""
+        """`read` on the calling thread, which must not run an event loop."""
         return self._transact(work, writing=False)
 
     def write_blocking(self, work: Callable[[Session], T]) -> T:
-        """`write` on the calling thread, which is not that of an event loop."""
-        with self._turn():
+        """`write` on the calling thread, which must not run an event loop."""
+        with self._writer_slot():
             return self._transact(work, writing=True)
 
     async def check(self) -> None:
-        """Ask the database for its schema's revision.
+        """Read the revision of the schema.
 
         Raises:
-            DatabaseUnavailableError: if it does not answer, or holds no schema.
+            DatabaseUnavailableError: if the database does not answer, or holds no schema.
         """
         await self.read(
             lambda session: session.scalar(text("SELECT version_num FROM alembic_version"))
         )
 
     async def truncate_wal(self) -> bool:
-        """Have SQLite take its write-ahead log into the file, and empty it of what was deleted.
+        """Copy SQLite's write-ahead log into the file, and truncate it with the deleted rows in it.
 
-        Answers whether it could: a reader that does not end prevents it. PostgreSQL recycles its
-        log by itself.
+        Returns whether that succeeded: an open read transaction prevents it. PostgreSQL recycles
+        its log by itself, so for it this does nothing.
         """
         return await self._pool.run(self._truncate_wal)
 
     def close(self) -> None:
-        """Finish running work and close the connections; what hangs is left behind."""
-        self._pool.close(within_seconds=_FAREWELL_SECONDS)
+        """Complete running work and close the connections; a hanging call is abandoned."""
+        self._pool.close(within_seconds=_CLOSE_SECONDS)
         self._engine.dispose()
 
-    async def _in_time(self, work: Callable[[], T]) -> T:
+    async def _within_timeout(self, work: Callable[[], T]) -> T:
         self.require_capacity()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._pool.run(work)
         except TimeoutError as error:
-            raise self._late() from error
+            raise self._timed_out() from error
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(timeout=self._timeout_seconds):
-            raise self._late()
+    def _writer_slot(self) -> Iterator[None]:
+        if not self._writers.acquire(timeout=self._timeout_seconds):
+            raise self._timed_out()
         try:
             yield
         finally:
-            self._turns.release()
+            self._writers.release()
 
-    def _late(self) -> DatabaseUnavailableError:
+    def _timed_out(self) -> DatabaseUnavailableError:
         return DatabaseUnavailableError(
             f"the database must answer within {self._timeout_seconds:g} seconds, but has not; try "
             "again shortly, and see /health/ready"
@@ -166,8 +166,8 @@ class Database:
                     return work(session)
             except (exc.OperationalError, exc.InterfaceError, exc.ProgrammingError) as error:
                 state = getattr(error.orig, "sqlstate", None)
-                # Two batches that hold some of the same new events may wait for each other;
-                # PostgreSQL then breaks one, which has written nothing and may go again.
+                # Two batches with some of the same new events may deadlock; PostgreSQL then aborts
+                # one, which has written nothing and can be repeated.
                 if state in {_DEADLOCK, _SERIALIZATION_FAILURE} and attempt < _ATTEMPTS:
                     continue
                 if isinstance(error, exc.ProgrammingError) and state != _UNDEFINED_TABLE:
@@ -180,6 +180,6 @@ class Database:
 
 def _unavailable(error: BaseException | None) -> DatabaseUnavailableError:
     return DatabaseUnavailableError(
-        f"the database must answer, but said {type(error).__name__}; try again shortly, and see "
-        "the service's log and /health/ready"
+        f"the database must answer, but failed with {type(error).__name__}; try again shortly, and "
+        "see the service's log and /health/ready"
     )

@@ -13,29 +13,29 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from model.errors import KairosError
 
 WRITES = {"kairos_writes": True}
-"""Execution options of a connection that is going to write."""
+"""Execution options of a connection that writes."""
 
 _BUSY_MILLISECONDS = 5000
 _POSTGRESQL_NAMES = frozenset({"postgresql", "postgres"})
 
 
 class DatabaseUrlError(KairosError, ValueError):
-    """A database is named that Kairos does not run on."""
+    """A database URL names a database that Kairos does not support."""
 
     code = "database_url"
 
 
 def parse_url(database_url: str) -> URL:
-    """The URL with the driver Kairos uses, whatever spelling of PostgreSQL was given.
+    """Parse a database URL, and set the driver that Kairos uses.
 
     Raises:
-        DatabaseUrlError: if it names neither SQLite (in a file) nor PostgreSQL.
+        DatabaseUrlError: if it is no URL, or names neither SQLite (in a file) nor PostgreSQL.
     """
     try:
         url = make_url(database_url)
     except ArgumentError as error:
         raise DatabaseUrlError(
-            "a database URL must read as one, but this one does not; "
+            "a database URL must be a URL, but this one cannot be parsed; "
             "write sqlite:///path/to/file or postgresql://user@host/name"
         ) from error
     backend = url.drivername.partition("+")[0]
@@ -57,11 +57,12 @@ def open_engine(
     poolclass: type[Pool] | None = None,
     statement_seconds: float | None = None,
 ) -> Engine:
-    """An engine that opens at most `connections` connections, each set up for durable writes.
+    """Create an engine with at most `connections` connections, each set up for durable writes.
 
     Args:
-        poolclass: instead of a pool of so many.
-        statement_seconds: after which PostgreSQL gives up a statement, and what waits for a lock.
+        poolclass: replaces the pool of `connections` connections.
+        statement_seconds: the time limit of a PostgreSQL statement, lock waits included; None for
+            none.
     """
     url = parse_url(database_url)
     pooling: dict[str, Any] = (
@@ -72,7 +73,7 @@ def open_engine(
     common: dict[str, Any] = {
         "json_serializer": _to_json,
         "json_deserializer": orjson.loads,
-        # Parameters are users and their events: they have no place in messages.
+        # Parameters are ids and events of users, which must not appear in error messages.
         "hide_parameters": True,
         **pooling,
     }
@@ -87,7 +88,7 @@ def open_engine(
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": 3,
-            # A host that went away without a word is found out in about ten seconds.
+            # A host that vanished without closing its connections is detected in ten seconds.
             "tcp_user_timeout": 10_000,
             "keepalives_idle": 4,
             "keepalives_interval": 2,
@@ -105,16 +106,16 @@ def _to_json(value: object) -> str:
 
 
 def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    # The driver would otherwise open transactions by its own rules, and only before writes.
+    # Autocommit: the driver would otherwise begin transactions itself, and only before writes.
     connection.isolation_level = None
     cursor = connection.cursor()
-    # First, so that switching to WAL waits for another process doing the same.
+    # First, so that switching to WAL waits for another process that switches, too.
     cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
     cursor.execute("PRAGMA journal_mode=WAL")
-    # A commit that was answered must survive a power cut, not only a crash of the process.
+    # An acknowledged commit must survive a power cut, not only a crash of the process.
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
-    # What is deleted is overwritten: an erased user must not be legible in the file.
+    # Deleted rows are overwritten with zeros: an erased user must not be legible in the file.
     cursor.execute("PRAGMA secure_delete=ON")
     cursor.close()
 
@@ -122,12 +123,12 @@ def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 def _postgresql_setup(
     statement_seconds: float | None,
 ) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
-    """What is done with a new connection to PostgreSQL."""
+    """The function that sets up a new connection to PostgreSQL."""
 
     def set_up(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        # Whatever the server or the role were configured to: what was answered must be on disk.
-        # Settings stricter than "on" stay.
+        # An acknowledged commit must be on disk, whatever the server's or the role's configuration.
+        # Stricter settings than "on" stay.
         cursor.execute(
             "SELECT set_config('synchronous_commit', 'on', false) "
             "WHERE current_setting('synchronous_commit') = 'off'"
@@ -142,7 +143,7 @@ def _postgresql_setup(
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer that began by reading fails at once when another wrote in between; one that takes
-    # the lock at the start waits its turn.
+    # A transaction that reads first and then writes fails if another one wrote in between; one that
+    # takes the write lock at its start waits for it instead.
     writes = connection.get_execution_options().get("kairos_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,4 +1,4 @@
-"""INSERT .. ON CONFLICT, which both databases have and SQLAlchemy spells once per dialect."""
+"""INSERT .. ON CONFLICT for both databases; SQLAlchemy has one construct per dialect."""
 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
@@ -7,6 +7,6 @@ from app.db.tables import Table
 
 
 def insert_into(session: Session, table: type[Table]) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
     dialect = session.get_bind().dialect.name
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

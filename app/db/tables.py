@@ -1,19 +1,19 @@
-"""The tables, typed. Instants are epoch microseconds UTC, as everywhere inside Kairos."""
+"""The tables. Instants are epoch microseconds, UTC."""
 
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-# Ids sort and compare by code point on either database; PostgreSQL would otherwise follow the
-# locale it was created with.
+# Ids sort and compare by code point on both databases; PostgreSQL would otherwise use the locale
+# of the database.
 _Id = String(256).with_variant(String(256, collation="C"), "postgresql")
-# SQLite numbers rows by itself only in a column declared INTEGER.
+# SQLite generates ids only for a column declared INTEGER.
 _Serial = BigInteger().with_variant(Integer, "sqlite")
 
 
 class Table(DeclarativeBase):
-    """The parent of every table; names its constraints, so that migrations can."""
+    """The base of every table; names constraints, so that migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -55,9 +55,10 @@ class StoredEvent(Table):
 
 
 class StoredItem(Table):
-    """What callers said of an item. `search_title` is the title case-folded, for searching.
+    """A stored item. `search_title` is the case-folded title, for searching.
 
-    A deleted item keeps its row, empty but for `deleted_at`, so that every process learns of it.
+    A deleted item keeps its row with `deleted_at` set and its data removed, so that every process
+    reads the deletion.
     """
 
     __tablename__ = "items"
@@ -75,7 +76,7 @@ class StoredItem(Table):
 
 
 class StoredRecommendation(Table):
-    """What one answer showed, so that the events it leads to can be told by model version."""
+    """An impression: the items of one response, to attribute later events to a model version."""
 
     __tablename__ = "recommendations"
     __table_args__ = (
@@ -93,7 +94,7 @@ class StoredRecommendation(Table):
 
 
 class StoredKey(Table):
-    """An API key: its SHA-256, never the key itself. Revoked ones stay, as a record."""
+    """An API key: its SHA-256, never the key itself. Revoked keys stay, as a record."""
 
     __tablename__ = "api_keys"
 
@@ -108,7 +109,7 @@ class StoredKey(Table):
 
 
 class ErasedUser(Table):
-    """The SHA-256 of an erased user's id: enough to leave the user out of copies of old events."""
+    """The SHA-256 of an erased user's id, to exclude the user's events from later imports."""
 
     __tablename__ = "erased_users"
 
@@ -117,7 +118,7 @@ class ErasedUser(Table):
 
 
 class ModelChange(Table):
-    """One change of what is served: who, when, why, from what to what. Never altered."""
+    """A change of the served models: author, instant, reason, versions. Rows are never altered."""
 
     __tablename__ = "model_changes"
 
@@ -132,7 +133,7 @@ class ModelChange(Table):
 
 
 class TrainingRun(Table):
-    """One run of the retraining job, and what its gate decided."""
+    """A run of the retraining job, with its gate's decision."""
 
     __tablename__ = "training_runs"
     __table_args__ = (Index(None, "started_at"),)

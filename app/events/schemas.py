@@ -58,8 +58,8 @@ def _validate_event(
         error = failure.errors(include_url=False)[0]
         return InvalidEvent(
             code=error["type"],
-            message=f"#{rules.place(error['loc'])}: {rules.rule(error)}, but got "
-            f"{rules.shown(error['input'])}",
+            message=f"#{rules.json_pointer(error['loc'])}: {rules.describe_rule(error)}, but got "
+            f"{rules.abbreviate(error['input'])}",
         )
     return event
 

@@ -1,4 +1,4 @@
-"""What the database says of itself."""
+"""Checks of the database itself."""
 
 from dataclasses import dataclass
 from typing import final
@@ -14,11 +14,11 @@ _SQLITE_FULL = 2
 @final
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """Whether what was acknowledged outlives a power cut.
+    """Whether acknowledged commits survive a power cut.
 
     Attributes:
-        settings: what decides it, as the database tells it.
-        is_durable: whether all of them are as they should be.
+        settings: the deciding settings of the database, by name.
+        is_durable: whether all of them are safe.
     """
 
     settings: dict[str, str]
@@ -27,13 +27,13 @@ class Durability:
 
 @final
 class HealthRepository:
-    """Looks at a database within one transaction, which belongs to the caller."""
+    """Checks a database within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def durability(self) -> Durability:
-        """What becomes of a commit that was acknowledged."""
+        """The durability of acknowledged commits."""
         if self._session.get_bind().dialect.name == "sqlite":
             journal = str(self._session.scalar(text("PRAGMA journal_mode")))
             synchronous = int(self._session.scalar(text("PRAGMA synchronous")) or 0)
@@ -41,7 +41,7 @@ class HealthRepository:
                 {"journal_mode": journal, "synchronous": str(synchronous)},
                 is_durable=journal == "wal" and synchronous >= _SQLITE_FULL,
             )
-        # The second is as our own connections set it, whatever the server's default.
+        # `synchronous_commit` is set per connection, see `app.db.engine`.
         names = ("fsync", "synchronous_commit", "full_page_writes")
         settings = {
             name: str(self._session.scalar(text("SELECT current_setting(:name)"), {"name": name}))
@@ -50,10 +50,10 @@ class HealthRepository:
         return Durability(settings, is_durable="off" not in settings.values())
 
     def try_writing(self) -> None:
-        """Write what is there already; fails where nothing can be written."""
+        """Rewrite an existing value; raises if the database cannot be written to."""
         self._session.execute(text("UPDATE alembic_version SET version_num = version_num"))
 
     def newest_event(self) -> int | None:
-        """When the event stored last arrived, epoch microseconds; None where there is none."""
+        """The arrival of the latest stored event, epoch microseconds; None without events."""
         newest = select(StoredEvent.received_at).order_by(StoredEvent.id.desc()).limit(1)
         return self._session.scalar(newest)

@@ -14,25 +14,27 @@ from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
 router = APIRouter(tags=["health"])
-reading = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
+metrics_router = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
 
 
-@router.get("/health/live", summary="Does the process run?", response_model=Liveness)
+@router.get("/health/live", summary="Liveness probe", response_model=Liveness)
 async def live() -> JsonResponse:
-    """Answers as long as the event loop turns; restart the process when it does not."""
+    """Responds while the event loop runs; restart the process if it does not."""
     return JsonResponse(Liveness())
 
 
 @router.get(
     "/health/ready",
-    summary="Can the process do its work?",
+    summary="Readiness probe",
     response_model=Readiness,
-    responses={503: {"model": Readiness, "description": "Some part cannot; which one is said."}},
+    responses={
+        503: {"model": Readiness, "description": "A part is not ready; the response names it."}
+    },
 )
 async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Whether a model is open, the database answers and the process stays.
+    """Checks that a model is active, the database answers and no shutdown has begun.
 
-    Send no traffic while it says otherwise.
+    Send no traffic while the status is 503.
     """
     model = database = "ok"
     try:
@@ -43,7 +45,7 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
         await context.database.check()
     except ServiceError as error:
         database = str(error)
-    process = "was told to stop; ask another" if context.shutdown.has_begun else "ok"
+    process = "is shutting down; use another replica" if context.shutdown.has_begun else "ok"
     is_ready = model == database == process == "ok"
     return JsonResponse(
         Readiness("ready" if is_ready else "not_ready", model, database, process),
@@ -58,15 +60,15 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Response:
-    """Every metric of this process, in Prometheus's text format."""
+    """Returns every metric of the process in Prometheus's text format."""
     return Response(context.metrics.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-@reading.get(
+@metrics_router.get(
     "/metrics", summary="Metrics as JSON", response_model=ProcessMetrics, responses=problems()
 )
 async def read_metrics(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Every metric of the process that answers, for pages that reach it through the proxy.
+    """Returns every metric of the responding process, for pages that reach it through a proxy.
 
     Prometheus scrapes `/metrics` of each process instead.
     """

@@ -1,4 +1,4 @@
-"""The metrics of this process as plain values, for whoever reads no Prometheus format."""
+"""The metrics of this process as JSON values."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -15,20 +15,20 @@ _KINDS = ("counter", "gauge", "histogram")
 
 
 def collect_samples(metrics: Metrics) -> ProcessMetrics:
-    """Every metric, as `/metrics` has it."""
+    """Every metric that `/metrics` returns."""
     return ProcessMetrics(
         instance=metrics.instance,
         started_at=format_instant(metrics.started_at),
         at=format_instant(now()),
-        metrics=tuple(_told(metrics.registry.collect())),
+        metrics=tuple(_to_samples(metrics.registry.collect())),
     )
 
 
-def _told(families: Iterable[Metric]) -> Iterator[MetricSamples]:
+def _to_samples(families: Iterable[Metric]) -> Iterator[MetricSamples]:
     for family in families:
         if family.type not in _KINDS:
             continue
-        # As Prometheus's text has it: the library keeps the names of counters without their end.
+        # The library keeps the names of counters without the suffix of the text format.
         name = family.name + ("_total" if family.type == "counter" else "")
         yield MetricSamples(
             name=name,
@@ -36,7 +36,7 @@ def _told(families: Iterable[Metric]) -> Iterator[MetricSamples]:
             samples=tuple(
                 MetricSample(sample.name, sample.labels, sample.value)
                 for sample in family.samples
-                # When a counter began says nothing new, and JSON knows no NaN.
+                # `_created` repeats `started_at`, and JSON has no NaN.
                 if not sample.name.endswith("_created") and math.isfinite(sample.value)
             ),
         )

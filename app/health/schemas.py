@@ -1,4 +1,4 @@
-"""What probes are told."""
+"""Responses of the probes and of the metrics operation."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -19,17 +19,17 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether this process can do all of its work, part by part."""
+    """The readiness of the process, part by part."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     status: Literal["ready", "not_ready"]
     model: str
-    """`ok`, or what is wrong."""
+    """`ok`, or the problem."""
     database: str
-    """`ok`, or what is wrong."""
+    """`ok`, or the problem."""
     process: str
-    """`ok`, or that it is about to stop."""
+    """`ok`, or that the process is shutting down."""
 
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -42,9 +42,9 @@ class MetricSample:
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
-    """The metric's name; of a histogram with `_bucket`, `_count` or `_sum` behind it."""
+    """The metric's name; for a histogram with the suffix `_bucket`, `_count` or `_sum`."""
     labels: dict[str, str]
-    """What it is the value of; `le` of a bucket is the most seconds (or events) it counts."""
+    """The labels of the value; `le` of a bucket is its upper bound."""
     value: float
     """The value."""
 
@@ -56,25 +56,25 @@ class MetricSamples:
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     name: str
-    """As `/metrics` names it."""
+    """The name in `/metrics`."""
     kind: Kind
-    """A `counter` and a `histogram` only ever grow: what happened meanwhile is a difference."""
+    """A `counter` and a `histogram` only grow: subtract two values for an interval."""
     samples: tuple[MetricSample, ...]
-    """One for each combination of labels that has come up."""
+    """One for each combination of labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessMetrics:
-    """The metrics of the process that answers."""
+    """The metrics of the responding process."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     instance: str
-    """Which process this is, drawn at random when it starts: behind a proxy the next answer may be
-    another's, and only values of the same one can be subtracted."""
+    """The random name of the process: behind a proxy the next response may come from another one,
+    and only values of the same process can be subtracted."""
     started_at: Rfc3339
-    """When it started."""
+    """The start of the process."""
     at: Rfc3339
-    """When it answered."""
+    """The instant of the response."""
     metrics: tuple[MetricSamples, ...]
     """Every metric."""

@@ -1,4 +1,4 @@
-"""What every route shares: types, parsing, responses, problems, middleware.
+"""Code that every route shares: types, parsing, responses, problems, middleware, OpenAPI.
 
 No domain logic, no SQL.
 """

@@ -1,4 +1,4 @@
-"""Every failure as an RFC 9457 problem document, and how OpenAPI describes them."""
+"""RFC 9457 problem documents for every failure, and their description in OpenAPI."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -35,27 +35,27 @@ from app.errors import (
 from app.http import validation_errors as rules
 
 MEDIA_TYPE = "application/problem+json"
-_SHOWN_ERRORS = 20
+_MOST_ERRORS = 20
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 _log = structlog.get_logger()
 
 
 class BrokenRule(BaseModel):
-    """One rule that a request breaks."""
+    """A rule that a request violates."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     where: str
-    """The part of the request: a JSON pointer into the body, or `query.name`, `path.name`."""
+    """The place in the request: a JSON pointer into the body, `query.name` or `path.name`."""
     code: str
-    """The rule, stable."""
+    """The rule's stable name."""
     message: str
     """The rule, in words."""
 
 
 class Problem(BaseModel):
-    """What went wrong with a request (RFC 9457)."""
+    """A problem document (RFC 9457)."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -64,15 +64,15 @@ class Problem(BaseModel):
     title: str
     """The kind of problem, in words."""
     status: int
-    """The HTTP status of the answer."""
+    """The HTTP status of the response."""
     detail: str
-    """The rule that was broken, the value that broke it, and the remedy."""
+    """The violated rule, the value and the remedy."""
     code: str
-    """Stable: programs may compare it."""
+    """The stable name of the kind of problem, for programs."""
     request_id: str
-    """The request, as the service's log knows it; also in the header `X-Request-ID`."""
+    """The id of the request in the service's log; also in the header `X-Request-ID`."""
     errors: list[BrokenRule] | None = None
-    """With status 422: every rule the request breaks, at most 20 of them."""
+    """With status 422: the violated rules, at most 20."""
 
 
 def problem_response(
@@ -85,7 +85,7 @@ def problem_response(
     errors: list[dict[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document as an answer to the request of `scope`."""
+    """A problem document as the response to the request of `scope`."""
     document: dict[str, Any] = {
         "type": f"urn:kairos:problem:{code}",
         "title": title,
@@ -102,10 +102,10 @@ def problem_response(
 
 
 def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
-    """The answer to a request that failed with `error`."""
+    """The response to a request that failed with `error`."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        # The rest of the body is not going to be read.
+        # The rest of the body is not read.
         headers["Connection"] = "close"
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="kairos"'
@@ -120,26 +120,26 @@ def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
 
 
 def crash_problem(scope: Mapping[str, Any]) -> Response:
-    """The answer to a request that failed in a way nobody foresaw."""
+    """The response to a request that raised an unexpected exception."""
     return problem_response(
         scope,
         status=500,
         code="internal_error",
         title="the service failed",
-        detail="the request met a defect of the service, which its log describes under this "
-        "request id; report it with the id",
+        detail="the request raised an unexpected error, which the service's log describes under "
+        "this request id; report it with the id",
     )
 
 
 def install_exception_handlers(app: FastAPI) -> None:
-    """Answer every failure of `app` with a problem document."""
-    app.add_exception_handler(ServiceError, _answer_service_error)
-    app.add_exception_handler(RequestValidationError, _answer_broken_rules)
-    app.add_exception_handler(HTTPException, _answer_http_exception)
-    app.add_exception_handler(ClientDisconnect, _answer_nobody)
+    """Respond to every failure of `app` with a problem document."""
+    app.add_exception_handler(ServiceError, _handle_service_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(ClientDisconnect, _handle_disconnect)
 
 
-async def _answer_service_error(request: Request, error: Exception) -> Response:
+async def _handle_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     if isinstance(error, OverloadedError):
         request.app.state.context.metrics.shed_requests.labels(error.pool).inc()
@@ -148,37 +148,37 @@ async def _answer_service_error(request: Request, error: Exception) -> Response:
     return service_problem(request.scope, error)
 
 
-async def _answer_broken_rules(request: Request, failure: Exception) -> Response:
+async def _handle_validation_error(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, RequestValidationError)
     errors = failure.errors()
     broken = [
         {
-            "where": _where(error["loc"]),
+            "where": _place(error["loc"]),
             "code": str(error["type"]),
-            "message": rules.rule(error),
+            "message": rules.describe_rule(error),
         }
-        for error in errors[:_SHOWN_ERRORS]
+        for error in errors[:_MOST_ERRORS]
     ]
-    shown = rules.shown(errors[0].get("input"))
+    value = rules.abbreviate(errors[0].get("input"))
     return problem_response(
         request.scope,
         status=UnprocessableError.status,
         code=UnprocessableError.code,
         title=UnprocessableError.title,
-        detail=f"{broken[0]['where']}: {broken[0]['message']}, but got {shown}; "
+        detail=f"{broken[0]['where']}: {broken[0]['message']}, but got {value}; "
         "see this operation in /docs",
         errors=broken,
     )
 
 
-async def _answer_http_exception(request: Request, error: Exception) -> Response:
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
         return service_problem(
             request.scope,
             NotFoundError(
                 "a path must be that of a resource, but nothing is at "
-                f"{request.url.path[:200]!r}; /docs lists those there are"
+                f"{request.url.path[:200]!r}; /docs lists the paths"
             ),
         )
     status = HTTPStatus(error.status_code)
@@ -186,7 +186,7 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = ", ".join(_methods_of(request))
         headers = {"Allow": allowed}
-        detail = f"this path answers {allowed}, but got {request.method[:20]}; see /docs"
+        detail = f"this path accepts {allowed}, but got {request.method[:20]}; see /docs"
     return problem_response(
         request.scope,
         status=status,
@@ -198,17 +198,17 @@ async def _answer_http_exception(request: Request, error: Exception) -> Response
 
 
 def _methods_of(request: Request) -> list[str]:
-    """What the path of a request can be asked with; the route that refused knows its own only."""
+    """The methods that the path of a request accepts, over all routes."""
 
-    def is_answered(method: str) -> bool:
-        # HEAD is answered as GET is.
+    def is_accepted(method: str) -> bool:
+        # HEAD is accepted wherever GET is.
         scope = {**request.scope, "method": "GET" if method == "HEAD" else method}
         return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
-    return [method for method in _METHODS if is_answered(method)]
+    return [method for method in _METHODS if is_accepted(method)]
 
 
-async def _answer_nobody(request: Request, _: Exception) -> Response:
+async def _handle_disconnect(request: Request, _: Exception) -> Response:
     return problem_response(
         request.scope,
         status=400,
@@ -218,9 +218,9 @@ async def _answer_nobody(request: Request, _: Exception) -> Response:
     )
 
 
-def _where(location: tuple[int | str, ...]) -> str:
+def _place(location: tuple[int | str, ...]) -> str:
     if location[:1] == ("body",):
-        return "#" + rules.place(location[1:])
+        return "#" + rules.json_pointer(location[1:])
     return ".".join(map(str, location))
 
 
@@ -245,13 +245,16 @@ _DOCUMENTED: tuple[type[ServiceError], ...] = (
 def problems(
     *errors: type[ServiceError], has_body: bool = False
 ) -> dict[int | str, dict[str, Any]]:
-    """How OpenAPI describes the failures of an operation; any operation may break a rule."""
+    """The failures of an operation, for `responses` of a route.
+
+    A violated rule (422) is among them for every operation.
+    """
     expected = {UnprocessableError, *errors}
     if has_body:
         expected |= {MalformedJsonError, BodyTooLargeError, UnsupportedMediaTypeError}
-    answers: dict[int | str, dict[str, Any]] = {}
+    responses: dict[int | str, dict[str, Any]] = {}
     for error in (error for error in _DOCUMENTED if error in expected):
-        answer = answers.setdefault(
+        response = responses.setdefault(
             error.status,
             {
                 "description": "",
@@ -259,29 +262,12 @@ def problems(
             },
         )
         sentence = f"`{error.code}`: {error.title}"
-        answer["description"] = "; ".join(filter(None, [answer["description"], sentence]))
+        response["description"] = "; ".join(filter(None, [response["description"], sentence]))
         if error.retry_after is not None:
-            answer["headers"] = {
+            response["headers"] = {
                 "Retry-After": {
                     "description": "Seconds after which to try again.",
                     "schema": {"type": "integer"},
                 }
             }
-    return answers
-
-
-def describe_problems(app: FastAPI) -> None:
-    """Add the schema of problem documents, which no route returns by itself, to the description."""
-    derive = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = derive()
-        schemas = description["components"]["schemas"]
-        if "Problem" not in schemas:
-            problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(problem.pop("$defs"))
-            schemas["Problem"] = problem
-            description["components"]["schemas"] = dict(sorted(schemas.items()))
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    return responses

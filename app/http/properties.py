@@ -1,4 +1,4 @@
-"""Free-form properties: whatever callers attach to events and items, within bounds."""
+"""Free-form properties of events and items, within bounds."""
 
 from typing import Annotated, Any
 
@@ -10,13 +10,13 @@ MAX_BYTES = 16 * 1024
 _MAX_DEPTH = 16
 
 
-def _within_bounds(properties: dict[str, Any]) -> dict[str, Any]:
+def _require_bounds(properties: dict[str, Any]) -> dict[str, Any]:
     unstorable = PydanticCustomError(
         "properties_unstorable",
         "properties nest at most {depth} deep and hold no NUL characters",
         {"depth": _MAX_DEPTH},
     )
-    # The size first: it bounds what there is to look through.
+    # The size first: it bounds the work of the second check.
     try:
         size = len(orjson.dumps(properties))
     except orjson.JSONEncodeError as error:
@@ -47,5 +47,5 @@ def _is_storable(value: object, depth: int) -> bool:
     return all(_is_storable(inner, depth - 1) for inner in value)
 
 
-Properties = Annotated[dict[str, Any], AfterValidator(_within_bounds)]
+Properties = Annotated[dict[str, Any], AfterValidator(_require_bounds)]
 """A JSON object of at most 16 KiB, nested at most 16 deep."""

@@ -1,4 +1,4 @@
-"""Reading JSON bodies: once, strictly, and with failures told apart."""
+"""JSON request bodies: read once, parsed strictly, refused with a distinct error per cause."""
 
 import email.message
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from app.errors import MalformedJsonError, UnsupportedMediaTypeError
 
 
 class _ParsedRequest(Request):
-    """A request whose body has been read and parsed already."""
+    """A request whose body is read and parsed already."""
 
     def __init__(self, scope: Scope, receive: Receive, body: bytes, value: object) -> None:
         super().__init__(scope, receive)
@@ -26,24 +26,24 @@ class _ParsedRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """A route that takes a JSON body.
+    """A route whose body is JSON, parsed by orjson.
 
-    The parser is orjson: it refuses NaN, infinities, lone surrogates and bottomless nesting, all of
-    which the standard library would let in; the last of two equal keys wins.
+    orjson refuses NaN, infinities, lone surrogates and deep nesting, which the standard library
+    accepts. Of two equal keys the last applies.
     """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Parse first, so that FastAPI finds the value ready."""
-        answer = super().get_route_handler()
+        """Parse the body before FastAPI validates it."""
+        handle = super().get_route_handler()
         if self.body_field is None:
-            return answer
+            return handle
 
-        async def read_then_answer(request: Request) -> Response:
+        async def parse_and_handle(request: Request) -> Response:
             _require_plain_json(request)
             body = await request.body()
-            return await answer(_ParsedRequest(request.scope, request.receive, body, _parse(body)))
+            return await handle(_ParsedRequest(request.scope, request.receive, body, _parse(body)))
 
-        return read_then_answer
+        return parse_and_handle
 
 
 def _require_plain_json(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""How ids and instants look on the wire: the types that requests and answers are made of."""
+"""The types of requests and responses: ids, instants, and their base model."""
 
 import math
 import re
@@ -14,20 +14,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
-from starlette.convertors import PathConvertor, register_url_convertor
 
 from model.clock import MICROSECONDS_PER_SECOND, from_datetime, to_datetime
 
-_UNKNOWN_FIELDS_NAMED = 4
+_MOST_UNKNOWN_FIELDS = 4
 
-
-class _AnyPath(PathConvertor):
-    """An id in a path, line breaks included: that breaks a rule, but leads somewhere."""
-
-    regex = r"[\s\S]*"
-
-
-register_url_convertor("path", _AnyPath())
 
 _RFC_3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
@@ -38,7 +29,7 @@ _LAST_INSTANT = from_datetime(datetime.fromisoformat("9999-12-31T23:59:59.999999
 
 
 class RequestModel(BaseModel):
-    """What a caller sends: no coercion between types, no unknown fields."""
+    """The base of request bodies: no coercion between types, no unknown fields."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True
@@ -46,24 +37,24 @@ class RequestModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, value: Any) -> Any:
-        # Every unknown field is an error of its own: thousands would keep everybody waiting.
-        most = len(cls.model_fields) + _UNKNOWN_FIELDS_NAMED
+    def _limit_fields(cls, value: Any) -> Any:
+        # Every unknown field is a separate error: thousands would delay all other requests.
+        most = len(cls.model_fields) + _MOST_UNKNOWN_FIELDS
         if isinstance(value, dict) and len(value) > most:
             raise PydanticCustomError(
                 "too_many_fields",
                 "an object here has at most {most} fields, all of them known",
-                {"most": most - _UNKNOWN_FIELDS_NAMED},
+                {"most": most - _MOST_UNKNOWN_FIELDS},
             )
         return value
 
 
 RESPONSE_CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-"""Configuration of the dataclasses the service answers with; orjson writes them without a copy."""
+"""Configuration of the dataclasses of responses; orjson serializes them without a copy."""
 
 
 def parse_instant(value: object) -> int:
-    """An RFC 3339 text with an offset, or epoch seconds, as epoch microseconds.
+    """Parse an RFC 3339 text with an offset, or epoch seconds, into epoch microseconds.
 
     Raises:
         PydanticCustomError: if `value` is neither, or lies outside the years 1 to 9999.
@@ -105,7 +96,7 @@ def _parse_rfc_3339(text: str) -> int:
 
 
 def format_instant(instant: int) -> str:
-    """Epoch microseconds as the service writes instants: UTC, ending in Z."""
+    """Format epoch microseconds as RFC 3339 in UTC, ending in Z."""
     return to_datetime(instant).isoformat().replace("+00:00", "Z")
 
 
@@ -118,26 +109,26 @@ _INSTANT_SCHEMA: dict[str, Any] = {
 }
 
 Instant = Annotated[int, BeforeValidator(parse_instant), WithJsonSchema(_INSTANT_SCHEMA)]
-"""An instant from outside; epoch microseconds once it is in."""
+"""An instant of a request body, parsed into epoch microseconds."""
 
 
-def _number(text: object) -> object:
-    """Epoch seconds, which arrive as text in an address."""
+def _parse_number(text: object) -> object:
+    """Parse epoch seconds, which are text in a query string."""
     if isinstance(text, str) and _EPOCH_SECONDS.fullmatch(text):
         return float(text) if "." in text else int(text)
     return text
 
 
-QueryInstant = Annotated[Instant, BeforeValidator(_number)]
-"""An instant from the query of an address."""
+QueryInstant = Annotated[Instant, BeforeValidator(_parse_number)]
+"""An instant of a query string, parsed into epoch microseconds."""
 
 Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-"""An instant on its way out."""
+"""An instant of a response."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=_PRINTABLE)]
-"""Any name a caller gives to a user, an item or an event: no control characters."""
+"""The id of a user, an item or an event: 1 to 256 characters, none of them a control character."""
 
 Action = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_PRINTABLE)]
-"""What a user did with an item."""
+"""The kind of an event, such as `view` or `purchase`."""

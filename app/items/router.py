@@ -74,7 +74,7 @@ async def put_items(
 
 # Declared before `/items/{item_id}`, which matches any path below it.
 @router.get(
-    "/items/{item_id:path}/similar",
+    "/items/{item_id:id}/similar",
     summary="List items similar to one",
     response_model=SimilarItems,
     responses=problems(
@@ -104,7 +104,7 @@ async def list_similar(
 
 
 @router.get(
-    "/items/{item_id:path}/popularity",
+    "/items/{item_id:id}/popularity",
     summary="Count an item's events over time",
     response_model=ItemPopularity,
     responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
@@ -133,7 +133,7 @@ async def read_popularity(
 
 
 @router.get(
-    "/items/{item_id:path}",
+    "/items/{item_id:id}",
     summary="Read one item",
     response_model=Item,
     responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
@@ -147,7 +147,7 @@ async def read_item(
 
 
 @writing.delete(
-    "/items/{item_id:path}",
+    "/items/{item_id:id}",
     summary="Delete one item",
     status_code=204,
     response_class=Response,

@@ -1,4 +1,4 @@
 """Metrics, logs and their redaction.
 
-Nothing here knows a domain.
+Nothing here depends on a domain.
 """

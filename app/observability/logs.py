@@ -1,7 +1,7 @@
-"""One log for everything the process says: for people on a console, or a JSON object per line.
+"""The process's log, for a console or as one JSON object per line.
 
-At `info` and above it holds no id of a user or an item, no key and no history: requests appear by
-their route, statements without their parameters, tracebacks without the messages of exceptions.
+At `info` and above it holds no id of a user or an item, no key and no history: requests are logged
+by their route, statements without parameters, tracebacks without the messages of exceptions.
 """
 
 import logging
@@ -23,7 +23,7 @@ _SHARED: tuple[Processor, ...] = (
 
 def configure_logs(log_format: Literal["console", "json"], log_level: str) -> None:
     """Send the logs of Kairos and of its libraries to standard error, in one format."""
-    is_for_people = log_format == "console"
+    is_console = log_format == "console"
     # The renderer's own tracebacks would show local variables, and with them histories.
     console = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
@@ -31,8 +31,8 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
     rendering: list[Processor] = [
         structlog.processors.format_exc_info
         if log_level == "debug"
-        else structlog.processors.ExceptionRenderer(_withholding),
-        console if is_for_people else structlog.processors.JSONRenderer(),
+        else structlog.processors.ExceptionRenderer(_format_exception),
+        console if is_console else structlog.processors.JSONRenderer(),
     ]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -44,9 +44,9 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(log_level.upper())
-    # Our own request log names routes; this one would name paths, and with them users.
+    # `MetricsMiddleware` logs routes; this logger would log paths, and with them user ids.
     logging.getLogger("uvicorn.access").disabled = True
-    # Alembic tells every start which database it found.
+    # Alembic logs the kind of database at every start.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     structlog.configure(
         processors=[
@@ -60,5 +60,5 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
     )
 
 
-def _withholding(exc_info: ExcInfo) -> str:
+def _format_exception(exc_info: ExcInfo) -> str:
     return format_redacted(exc_info[1])

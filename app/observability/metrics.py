@@ -1,4 +1,4 @@
-"""Every metric the service exposes. No ids in labels: their number must not grow with use."""
+"""The Prometheus metrics of the service. Labels hold no ids, so their number is bounded."""
 
 import secrets
 import time
@@ -21,8 +21,8 @@ class Metrics:
     """The metrics of one application, in a registry of their own.
 
     Attributes:
-        instance: drawn at random, so that no two applications are taken for one.
-        started_at: since when they are counted, epoch microseconds.
+        instance: a random name of this application.
+        started_at: the instant since which the metrics count, epoch microseconds.
     """
 
     def __init__(self) -> None:
@@ -146,10 +146,10 @@ class Metrics:
             registry=registry,
         )
 
-        self._begin_at_zero()
+        self._initialize_labels()
 
-    def _begin_at_zero(self) -> None:
-        """A first time is an increase only of what was there before: alerts look for increases."""
+    def _initialize_labels(self) -> None:
+        """Set known labels to zero: `increase()` ignores the first value of a new label."""
         for result in ("accepted", "duplicate", "rejected"):
             self.events_ingested.labels(result)
         for result in ("activated", "refused"):
@@ -169,5 +169,5 @@ class Metrics:
             self.stage_seconds.labels(stage).observe(time.perf_counter() - began)
 
     def page(self) -> bytes:
-        """What Prometheus scrapes, in its text format."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)

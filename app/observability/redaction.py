@@ -1,4 +1,4 @@
-"""Tracebacks as the log may hold them: where and of what kind, but never of which values."""
+"""Tracebacks without the messages of exceptions, which may hold data of users."""
 
 import traceback
 
@@ -8,15 +8,15 @@ _DURING = "\n\nDuring handling of the above exception, another exception occurre
 
 
 def format_redacted(error: BaseException) -> str:
-    """A traceback that names exceptions by type and code alone, chained and grouped ones, too.
+    """Format a traceback with the types and codes of exceptions, chained and grouped ones included.
 
-    Messages are written by whoever raises: a database's repeat the row that broke a constraint, a
-    validator's what was sent. Source lines are ours and stay.
+    A database's message may repeat the row that violates a constraint, a validator's the request.
+    Source lines hold no data and stay.
     """
-    return _told(error, told={id(error)})
+    return _format(error, seen={id(error)})
 
 
-def _told(error: BaseException, told: set[int]) -> str:
+def _format(error: BaseException, seen: set[int]) -> str:
     own = "".join(
         (
             "Traceback (most recent call last):\n",
@@ -25,21 +25,21 @@ def _told(error: BaseException, told: set[int]) -> str:
         )
     )
     if isinstance(error, BaseExceptionGroup):
-        for part in _untold(error.exceptions, told):
-            own += "\n" + "\n".join(f"  | {line}" for line in _told(part, told).splitlines())
-    for before in _untold((error.__cause__,), told):
-        return _told(before, told) + _BECAUSE + own
+        for part in _unseen(error.exceptions, seen):
+            own += "\n" + "\n".join(f"  | {line}" for line in _format(part, seen).splitlines())
+    for before in _unseen((error.__cause__,), seen):
+        return _format(before, seen) + _BECAUSE + own
     if error.__suppress_context__:
         return own
-    for before in _untold((error.__context__,), told):
-        return _told(before, told) + _DURING + own
+    for before in _unseen((error.__context__,), seen):
+        return _format(before, seen) + _DURING + own
     return own
 
 
-def _untold(errors: tuple[BaseException | None, ...], told: set[int]) -> list[BaseException]:
-    """Those not told yet: chains may run in circles."""
-    new = [error for error in errors if error is not None and id(error) not in told]
-    told.update(map(id, new))
+def _unseen(errors: tuple[BaseException | None, ...], seen: set[int]) -> list[BaseException]:
+    """The exceptions that are not formatted yet: chains may be circular."""
+    new = [error for error in errors if error is not None and id(error) not in seen]
+    seen.update(map(id, new))
     return new
 
 

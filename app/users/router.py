@@ -47,7 +47,7 @@ async def list_users(
 
 # Declared before `/users/{user_id}`, which matches any path below it.
 @router.get(
-    "/users/{user_id:path}/next-time",
+    "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
     response_model=NextTimeAnswer,
     responses=problems(
@@ -71,7 +71,7 @@ async def read_next_time(
 
 
 @router.get(
-    "/users/{user_id:path}/recommendations",
+    "/users/{user_id:id}/recommendations",
     summary="Recommend items to a user",
     response_model=RecommendationAnswer,
     responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError),
@@ -91,7 +91,7 @@ async def recommend_to_user(
 
 
 @router.get(
-    "/users/{user_id:path}",
+    "/users/{user_id:id}",
     summary="Read a user's history",
     response_model=UserHistory,
     responses=problems(DatabaseUnavailableError, OverloadedError),
@@ -106,7 +106,7 @@ async def read_user(
 
 
 @erasing.delete(
-    "/users/{user_id:path}",
+    "/users/{user_id:id}",
     summary="Erase a user",
     response_model=ErasedUser,
     responses=problems(DatabaseUnavailableError, OverloadedError),

@@ -1,10 +1,10 @@
 """API keys, shown recommendations, erased users, changes of the served model, training runs.
 
 Revision: 0002, after 0001. Only adds: code of 0001 runs on it, and lists items that were deleted since
-as items of which nothing is known. An item that was deleted and is then stored by code of 0001 stays
-deleted for code of 0002.
+as items without data. An item that was deleted and is then stored by code of 0001 stays deleted for
+code of 0002.
 
-Going back drops what was added, the keys among it: code of 0001 asks nobody for one.
+A downgrade drops the additions, API keys included: code of 0001 requires none.
 """
 
 import sqlalchemy as sa
@@ -97,6 +97,6 @@ def downgrade() -> None:
     op.drop_table("recommendations")
     op.drop_index("ix_events_recommendation_id", table_name="events")
     op.drop_index("ix_items_updated_at", table_name="items")
-    # Without the column their empty rows would be items again.
+    # Without the column, the empty rows of deleted items would be items again.
     op.execute("DELETE FROM items WHERE deleted_at IS NOT NULL")
     op.drop_column("items", "deleted_at")

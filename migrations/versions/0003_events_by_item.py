@@ -2,8 +2,8 @@
 
 Revision: 0003, after 0002. Only adds an index: code of 0002 runs on it.
 
-While PostgreSQL builds it, nobody writes events: about a second for a million of them. Where that is
-too long, build it beforehand, beside the running service; it is then left as it is:
+While PostgreSQL builds it, events cannot be written: about a second for a million of them. To avoid
+that, build it beforehand while the service runs; the migration then leaves it as it is:
 
     CREATE INDEX CONCURRENTLY ix_events_item_id_at_action ON events (item_id, at, action)
 """
@@ -17,7 +17,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # With the action in it, counting reads nothing but the index.
+    # It includes the action, so that counting reads the index alone.
     op.create_index(
         "ix_events_item_id_at_action", "events", ["item_id", "at", "action"], if_not_exists=True
     )

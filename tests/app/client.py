@@ -1,4 +1,4 @@
-"""A client that talks HTTP to an application in this process."""
+"""A client that sends HTTP requests to an application in this process, and common requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,14 @@ import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
+from app.http.problems import Problem
 from app.main import create_app
 from app.settings import Settings
+from tests.app import tiny_bundle
 
 ADDRESS = "http://localhost"
+REQUEST = {"history": [{"item_id": "i1", "timestamp": tiny_bundle.FIRST_AT // 1_000_000}], "n": 3}
+"""A request for recommendations that needs no database."""
 
 
 class Client:
@@ -55,3 +59,24 @@ def running(settings: Settings) -> Iterator[Client]:
         portal.wrap_async_context_manager(app.router.lifespan_context(app)),
     ):
         yield Client(app, portal)
+
+
+def recommend(client: Client) -> dict[str, Any]:
+    response = client.post("/v1/recommendations", REQUEST)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The problem document of a response, checked for its form."""
+    assert response.status_code == status, response.text
+    assert response.headers["Content-Type"] == "application/problem+json"
+    document: dict[str, Any] = response.json()
+    Problem.model_validate_json(response.content)
+    assert document["code"] == code
+    assert document["type"] == f"urn:kairos:problem:{code}"
+    assert document["status"] == status
+    assert document["request_id"] == response.headers["X-Request-ID"]
+    assert not document["detail"].endswith(".")
+    return document

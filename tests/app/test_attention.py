@@ -15,8 +15,7 @@ from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.layers.self_modulation import ModulationConfig
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 from tests.app.test_recommendations import ask, inline, stored
 from tests.app.tiny_bundle import FIRST_AT, HOUR, LAST_AT, MAX_HISTORY
 

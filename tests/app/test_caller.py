@@ -6,8 +6,7 @@ from app.auth.key_cache import Role
 from app.keys.issuing import create_key
 from app.settings import Settings
 from migrations.run import upgrade
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 
 
 def test_this_machine_is_told_that_it_may_do_everything(client: Client) -> None:

@@ -15,8 +15,7 @@ from app.imports import import_events
 from app.serving.impressions import Impression
 from app.settings import Settings
 from model.clock import MICROSECONDS_PER_SECOND, now, to_datetime
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 from training.data.columns import EVENT_SCHEMA
 from training.data.sources import read_events
 

@@ -15,8 +15,7 @@ from app.settings import Settings
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 from tests.app.test_recommendations import ask, ids, inline
 from tests.app.tiny_bundle import HEADS, ITEM_IDS
 

@@ -62,8 +62,8 @@ def gate_with(
         ring,
         requests_per_second=requests_per_second,
         open_to_loopback=open_to_loopback,
-        of_keys=RateLimiter(most=3, clock=clock),
-        of_networks=RateLimiter(most=3, clock=clock),
+        key_limiter=RateLimiter(most=3, clock=clock),
+        network_limiter=RateLimiter(most=3, clock=clock),
     )
 
 
@@ -250,7 +250,7 @@ def test_a_key_may_have_a_limit_of_its_own() -> None:
     key, secret = made(requests_per_second=0.25)
     gate = gate_with(key)
     assert refusal(gate, request(bearer(secret))) is None
-    with pytest.raises(RateLimitedError, match=r"may ask 0\.25 times a second") as refused:
+    with pytest.raises(RateLimitedError, match=r"may send 0\.25 requests a second") as refused:
         gate.authorize(request(bearer(secret)), "read")
     assert refused.value.retry_after == 4
 

@@ -12,7 +12,7 @@ from app.keys.issuing import create_key, revoke_key
 from app.settings import Settings
 from model.clock import now
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
+from tests.processes import eventually
 
 EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_767_225_600}
 
@@ -83,7 +83,7 @@ def test_keys_stay_known_while_the_database_is_away(keyed: tuple[Client, str]) -
     engine = open_engine(database_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE api_keys RENAME TO away"))
-    eventually(lambda: client.app.state.context.keys.is_known)
+    eventually(lambda: client.app.state.context.keys.is_loaded)
     assert status(client, key.secret) == 200
     assert status(client) == 401
     with engine.begin() as connection:

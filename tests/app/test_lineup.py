@@ -13,7 +13,7 @@ from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
+from tests.processes import eventually
 
 USERS = [f"user {number}" for number in range(60)]
 

@@ -15,9 +15,9 @@ from app.settings import Settings
 from model.store.store import CURRENT, TRAFFIC, BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_models import take_away_the_database
-from tests.app.test_serving import REQUEST, eventually, recommend
+from tests.app.client import REQUEST, Client, recommend, running
+from tests.app.model_requests import remove_database
+from tests.processes import eventually
 
 FULL_AT_COMMIT = """
 CREATE FUNCTION full_disk() RETURNS trigger AS
@@ -288,7 +288,7 @@ def test_without_a_database_nothing_changes(
     client: Client, versions: list[str], bundle_store: Path, tmp_path: Path
 ) -> None:
     activate(client, versions[1])
-    take_away_the_database(client, tmp_path)
+    remove_database(client, tmp_path)
     for response in (
         activate(client, versions[2]),
         roll_back(client),

@@ -18,7 +18,7 @@ from model.store.store import BundleStore
 from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client
-from tests.app.test_models import detail, why
+from tests.app.model_requests import detail, why
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import RUN
 from training.run import train

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +13,7 @@ from model.encoders.gru4rec import GRU4RecConfig
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client
+from tests.app.model_requests import detail, remove_database, why
 
 NO_CLICKS = {"shown": 0, "clicked": 0, "rate": None, "rate_low": None, "rate_high": None}
 """What a version without recorded answers has."""
@@ -79,20 +79,6 @@ def test_a_model_with_a_damaged_manifest_is_told_apart(client: Client, bundle_st
     response = client.get(f"/v1/models/{version}")
     assert response.status_code == 409
     assert response.json()["code"] == "model_refused"
-
-
-def detail(client: Client, version: str | None) -> dict[str, Any]:
-    response = client.get(f"/v1/models/{version}")
-    assert response.status_code == 200, response.text
-    told: dict[str, Any] = response.json()
-    return told
-
-
-def why(told: dict[str, Any], part: str) -> str:
-    """Why a part is null."""
-    assert told[part] is None
-    (found,) = (missing["why"] for missing in told["missing"] if missing["part"] == part)
-    return str(found)
 
 
 def test_a_model_is_described_by_what_it_makes_of_time(client: Client, bundle_store: Path) -> None:
@@ -229,7 +215,7 @@ def test_wilson_intervals_match_published_values(
 def test_without_a_database_a_model_is_described_but_for_its_clicks(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
-    take_away_the_database(client, tmp_path)
+    remove_database(client, tmp_path)
     told = detail(client, BundleStore(bundle_store).current())
     assert "database" in why(told, "clicks")
     assert told["kernels"]
@@ -242,11 +228,3 @@ def test_a_store_that_does_not_answer_is_told_apart(client: Client, bundle_store
     for path in ("/v1/models", f"/v1/models/{version}"):
         response = client.get(path)
         assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
-
-
-def take_away_the_database(client: Client, directory: Path) -> None:
-    """What was an SQLite file is a directory from now on."""
-    for file in directory.glob("kairos.db*"):
-        file.rename(file.with_name(f"gone-{file.name}"))
-    (directory / "kairos.db").mkdir()
-    client.app.state.context.database._engine.dispose()

@@ -18,8 +18,7 @@ from model.history import Event, Query
 from model.layers.interval_distribution import IntervalDistribution
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 from tests.app.tiny_bundle import FIRST_AT, HOUR
 
 LAST_EVENT_AT = "2026-01-03T00:00:00Z"

@@ -7,8 +7,7 @@ from sqlalchemy import text
 
 from app.items.popularity import MAX_ACTIONS, MAX_BUCKETS
 from app.settings import Settings
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 
 DAY = 86_400
 MONDAY = "2026-03-02T00:00:00Z"

@@ -10,8 +10,7 @@ from app.http.types import format_instant
 from app.rankings.schemas import RankingAnswer
 from app.settings import Settings
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 from tests.app.test_recommendations import ASKED_AT, ask, inline, stored
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS, LAST_AT
 

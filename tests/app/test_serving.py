@@ -12,17 +12,8 @@ import pytest
 from app.settings import Settings
 from model.store.store import CURRENT, BundleStore
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
+from tests.app.client import REQUEST, Client, recommend, running
 from tests.processes import PATIENCE_SECONDS, eventually
-
-REQUEST = {"history": [{"item_id": "i1", "timestamp": tiny_bundle.FIRST_AT // 1_000_000}], "n": 3}
-
-
-def recommend(client: Client) -> dict[str, Any]:
-    response = client.post("/v1/recommendations", REQUEST)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
 
 
 def serves(client: Client, version: str) -> bool:

@@ -13,8 +13,8 @@ from model.inference.predictor import Predictor
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_serving import PATIENCE_SECONDS, REQUEST, eventually, recommend
+from tests.app.client import REQUEST, Client, recommend, running
+from tests.processes import PATIENCE_SECONDS, eventually
 
 
 def outcomes(client: Client, result: str) -> float:

@@ -11,8 +11,8 @@ from app.serving.item_overlay import ItemOverlay, ItemOverlayView, Mask, Overlai
 from app.settings import Settings
 from model.catalog import Catalog
 from tests.app.client import Client, running
-from tests.app.test_serving import eventually
 from tests.app.tiny_bundle import FIRST_AT, HOUR, ITEM_IDS
+from tests.processes import eventually
 
 AT = FIRST_AT + 100 * HOUR
 

@@ -15,8 +15,8 @@ from app.serving.impressions import Impression, ImpressionBuffer
 from app.settings import Settings
 from model.clock import MICROSECONDS_PER_DAY, now
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_serving import eventually, recommend
+from tests.app.client import Client, recommend, running
+from tests.processes import eventually
 
 Row = dict[str, Any]
 

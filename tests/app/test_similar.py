@@ -9,8 +9,7 @@ from app.settings import Settings
 from model.encoders.popularity import PopularityConfig
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_problems import problem
+from tests.app.client import Client, problem, running
 
 
 def similar(client: Client, item_id: str, **query: Any) -> dict[str, Any]:

@@ -211,9 +211,9 @@ def test_a_restore_overwrites_neither_database_nor_store(
     )
     backup = tmp_path / "backup"
     assert take_backup(database_url, bundle_store, backup).rows["events"] == 1
-    with pytest.raises(BackupError, match="holds something"):
+    with pytest.raises(BackupError, match="is not empty"):
         restore_backup(backup, other_database, bundle_store)
-    with pytest.raises(BackupError, match="restored where there is no"):
+    with pytest.raises(BackupError, match="restored into"):
         restore_backup(backup, database_url, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     assert restore_backup(backup, other_database, tmp_path / "new").rows["events"] == 1

@@ -18,8 +18,7 @@ from app.settings import Settings
 from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, digest_of
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
-from tests.app.client import Client, running
-from tests.app.test_serving import recommend
+from tests.app.client import Client, recommend, running
 from tests.promises.figures import Figures
 
 FILES = (MANIFEST, WEIGHTS, CATALOG, INDEX)

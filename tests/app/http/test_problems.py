@@ -4,28 +4,12 @@ import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 
-from app.http.problems import Problem
-from tests.app.client import Client
+from tests.app.client import Client, problem
 
 JSON = {"Content-Type": "application/json"}
 PATH = "/v1/recommendations"
-
-
-def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The problem document of a response, checked for its form."""
-    assert response.status_code == status, response.text
-    assert response.headers["Content-Type"] == "application/problem+json"
-    document: dict[str, Any] = response.json()
-    Problem.model_validate_json(response.content)
-    assert document["code"] == code
-    assert document["type"] == f"urn:kairos:problem:{code}"
-    assert document["status"] == status
-    assert document["request_id"] == response.headers["X-Request-ID"]
-    assert not document["detail"].endswith(".")
-    return document
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""Unexpected exceptions."""
+
+from typing import final
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.http.problems import crash_problem
+
+_log = structlog.get_logger()
+
+
+@final
+class ErrorMiddleware:
+    """Logs an unexpected exception and responds with a problem document instead of a bare 500."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle the request; respond with status 500 if that raises."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_started = False
+
+        async def send_and_note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note_start)
+        except Exception:
+            _log.exception("request_failed")
+            if has_started:
+                raise
+            await crash_problem(scope)(scope, receive, send)

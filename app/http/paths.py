@@ -1,0 +1,50 @@
+"""Ids in paths.
+
+An id may contain slashes: `GET /v1/items/a/b` reads the item `a/b`. An id that ends like the path
+of a sub-resource, such as `a/similar`, needs its slash percent-encoded: in `/v1/items/a%2Fsimilar`
+the slash belongs to the id, in `/v1/items/a/similar` it separates id and sub-resource.
+"""
+
+import re
+from urllib.parse import unquote
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.types import Scope
+
+# Percent-decoding yields no lone surrogate, so no path contains this character by itself.
+_ENCODED_SLASH = "\udc2f"
+_PERCENT_SLASH = re.compile("%2f", re.IGNORECASE)
+
+
+class IdConvertor(Convertor[str]):
+    """The convertor `id`: any text, slashes and line breaks included.
+
+    Characters that an id must not contain are refused by validation, which names the rule; a path
+    that does not match would be reported as unknown instead.
+    """
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """The id, with its encoded slashes restored."""
+        return value.replace(_ENCODED_SLASH, "/")
+
+    def to_string(self, value: str) -> str:
+        """The id as it stands in a path."""
+        return value
+
+
+register_url_convertor("id", IdConvertor())
+
+
+def keep_encoded_slashes(scope: Scope, template: str) -> Scope:
+    """The scope with percent-encoded slashes kept apart from plain ones in its path.
+
+    Args:
+        template: the route's path; only what follows its fixed beginning is affected.
+    """
+    prefix, parameter, _ = template.partition("{")
+    raw_path = scope.get("raw_path", b"").decode("latin-1")
+    if not parameter or not raw_path.startswith(prefix) or not _PERCENT_SLASH.search(raw_path):
+        return scope
+    return {**scope, "path": unquote(_PERCENT_SLASH.sub(_ENCODED_SLASH, raw_path))}

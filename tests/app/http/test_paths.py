@@ -1,0 +1,51 @@
+"""Ids in paths that end like the path of a sub-resource."""
+
+import pytest
+
+from tests.app.client import Client
+
+EVENT = {"timestamp": "2026-01-31T12:00:00Z", "action": "view"}
+
+
+@pytest.mark.parametrize("item_id", ["a/similar", "a/popularity", "b/c/similar", "/similar"])
+@pytest.mark.parametrize("slash", ["%2F", "%2f"])
+def test_an_encoded_slash_belongs_to_an_item_id(client: Client, item_id: str, slash: str) -> None:
+    path = f"/v1/items/{item_id.replace('/', slash)}"
+    assert client.get(path).json()["code"] == "item_not_found"
+    stored = client.put("/v1/items", {"items": [{"item_id": item_id, "title": "Stored"}]})
+    assert stored.status_code == 200
+    assert client.get(path).json()["item_id"] == item_id
+    assert client.get(f"{path}/popularity").json()["item_id"] == item_id
+    assert client.request("DELETE", path).status_code == 204
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("user_id", ["a/recommendations", "a/next-time", "b/c/next-time"])
+def test_an_encoded_slash_belongs_to_a_user_id(client: Client, user_id: str) -> None:
+    events = [{"user_id": user_id, "item_id": "i1", **EVENT}]
+    assert client.post("/v1/events", {"events": events}).status_code == 200
+    path = f"/v1/users/{user_id.replace('/', '%2F')}"
+    history = client.get(path).json()
+    assert [event["item_id"] for event in history["events"]] == ["i1"]
+    answer = client.get(f"{path}/recommendations?n=1").json()
+    assert answer["history_used"] == 1
+    assert client.request("DELETE", path).json()["deleted_events"] == 1
+
+
+def test_a_plain_slash_still_separates_the_sub_resource(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "a/similar"}, {"item_id": "a/b"}]})
+    assert "items" in client.get("/v1/items/i1/similar").json()
+    assert client.get("/v1/items/a/similar").json()["code"] == "item_not_found"
+    assert client.get("/v1/items/a/b").json()["item_id"] == "a/b"
+    assert client.get("/v1/items/a%2Fb").json()["item_id"] == "a/b"
+
+
+def test_only_slashes_of_the_id_are_kept_apart(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "a"}]})
+    assert client.get("/v1/items%2Fa").json()["item_id"] == "a"
+
+
+def test_an_id_with_percent_signs_and_slashes_is_decoded_once(client: Client) -> None:
+    client.put("/v1/items", {"items": [{"item_id": "ü%2F/é"}]})
+    assert client.get("/v1/items/%C3%BC%252F%2F%C3%A9").json()["item_id"] == "ü%2F/é"
+    assert client.get("/v1/items/%C3%BC%252F/%C3%A9").json()["item_id"] == "ü%2F/é"
