@@ -43,7 +43,7 @@ def says_when(settings: Settings, tmp_path: Path) -> Iterator[Client]:
         yield client
 
 
-def test_every_example_of_the_manual_does_as_it_says(client: Client, says_when: Client) -> None:
+def test_every_example_of_the_manual_works(client: Client, says_when: Client) -> None:
     store: BundleStore = client.app.state.context.store
     tiny_bundle.publish(store.root, seed=2, activate=False)
     in_their_place = stand_ins(store)
@@ -97,7 +97,7 @@ def test_the_limits_of_the_manual_are_those_of_the_code() -> None:
     }
 
 
-def test_the_table_of_conditions_is_that_of_the_description() -> None:
+def test_the_manual_lists_the_documented_conditions() -> None:
     _, _, section = MANUAL.partition("## POST /v1/recommendations")
     row = r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) ?\|"
     rows = re.findall(row, section.partition("\n## ")[0], re.M)
@@ -110,7 +110,7 @@ def test_the_table_of_conditions_is_that_of_the_description() -> None:
             assert told[field] == json.dumps(default).removesuffix(".0"), field
 
 
-def test_the_table_of_operations_is_that_of_the_description() -> None:
+def test_the_manual_lists_the_documented_operations() -> None:
     row = r"^\| \[`(\w+) (\S+)`\]\(#([a-z0-9_-]+)\) \| (\w*) ?\| `(\w+)` \|$"
     rows = re.findall(row, MANUAL, re.M)
     told = {(method, path, role, name) for method, path, _, role, name in rows}

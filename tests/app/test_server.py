@@ -46,7 +46,7 @@ def event(number: int) -> dict[str, object]:
     }
 
 
-def test_a_process_answers_logs_and_stops_when_told_to(start: Start) -> None:
+def test_a_process_serves_logs_and_stops_on_sigterm(start: Start) -> None:
     server = start()
     assert server.http.post("/v1/events", json={"events": [event(1)]}).json()["accepted"] == 1
     asked = {"user_id": SECRET_USER, "explain": "attention"}
@@ -125,7 +125,7 @@ def test_an_endless_body_costs_no_memory(server: Server) -> None:
     assert server.is_ready()
 
 
-def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(server: Server) -> None:
+def test_a_declared_length_beyond_the_limit_is_refused_early(server: Server) -> None:
     with upload(server, f"Content-Length: {2**30}") as connection:
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 413")
@@ -133,7 +133,7 @@ def test_a_declared_length_beyond_the_cap_is_refused_before_the_body(server: Ser
     assert b"connection: close" in answer.lower()
 
 
-def test_a_refusal_reaches_whoever_is_still_sending(server: Server) -> None:
+def test_a_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
     body = b" " * 2**19
     for _ in range(10):
         with upload(
@@ -146,7 +146,7 @@ def test_a_refusal_reaches_whoever_is_still_sending(server: Server) -> None:
         assert answer.startswith(b"HTTP/1.1 415")
 
 
-def test_a_client_that_goes_away_in_mid_body_is_no_defect_of_ours(server: Server) -> None:
+def test_a_client_disconnect_in_mid_body_is_no_failure(server: Server) -> None:
     with upload(server, "Content-Length: 1000") as connection:
         connection.sendall(b'{"events": [')
     eventually(lambda: '"status": 400' in server.log.read_text())

@@ -9,7 +9,7 @@ from app.settings import Settings
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_a_setting_says_what_it_is_for(name: str) -> None:
+def test_every_setting_is_described(name: str) -> None:
     description = Settings.model_fields[name].description
     assert description
     assert description.endswith(".")
@@ -42,5 +42,5 @@ def test_a_setting_out_of_bounds_is_refused(
         Settings()
 
 
-def test_the_default_answers_only_this_machine() -> None:
+def test_the_default_host_is_loopback() -> None:
     assert Settings().host == "127.0.0.1"

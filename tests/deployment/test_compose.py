@@ -44,7 +44,7 @@ def told_by_compose(environment: dict[str, str]) -> "subprocess.CompletedProcess
     )
 
 
-def test_compose_understands_the_file() -> None:
+def test_compose_accepts_the_file() -> None:
     told = told_by_compose(FILLED_IN)
     assert told.returncode == 0, told.stderr
     services = yaml.safe_load(told.stdout)["services"]
@@ -53,7 +53,7 @@ def test_compose_understands_the_file() -> None:
 
 
 @pytest.mark.parametrize("missing", FILLED_IN)
-def test_a_password_that_was_not_given_is_asked_for_by_name(missing: str) -> None:
+def test_a_missing_password_is_reported_by_name(missing: str) -> None:
     given = {name: value for name, value in FILLED_IN.items() if name != missing}
     told = told_by_compose(given)
     assert told.returncode != 0
@@ -71,7 +71,7 @@ def test_the_example_names_every_variable_and_gives_no_password() -> None:
 
 
 @every_service
-def test_a_container_may_do_little(name: str) -> None:
+def test_a_container_has_few_privileges(name: str) -> None:
     service = FILE_SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -93,7 +93,7 @@ def test_an_image_is_named_to_the_patch(name: str) -> None:
     assert re.fullmatch(r"[\w/-]+:(v?\d+\.\d+(\.\d+)?(-\w+)?|\$\{KAIROS_VERSION:-[\d.]+\})", image)
 
 
-def test_only_the_proxy_and_the_graphs_are_published_and_only_here() -> None:
+def test_only_proxy_and_graphs_are_published_on_loopback() -> None:
     published = {
         name: service["ports"] for name, service in FILE_SERVICES.items() if "ports" in service
     }
@@ -103,7 +103,7 @@ def test_only_the_proxy_and_the_graphs_are_published_and_only_here() -> None:
     }
 
 
-def test_who_can_reach_whom() -> None:
+def test_networks_separate_the_services() -> None:
     networks = yaml.safe_load(FILE.read_text())["networks"]
     on = {
         network: {name for name, service in FILE_SERVICES.items() if network in service["networks"]}
@@ -130,7 +130,7 @@ def test_the_schema_is_made_before_any_replica_starts() -> None:
     assert migrate["command"] == ["kairos", "migrate"]
 
 
-def test_replicas_are_given_longer_than_they_take_to_go() -> None:
+def test_the_stop_grace_period_exceeds_the_drain_time() -> None:
     seconds = int(FILE_SERVICES["api"]["stop_grace_period"].removesuffix("s"))
     assert seconds > 10
 
@@ -153,7 +153,7 @@ def test_replicas_together_leave_room_in_the_database() -> None:
 
 
 @every_service
-def test_a_container_knows_settings_that_exist(name: str) -> None:
+def test_a_container_uses_existing_settings(name: str) -> None:
     known = {f"KAIROS_{setting.upper()}" for setting in Settings.model_fields}
     environment = FILE_SERVICES[name].get("environment", {})
     assert {key for key in environment if key.startswith("KAIROS_")} <= known

@@ -98,7 +98,7 @@ def test_the_service_counts_on_one_thread_for_each_library() -> None:
     assert set(re.findall(r"(\w+)_NUM_THREADS=1\b", environment)) == {"OMP", "MKL", "OPENBLAS"}
 
 
-def test_nothing_is_sent_to_a_build_but_what_is_named() -> None:
+def test_only_named_files_are_sent_to_a_build() -> None:
     lines = [
         line
         for line in (ROOT / ".dockerignore").read_text().splitlines()

@@ -19,7 +19,7 @@ LARGEST_MEBIBYTES = 1600
 @pytest.mark.timeout(3600)
 @needs("debootstrap", "debootstrap")
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing roots takes root")
-def test_the_images_can_be_made_and_do_their_work(tmp_path: Path, published: Path) -> None:
+def test_the_images_build_and_run(tmp_path: Path, published: Path) -> None:
     volume = Path(shutil.copytree(published, tmp_path / "volume"))
     # Where pip is told to look for packages on this machine, the steps must look, too.
     found_in = os.environ.get("PIP_FIND_LINKS", "").split()

@@ -77,7 +77,7 @@ def named_in(expression: str) -> set[str]:
 FUNCTIONS = {"histogram_quantile", "group_left", "group_right"}
 
 
-def test_every_alert_that_was_asked_for_is_there_and_says_what_to_do() -> None:
+def test_every_required_alert_exists_with_a_remedy() -> None:
     alerts = {rule["alert"]: rule for rule in RULES if "alert" in rule}
     assert alerts.keys() >= WANTED
     for alert in alerts.values():
@@ -131,7 +131,7 @@ def test_prometheus_understands_its_configuration(tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_alerts_fire_when_they_should_and_only_then() -> None:
+def test_alerts_fire_on_their_conditions_only() -> None:
     told = run("promtool", "test", "rules", *map(str, TRIALS))
     assert told.returncode == 0, told.stdout + told.stderr
 

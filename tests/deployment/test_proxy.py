@@ -41,7 +41,7 @@ def raw(behind: Site, request: bytes) -> bytes:
     return answer
 
 
-def test_every_replica_answers_some_of_the_questions(behind: Site) -> None:
+def test_every_replica_serves_some_of_the_requests(behind: Site) -> None:
     before = len(proxied(behind))
     answers = [behind.proxy.http.post("/v1/recommendations", json=ASKED) for _ in range(40)]
     assert {answer.status_code for answer in answers} == {200}
@@ -72,14 +72,14 @@ def test_every_replica_answers_some_of_the_questions(behind: Site) -> None:
         "/",
     ],
 )
-def test_what_is_for_the_inside_cannot_be_reached_from_outside(behind: Site, path: str) -> None:
+def test_internal_paths_cannot_be_reached_from_outside(behind: Site, path: str) -> None:
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = raw(behind, request.encode())
     assert answer.startswith(b"HTTP/1.1 404 ")
     assert b"http_requests_total" not in answer
 
 
-def test_the_whole_address_of_a_request_cannot_reach_it_either(behind: Site) -> None:
+def test_an_absolute_request_target_reaches_no_internal_path(behind: Site) -> None:
     answer = raw(
         behind, b"GET http://api/metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     )
@@ -100,7 +100,7 @@ def keyless(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterat
         yield running
 
 
-def test_saying_to_come_from_the_machine_itself_opens_nothing(keyless: Site) -> None:
+def test_forged_loopback_headers_are_refused(keyless: Site) -> None:
     inside = keyless.replicas[0].url
     assert httpx.get(f"{inside}/v1/models", headers={"Host": "localhost"}).status_code == 200
     through = f"{keyless.proxy.url}/v1/models"
@@ -109,7 +109,7 @@ def test_saying_to_come_from_the_machine_itself_opens_nothing(keyless: Site) -> 
     assert httpx.get(through, headers=EVERY_FORWARDING_HEADER).status_code == 401
 
 
-def test_a_caller_is_limited_by_where_it_is_not_by_where_it_says_it_is(keyless: Site) -> None:
+def test_a_client_is_limited_by_its_address_not_its_headers(keyless: Site) -> None:
     def caller(address: str) -> httpx.Client:
         transport = httpx.HTTPTransport(local_address=address)
         return httpx.Client(transport=transport, base_url=keyless.proxy.url, timeout=30)
@@ -125,7 +125,7 @@ def test_a_caller_is_limited_by_where_it_is_not_by_where_it_says_it_is(keyless: 
         assert one.get("/v1/models", headers=says).status_code == 401
 
 
-def test_a_body_beyond_the_cap_is_refused_as_the_service_refuses_it(behind: Site) -> None:
+def test_a_body_beyond_the_limit_is_refused_like_the_service(behind: Site) -> None:
     answer = behind.proxy.http.post("/v1/events", content=b" " * (2**20 + 1))
     assert answer.status_code == 413
     assert answer.headers["content-type"] == "application/problem+json"
@@ -140,7 +140,7 @@ def test_a_body_beyond_the_cap_is_refused_as_the_service_refuses_it(behind: Site
     assert inside.json()["type"] == answer.json()["type"]
 
 
-def test_a_body_up_to_the_cap_reaches_the_service(behind: Site) -> None:
+def test_a_body_up_to_the_limit_reaches_the_service(behind: Site) -> None:
     answer = behind.proxy.http.post(
         "/v1/events", content=b" " * 2**20, headers={"Content-Type": "application/json"}
     )
@@ -148,13 +148,13 @@ def test_a_body_up_to_the_cap_reaches_the_service(behind: Site) -> None:
 
 
 @pytest.mark.parametrize("size", [9_000, 40_000])
-def test_a_header_beyond_the_cap_is_refused(behind: Site, size: int) -> None:
+def test_a_header_beyond_the_limit_is_refused(behind: Site, size: int) -> None:
     answer = behind.proxy.http.get("/v1/models", headers={"X-Long": "x" * size})
     assert answer.status_code == 431
     assert answer.json()["code"] == "head_too_large"
 
 
-def test_a_path_beyond_the_cap_is_refused(behind: Site) -> None:
+def test_a_path_beyond_the_limit_is_refused(behind: Site) -> None:
     answer = behind.proxy.http.get("/v1/users/" + "x" * 9_000)
     assert answer.status_code == 414
     assert answer.json()["code"] == "uri_too_long"
@@ -177,7 +177,7 @@ def test_two_lengths_of_one_body_are_refused(behind: Site) -> None:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_the_proxy_the_service_and_the_caller_know_a_request_by_one_name(behind: Site) -> None:
+def test_proxy_service_and_client_share_a_request_id(behind: Site) -> None:
     answer = behind.proxy.http.get("/v1/models", headers={"X-Request-ID": "seen-by-all"})
     assert answer.headers["X-Request-ID"] == "seen-by-all"
     eventually(lambda: "seen-by-all" in behind.replicas[0].server.log.read_text())
@@ -215,7 +215,7 @@ def test_one_address_cannot_take_every_connection(behind: Site) -> None:
         assert behind.proxy.http.get("/health/live").status_code == 200
 
 
-def test_no_replica_at_all_is_a_502_that_says_when_to_try_again(behind: Site) -> None:
+def test_without_replicas_the_proxy_sends_502_with_retry_after(behind: Site) -> None:
     found, behind.names.addresses[:] = list(behind.names.addresses), []
     try:
         eventually(lambda: behind.proxy.http.get("/health/live").status_code == 502)

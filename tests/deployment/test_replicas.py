@@ -54,7 +54,7 @@ class Callers:
 
 
 @pytest.mark.timeout(240)
-def test_replicas_that_go_away_are_stepped_over(tmp_path: Path, published: Path) -> None:
+def test_stopped_replicas_are_skipped(tmp_path: Path, published: Path) -> None:
     with site(tmp_path, published, replicas=3) as behind, Callers(behind) as callers:
         callers.go_on(50)
         for going in (signal.SIGKILL, signal.SIGTERM):

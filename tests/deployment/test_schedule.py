@@ -33,14 +33,14 @@ def lines(log: Path, event: str) -> list[dict[str, object]]:
     return [line for line in told if line["event"] == event]
 
 
-def test_a_run_that_fails_is_said_and_tried_again(tmp_path: Path) -> None:
+def test_a_failed_run_is_logged_and_repeated(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with scheduled(log, 0, 0, "sh", "-c", "exit 3"):
         eventually(lambda: len(lines(log, "run_ended")) >= 3)
     assert {line["status"] for line in lines(log, "run_ended")} == {3}
 
 
-def test_runs_wait_for_their_turn_and_a_little_more(tmp_path: Path) -> None:
+def test_runs_wait_for_the_interval_and_a_random_delay(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with scheduled(log, 3600, 60, "true"):
         eventually(lambda: lines(log, "next_run_in") != [])
@@ -51,7 +51,7 @@ def test_runs_wait_for_their_turn_and_a_little_more(tmp_path: Path) -> None:
     assert [line["seconds"] for line in lines(log, "next_run_in")] == [0, 3600]
 
 
-def test_a_schedule_that_waits_leaves_at_once(tmp_path: Path) -> None:
+def test_a_waiting_schedule_stops_at_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with scheduled(log, 3600, 0, "true") as process:
         eventually(lambda: len(lines(log, "next_run_in")) == 2)
@@ -60,7 +60,7 @@ def test_a_schedule_that_waits_leaves_at_once(tmp_path: Path) -> None:
     assert lines(log, "schedule_ended")
 
 
-def test_a_run_under_way_is_told_to_stop_and_waited_for(tmp_path: Path) -> None:
+def test_a_running_run_is_stopped_and_waited_for(tmp_path: Path) -> None:
     log, stopped = tmp_path / "log", tmp_path / "stopped"
     on_leaving = f"sleep 0.3; touch {stopped}; exit 0"
     run = f"trap '{on_leaving}' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"

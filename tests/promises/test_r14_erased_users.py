@@ -29,8 +29,13 @@ EVENTS_EACH = 20
 
 
 def test_an_erased_user_is_nowhere(
-    settings: Settings, database_url: str, tmp_path: Path, strength: Strength, figures: Figures
+    settings: Settings,
+    migrated_database_url: str,
+    tmp_path: Path,
+    strength: Strength,
+    figures: Figures,
 ) -> None:
+    database_url = migrated_database_url
     users = [f"{uuid4()}/ü" for _ in range(strength.of(short=12, full=400))]
     erased, others = users[::2], users[1::2]
     copy, again, batch = (tmp_path / f"{name}.parquet" for name in ("copy", "again", "batch"))

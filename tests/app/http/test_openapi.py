@@ -76,7 +76,7 @@ def operations(app: FastAPI) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_the_description_is_the_reviewed_one(app: FastAPI) -> None:
+def test_the_description_equals_the_reviewed_snapshot(app: FastAPI) -> None:
     assert serialize_openapi(app).decode() == SNAPSHOT.read_text(), (
         "the API changed: run `make docs`, and review the difference in docs/openapi.json"
     )
@@ -96,7 +96,7 @@ def test_every_operation_is_described(app: FastAPI) -> None:
             assert response["description"] != "Successful Response", (name, status)
 
 
-def test_operations_are_named_for_generated_clients_and_keep_their_names(app: FastAPI) -> None:
+def test_operation_ids_of_generated_clients_are_stable(app: FastAPI) -> None:
     named = {operation["operationId"]: name for name, operation in operations(app)}
     assert len(named) == len(operations(app))
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+){0,3}", name) for name in named)
@@ -109,7 +109,7 @@ def test_every_tag_is_described_and_used(app: FastAPI) -> None:
     assert len(used) == len(operations(app)), "one tag for each"
 
 
-def test_every_schema_is_named_for_what_it_is(app: FastAPI) -> None:
+def test_every_schema_has_a_plain_name(app: FastAPI) -> None:
     for name, schema in app.openapi()["components"]["schemas"].items():
         assert re.fullmatch(r"([A-Z][a-z]+)+", name), name
         assert schema["description"], name
@@ -130,7 +130,7 @@ def test_every_body_has_an_example_that_is_valid(app: FastAPI) -> None:
             assert example.keys() <= schema["properties"].keys()
 
 
-def test_every_failure_is_a_problem_document_and_says_its_codes(app: FastAPI) -> None:
+def test_every_failure_is_a_problem_document_with_codes(app: FastAPI) -> None:
     known = {
         (str(error.status), error.code): error for error in _all_of(ServiceError) if error.code
     }
@@ -149,7 +149,7 @@ def test_every_failure_is_a_problem_document_and_says_its_codes(app: FastAPI) ->
                 assert may_wait == ("Retry-After" in response.get("headers", {})), (name, status)
 
 
-def test_whatever_has_a_body_says_how_a_body_may_be_wrong(app: FastAPI) -> None:
+def test_every_operation_with_a_body_documents_body_errors(app: FastAPI) -> None:
     for name, operation in operations(app):
         has_body = "requestBody" in operation
         assert has_body == ({"400", "413", "415"} <= operation["responses"].keys()), name
@@ -179,7 +179,7 @@ def _all_of(parent: type[ServiceError]) -> list[type[ServiceError]]:
     return children + [error for child in children for error in _all_of(child)]
 
 
-def test_every_reference_leads_somewhere(app: FastAPI) -> None:
+def test_every_reference_resolves(app: FastAPI) -> None:
     description = app.openapi()
     schemas = description["components"]["schemas"]
     prefix = "#/components/schemas/"

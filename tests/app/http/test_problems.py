@@ -15,7 +15,7 @@ PATH = "/v1/recommendations"
 @pytest.mark.parametrize(
     "path", ["/", "/v1", "/v1/nothing", "/%00", "/v1/recommendations/", "/%ff"]
 )
-def test_a_path_without_a_resource(client: Client, path: str) -> None:
+def test_an_unknown_path_is_a_problem(client: Client, path: str) -> None:
     problem(client.get(path), 404, "not_found")
 
 
@@ -36,12 +36,12 @@ def test_a_body_full_of_unknown_fields_is_one_error(
 
 
 @pytest.mark.parametrize("path", ["/v1/users/a%0ab", "/v1/items/%0a", "/v1/users/%0a/next-time"])
-def test_an_id_with_a_line_break_breaks_a_rule(client: Client, path: str) -> None:
+def test_an_id_with_a_line_break_is_invalid(client: Client, path: str) -> None:
     problem(client.get(path), 422, "validation_failed")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH", "BREW"])
-def test_a_method_the_path_does_not_answer(client: Client, method: str) -> None:
+def test_an_unsupported_method_is_a_problem(client: Client, method: str) -> None:
     response = client.request(method, PATH)
     assert "POST" in problem(response, 405, "method_not_allowed")["detail"]
     assert response.headers["Allow"] == "POST"
@@ -58,7 +58,7 @@ def test_a_method_the_path_does_not_answer(client: Client, method: str) -> None:
         ("/dashboard/", "GET, HEAD"),
     ],
 )
-def test_a_refused_method_is_told_all_that_the_path_answers(
+def test_a_refused_method_lists_the_allowed_methods(
     client: Client, path: str, allowed: str
 ) -> None:
     response = client.request("PATCH", path)
@@ -68,7 +68,7 @@ def test_a_refused_method_is_told_all_that_the_path_answers(
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/v1/models", "/metrics", "/dashboard/"])
-def test_a_head_is_answered_as_a_get_without_its_body(client: Client, path: str) -> None:
+def test_head_returns_the_headers_of_get_without_a_body(client: Client, path: str) -> None:
     get, head = client.get(path), client.request("HEAD", path)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["Content-Type"] == get.headers["Content-Type"]
@@ -97,19 +97,19 @@ def test_a_head_is_answered_as_a_get_without_its_body(client: Client, path: str)
         b"9" * 5000,
     ],
 )
-def test_a_body_that_is_not_json(client: Client, body: bytes) -> None:
+def test_a_body_that_is_not_json_is_refused(client: Client, body: bytes) -> None:
     problem(client.post(PATH, content=body, headers=JSON), 400, "malformed_json")
 
 
 @pytest.mark.parametrize("body", [b"[" * 500 + b"]" * 500, b'{"a":' * 500 + b"1" + b"}" * 500])
-def test_a_deep_body_that_is_json(client: Client, body: bytes) -> None:
+def test_a_deeply_nested_body_is_refused_by_validation(client: Client, body: bytes) -> None:
     problem(client.post(PATH, content=body, headers=JSON), 422, "validation_failed")
 
 
 @pytest.mark.parametrize(
     "declared", ["", "text/plain", "application/x-www-form-urlencoded", "json", "nonsense; ;"]
 )
-def test_a_body_that_is_not_declared_as_json(client: Client, declared: str) -> None:
+def test_a_body_that_is_not_declared_as_json_is_refused(client: Client, declared: str) -> None:
     response = client.post(PATH, content=b"{}", headers={"Content-Type": declared})
     problem(response, 415, "unsupported_media_type")
 
@@ -126,12 +126,12 @@ def test_a_compressed_body_is_refused_unread(client: Client) -> None:
     problem(response, 415, "unsupported_media_type")
 
 
-def test_a_body_that_declares_too_much(client: Client) -> None:
+def test_a_body_with_a_declared_length_beyond_the_limit(client: Client) -> None:
     response = client.post(PATH, content=b" " * (1024 * 1024 + 1), headers=JSON)
     assert "1048576" in problem(response, 413, "body_too_large")["detail"]
 
 
-def test_a_body_that_grows_too_large_is_kept_no_further(client: Client) -> None:
+def test_a_body_that_grows_beyond_the_limit_is_not_kept(client: Client) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -145,12 +145,14 @@ def test_a_body_that_grows_too_large_is_kept_no_further(client: Client) -> None:
     assert sent == 2 * 17
 
 
-def test_a_body_of_just_the_cap_is_read(client: Client) -> None:
+def test_a_body_of_exactly_the_limit_is_read(client: Client) -> None:
     body = b"{}" + b" " * (1024 * 1024 - 2)
     assert client.post(PATH, content=body, headers=JSON).status_code == 200
 
 
-def test_a_defect_of_ours(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_a_problem(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = "the user's secret"
 
     async def fail(*_: object, **__: object) -> None:
@@ -163,21 +165,21 @@ def test_a_defect_of_ours(client: Client, monkeypatch: pytest.MonkeyPatch) -> No
     assert client.metric("http_requests_total", **route) == 1
 
 
-def test_a_broken_rule_never_repeats_the_whole_value(client: Client) -> None:
+def test_a_validation_error_abbreviates_the_value(client: Client) -> None:
     response = client.post(PATH, {"user_id": "x" * 1_000_000})
     detail = problem(response, 422, "validation_failed")["detail"]
     assert "(1000000 characters)" in detail
     assert len(response.content) < 1000
 
 
-def test_many_broken_rules_are_told_up_to_a_bound(client: Client) -> None:
+def test_many_validation_errors_are_listed_up_to_a_limit(client: Client) -> None:
     document = problem(
         client.post(PATH, {"history": [{"x": n} for n in range(30)]}), 422, "validation_failed"
     )
     assert len(document["errors"]) == 20
 
 
-def test_a_request_id_is_taken_over_if_it_is_harmless(client: Client) -> None:
+def test_a_harmless_request_id_is_kept(client: Client) -> None:
     def answered(offered: str) -> str:
         return client.get("/health/live", headers={"X-Request-ID": offered}).headers["X-Request-ID"]
 

@@ -24,7 +24,7 @@ def test_a_text_with_an_offset_keeps_its_microseconds(moment: datetime) -> None:
 
 
 @given(moments)
-def test_what_the_service_writes_it_reads_back(moment: datetime) -> None:
+def test_formatted_instants_parse_back(moment: datetime) -> None:
     instant = from_datetime(moment)
     written = format_instant(instant)
     assert written.endswith("Z")
@@ -78,7 +78,7 @@ def test_rfc_3339_and_epoch_seconds_are_both_instants(sent: object, instant: int
         ([], "instant_type"),
     ],
 )
-def test_anything_else_is_refused_by_name(sent: object, rule: str) -> None:
+def test_any_other_instant_is_refused_by_rule(sent: object, rule: str) -> None:
     with pytest.raises(ValidationError) as refusal:
         INSTANT.validate_python(sent)
     assert refusal.value.errors()[0]["type"] == rule

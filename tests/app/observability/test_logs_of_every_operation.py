@@ -102,7 +102,7 @@ def require_silence(said: str, asking: Asking) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
-def test_nothing_that_is_asked_is_logged(
+def test_no_request_data_is_logged(
     settings: Settings,
     database_url: str,
     log_format: Literal["console", "json"],
@@ -119,7 +119,7 @@ def test_nothing_that_is_asked_is_logged(
 
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
-def test_nothing_that_is_asked_is_logged_while_everything_crashes(
+def test_no_request_data_is_logged_when_everything_crashes(
     settings: Settings,
     database_url: str,
     log_format: Literal["console", "json"],

@@ -47,21 +47,21 @@ def two(settings: Settings) -> Iterator[tuple[Client, Client]]:
         yield one, other
 
 
-def test_where_a_user_stands_is_the_same_everywhere_and_always() -> None:
+def test_the_traffic_position_of_a_user_is_stable() -> None:
     # Written down: a change would move every running experiment's users.
     known = {"u1": 0.3846, "user 7": 0.416, "ü/ \U0001f600": 0.6623}
     assert {user: round(traffic_position(user), 4) for user in known} == known
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
-def test_users_stand_evenly_spread(share: float) -> None:
+def test_traffic_positions_are_uniform(share: float) -> None:
     users = 40_000
     hit = sum(traffic_position(f"user-{number}") < share for number in range(users))
     spread = (share * (1 - share) / users) ** 0.5
     assert abs(hit / users - share) < 4 * spread
 
 
-def test_a_share_of_the_users_is_answered_by_the_challenger_in_every_process(
+def test_every_process_assigns_the_same_users_to_the_challenger(
     two: tuple[Client, Client], bundle_store: Path, challenger: str
 ) -> None:
     store = BundleStore(bundle_store)
@@ -77,7 +77,7 @@ def test_a_share_of_the_users_is_answered_by_the_challenger_in_every_process(
     assert {*answered[0]} == {current, challenger}
 
 
-def test_more_traffic_takes_nobody_from_the_challenger(
+def test_a_larger_share_keeps_the_users_of_the_challenger(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     store, groups = BundleStore(bundle_store), []
@@ -91,7 +91,7 @@ def test_more_traffic_takes_nobody_from_the_challenger(
     assert groups[-1] == {*USERS}
 
 
-def test_who_has_no_name_is_answered_by_the_current_version(
+def test_the_current_version_serves_anonymous_requests(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     traffic = Traffic(challenger=challenger, share=1.0)
@@ -101,7 +101,7 @@ def test_who_has_no_name_is_answered_by_the_current_version(
     assert version_for(client, "somebody") == challenger
 
 
-def test_a_challenger_that_does_not_open_answers_nobody(
+def test_a_challenger_that_does_not_open_serves_no_user(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     store = BundleStore(bundle_store)
@@ -111,7 +111,7 @@ def test_a_challenger_that_does_not_open_answers_nobody(
     assert Counter(version_for(client, user) for user in USERS[:10]) == {store.current(): 10}
 
 
-def test_traffic_that_ends_gives_everybody_back(
+def test_cleared_traffic_returns_users_to_the_current_version(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     store = BundleStore(bundle_store)
@@ -121,7 +121,7 @@ def test_traffic_that_ends_gives_everybody_back(
     assert version_for(client, "somebody") == store.current()
 
 
-def test_a_pinned_version_answers_whoever_asks_for_it(
+def test_a_pinned_version_serves_requests_that_name_it(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     assert version_for(client, "somebody", challenger) == challenger
@@ -133,7 +133,7 @@ def test_a_version_that_is_not_published_is_not_found(client: Client, version: s
     assert status_of(client, version) in {404, 422}
 
 
-def test_a_pinned_version_that_does_not_open_is_refused_each_time(
+def test_a_pinned_version_that_fails_to_open_is_refused(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     tiny_bundle.damage(bundle_store, challenger)
@@ -142,7 +142,9 @@ def test_a_pinned_version_that_does_not_open_is_refused_each_time(
     assert status_of(client, challenger) == 200
 
 
-def test_the_versions_pinned_longest_ago_are_let_go(settings: Settings, bundle_store: Path) -> None:
+def test_the_least_recently_pinned_versions_are_closed(
+    settings: Settings, bundle_store: Path
+) -> None:
     one, two, three = (
         tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3, 4)
     )
@@ -154,7 +156,7 @@ def test_the_versions_pinned_longest_ago_are_let_go(settings: Settings, bundle_s
         assert [status_of(client, version) for version in (one, three, two)] == [200, 200, 409]
 
 
-def test_a_version_that_answers_anyway_takes_no_place_among_the_pinned(
+def test_an_active_version_takes_no_place_of_a_pinned_one(
     settings: Settings, bundle_store: Path
 ) -> None:
     one = tiny_bundle.publish(bundle_store, seed=2, activate=False)

@@ -44,7 +44,7 @@ def from_elsewhere(client: Client, path: str, **content: Any) -> httpx.Response:
     return client.portal.call(send)
 
 
-def test_before_any_key_is_made_this_machine_alone_is_answered(client_on_either: Client) -> None:
+def test_before_the_first_key_only_loopback_is_authorized(client_on_either: Client) -> None:
     assert status(client_on_either) == 200
     refused = from_elsewhere(client_on_either, "/v1/items")
     assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
@@ -58,7 +58,7 @@ def test_a_first_key_closes_the_service_within_a_poll(keyed: tuple[Client, str])
     assert from_elsewhere(client, "/v1/items", headers=bearer(key.secret)).status_code == 200
 
 
-def test_a_revoked_key_opens_nothing_within_a_poll(keyed: tuple[Client, str]) -> None:
+def test_a_revoked_key_is_refused_within_a_poll(keyed: tuple[Client, str]) -> None:
     client, database_url = keyed
     key = create_key(database_url, "shop", "read")
     eventually(lambda: status(client, key.secret) == 200)
@@ -76,7 +76,7 @@ def test_a_key_expires_by_itself_without_a_poll(settings: Settings) -> None:
         eventually(lambda: status(client, key.secret) == 401)
 
 
-def test_keys_stay_known_while_the_database_is_away(keyed: tuple[Client, str]) -> None:
+def test_keys_stay_valid_while_the_database_is_down(keyed: tuple[Client, str]) -> None:
     client, database_url = keyed
     key = create_key(database_url, "shop", "admin")
     eventually(lambda: status(client, key.secret) == 200)
@@ -93,7 +93,7 @@ def test_keys_stay_known_while_the_database_is_away(keyed: tuple[Client, str]) -
     eventually(lambda: status(client, key.secret) == 401)
 
 
-def test_a_row_nobody_can_read_does_not_end_the_following(
+def test_an_unreadable_row_does_not_end_the_refresh_loop(
     client: Client, settings: Settings
 ) -> None:
     key = create_key(settings.database_url, "shop", "read")
@@ -107,7 +107,7 @@ def test_a_row_nobody_can_read_does_not_end_the_following(
     engine.dispose()
 
 
-def test_a_refusal_says_how_to_come_in(client: Client, settings: Settings) -> None:
+def test_a_refusal_names_the_remedy(client: Client, settings: Settings) -> None:
     create_key(settings.database_url, "shop", "read")
     eventually(lambda: status(client) == 401)
     refused = client.get("/v1/items")
@@ -116,7 +116,7 @@ def test_a_refusal_says_how_to_come_in(client: Client, settings: Settings) -> No
     assert "made with kairos keys create" in refused.json()["detail"]
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(client: Client, settings: Settings) -> None:
+def test_a_rate_limited_response_has_retry_after(client: Client, settings: Settings) -> None:
     key = create_key(settings.database_url, "shop", "read", requests_per_second=0.1)
     eventually(lambda: status(client) == 401)
     assert status(client, key.secret) == 200
@@ -125,7 +125,9 @@ def test_who_asks_too_often_is_told_when_to_come_back(client: Client, settings: 
     assert 1 <= int(limited.headers["Retry-After"]) <= 10
 
 
-def test_a_key_in_the_url_is_neither_taken_nor_repeated(client: Client, settings: Settings) -> None:
+def test_a_key_in_the_url_is_neither_accepted_nor_repeated(
+    client: Client, settings: Settings
+) -> None:
     key = create_key(settings.database_url, "shop", "read")
     eventually(lambda: status(client, key.secret) == 200)
     refused = client.get(f"/v1/items?api_key={key.secret}")
@@ -134,14 +136,14 @@ def test_a_key_in_the_url_is_neither_taken_nor_repeated(client: Client, settings
     assert key.secret not in refused.text
 
 
-def test_asking_for_headers_alone_needs_a_key_too(client: Client, settings: Settings) -> None:
+def test_a_head_request_needs_a_key(client: Client, settings: Settings) -> None:
     key = create_key(settings.database_url, "shop", "read")
     eventually(lambda: status(client) == 401)
     asked = [client.request("HEAD", "/v1/items", headers=each) for each in ({}, bearer(key.secret))]
     assert [answer.status_code for answer in asked] == [401, 200]
 
 
-def test_nobody_is_asked_for_a_body_before_they_are_known(
+def test_a_request_is_authorized_before_its_body_is_read(
     client: Client, settings: Settings
 ) -> None:
     create_key(settings.database_url, "feed", "ingest")
@@ -163,7 +165,7 @@ def test_neither_keys_nor_their_ids_are_logged(
     assert key.key_id not in said
 
 
-def test_a_service_without_keys_says_so_once_and_loudly(
+def test_a_service_without_keys_logs_one_warning(
     settings: Settings, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with running(settings) as client:

@@ -13,15 +13,13 @@ from model.encoders.gru4rec import GRU4RecConfig
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client
-from tests.app.model_requests import detail, remove_database, why
+from tests.app.models.model_requests import detail, remove_database, why
 
 NO_CLICKS = {"shown": 0, "clicked": 0, "rate": None, "rate_low": None, "rate_high": None}
 """What a version without recorded answers has."""
 
 
-def test_models_say_which_is_current_and_which_is_served(
-    client: Client, bundle_store: Path
-) -> None:
+def test_models_show_the_current_and_the_served_version(client: Client, bundle_store: Path) -> None:
     served = BundleStore(bundle_store).current()
     other, third = (tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3))
     traffic = {"challenger": other, "share": 0.1, "shadow": third}
@@ -37,9 +35,7 @@ def test_models_say_which_is_current_and_which_is_served(
     assert [described[role] for role in roles] == [False, False, True, False]
 
 
-def test_models_say_what_they_were_trained_on_and_how_well_they_did(
-    client: Client, bundle_store: Path
-) -> None:
+def test_models_show_their_training_data_and_metrics(client: Client, bundle_store: Path) -> None:
     store = BundleStore(bundle_store)
     (model,) = client.get("/v1/models").json()["models"]
     manifest = store.manifest(store.versions()[0])
@@ -64,13 +60,13 @@ def test_a_model_is_described_by_its_manifest(client: Client, bundle_store: Path
 @pytest.mark.parametrize(
     "version", ["20200101T000000Z-000000000000", "..", "..%2Fbundles", "%00", "CURRENT", "x" * 5000]
 )
-def test_a_model_nobody_published_is_not_found(client: Client, version: str) -> None:
+def test_an_unpublished_model_is_not_found(client: Client, version: str) -> None:
     response = client.get(f"/v1/models/{version}")
     assert response.status_code == 404
     assert response.json()["code"] in {"model_not_found", "not_found"}
 
 
-def test_a_model_with_a_damaged_manifest_is_told_apart(client: Client, bundle_store: Path) -> None:
+def test_a_model_with_a_damaged_manifest_is_refused(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     (bundle_store / version / "manifest.json").write_text("{}")
     (listed,) = (m for m in client.get("/v1/models").json()["models"] if m["version"] == version)
@@ -81,7 +77,7 @@ def test_a_model_with_a_damaged_manifest_is_told_apart(client: Client, bundle_st
     assert response.json()["code"] == "model_refused"
 
 
-def test_a_model_is_described_by_what_it_makes_of_time(client: Client, bundle_store: Path) -> None:
+def test_a_model_is_described_by_its_time_kernels(client: Client, bundle_store: Path) -> None:
     told = detail(client, BundleStore(bundle_store).current())
     (kernel,) = told["kernels"]
     assert (kernel["kind"], kernel["is_stationary"]) == ("mercer", True)
@@ -98,16 +94,14 @@ def test_a_model_is_described_by_what_it_makes_of_time(client: Client, bundle_st
     assert "without one" in why(told, "attention_profile")
 
 
-def test_a_model_that_reads_no_time_says_so(client: Client, bundle_store: Path) -> None:
+def test_a_model_without_time_encoding_has_no_kernels(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(
         bundle_store, seed=2, activate=False, encoder=GRU4RecConfig(dim=8)
     )
     assert "'gru4rec'" in why(detail(client, version), "kernels")
 
 
-def test_a_model_that_does_not_open_is_described_by_its_manifest_alone(
-    client: Client, bundle_store: Path
-) -> None:
+def test_a_damaged_model_is_described_by_its_manifest(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     tiny_bundle.damage(bundle_store, version)
     told = detail(client, version)
@@ -118,9 +112,7 @@ def test_a_model_that_does_not_open_is_described_by_its_manifest_alone(
     assert told["clicks"] == NO_CLICKS
 
 
-def test_an_attention_profile_is_told_point_by_point_up_to_a_cap(
-    client: Client, bundle_store: Path
-) -> None:
+def test_an_attention_profile_is_returned_up_to_a_limit(client: Client, bundle_store: Path) -> None:
     days = [float(day) for day in range(MOST_POINTS + 1)]
     profile = pl.DataFrame(
         {
@@ -158,7 +150,7 @@ def test_a_mean_over_one_history_has_no_standard_error(client: Client, bundle_st
     assert (told["sd"], told["standard_error"]) == (0.1, None)
 
 
-def test_clicks_are_events_that_name_an_answer_and_an_item_it_showed(
+def test_clicks_are_events_that_name_an_impression_and_its_item(
     client_on_either: Client, bundle_store: Path
 ) -> None:
     client, version = client_on_either, BundleStore(bundle_store).current()
@@ -212,7 +204,7 @@ def test_wilson_intervals_match_published_values(
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_without_a_database_a_model_is_described_but_for_its_clicks(
+def test_without_a_database_only_the_clicks_are_missing(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
     remove_database(client, tmp_path)
@@ -221,7 +213,7 @@ def test_without_a_database_a_model_is_described_but_for_its_clicks(
     assert told["kernels"]
 
 
-def test_a_store_that_does_not_answer_is_told_apart(client: Client, bundle_store: Path) -> None:
+def test_an_unreadable_store_is_unavailable(client: Client, bundle_store: Path) -> None:
     version = BundleStore(bundle_store).current()
     (bundle_store / "CURRENT").unlink()
     (bundle_store / "CURRENT").mkdir()

@@ -45,7 +45,7 @@ def test_the_values_are_those_that_prometheus_scrapes(client: Client) -> None:
     assert len(values) > 100
 
 
-def test_metrics_are_named_and_told_apart_as_prometheus_does(client: Client) -> None:
+def test_metrics_have_the_names_and_kinds_of_prometheus(client: Client) -> None:
     families = told(client)
     assert families["http_requests_total"]["kind"] == "counter"
     assert families["kairos_index_items"] == {
@@ -58,9 +58,7 @@ def test_metrics_are_named_and_told_apart_as_prometheus_does(client: Client) -> 
     assert names == {f"kairos_history_length_{part}" for part in ("bucket", "count", "sum")}
 
 
-def test_a_process_keeps_its_name_and_another_has_another(
-    client: Client, settings: Settings
-) -> None:
+def test_every_process_has_its_own_instance_name(client: Client, settings: Settings) -> None:
     one, again = (client.get("/v1/metrics").json() for _ in range(2))
     with running(settings) as other:
         different = other.get("/v1/metrics").json()
@@ -71,7 +69,7 @@ def test_a_process_keeps_its_name_and_another_has_another(
     assert abs((datetime.now(UTC) - at).total_seconds()) < 60
 
 
-def test_what_is_no_number_is_left_out() -> None:
+def test_values_that_are_no_numbers_are_left_out() -> None:
     metrics = Metrics()
     metrics.index_items.set(float("nan"))
     (items,) = (m for m in collect_samples(metrics).metrics if m.name == "kairos_index_items")

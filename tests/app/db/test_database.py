@@ -43,7 +43,7 @@ def test_a_url_gets_the_driver_that_is_installed(given: str, opened: str) -> Non
 
 
 @pytest.mark.parametrize("url", ["mysql://u:secret@h/n", "sqlite://", "sqlite:///:memory:"])
-def test_a_database_kairos_cannot_keep_events_in_is_refused(url: str) -> None:
+def test_an_unsupported_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="a database is SQLite in a file or PostgreSQL") as refusal:
         parse_url(url)
     assert "secret" not in str(refusal.value)
@@ -139,7 +139,7 @@ def test_a_service_runs_on_the_schema_of_a_later_version(
         assert statuses(client) == ALL_WELL
 
 
-def test_sqlite_locked_by_somebody_else_is_no_defect_of_ours(
+def test_a_locked_sqlite_file_is_unavailable(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 50)
@@ -154,7 +154,7 @@ def test_sqlite_locked_by_somebody_else_is_no_defect_of_ours(
         assert statuses(client) == ALL_WELL
 
 
-def test_a_full_disk_is_no_defect_of_ours(client: Client) -> None:
+def test_a_full_disk_is_unavailable(client: Client) -> None:
     assert statuses(client) == ALL_WELL
     engine = client.app.state.context.database._engine
     engine.dispose()

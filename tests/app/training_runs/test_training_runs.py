@@ -77,16 +77,14 @@ def test_before_the_first_run_there_is_none(client_on_either: Client) -> None:
     assert runs(client_on_either) == []
 
 
-def test_a_run_is_told_of_while_it_goes_on(
-    client_on_either: Client, journal: DatabaseJournal
-) -> None:
+def test_a_running_run_is_listed(client_on_either: Client, journal: DatabaseJournal) -> None:
     begin(journal, "one")
     (run,) = runs(client_on_either)
     assert (run["result"], run["finished_at"], run["decision"]) == ("running", None, None)
     assert (run["champion"], run["recipe"]) == ("old", "demo")
 
 
-def test_the_decision_and_its_numbers_are_kept(
+def test_the_decision_and_its_measurements_are_stored(
     client_on_either: Client, journal: DatabaseJournal
 ) -> None:
     begin(journal, "one")
@@ -120,7 +118,7 @@ def test_a_run_whose_process_died_is_abandoned_by_the_next(
     assert dead["finished_at"] is not None
 
 
-def test_runs_come_newest_first_and_no_more_than_asked(
+def test_runs_are_listed_newest_first_up_to_the_limit(
     client_on_either: Client, journal: DatabaseJournal
 ) -> None:
     for number in range(3):
@@ -151,7 +149,7 @@ def test_activating_is_recorded_as_the_service_records_it(
     assert len(changes) == 1
 
 
-def test_prometheus_learns_of_runs_that_no_process_of_the_service_made(
+def test_runs_of_other_processes_are_counted_for_prometheus(
     client_on_either: Client, journal: DatabaseJournal
 ) -> None:
     begin(journal, "dead")
@@ -168,7 +166,7 @@ def test_prometheus_learns_of_runs_that_no_process_of_the_service_made(
     assert counted == {"promoted": 1, "abandoned": 1, "running": 0}
 
 
-def test_prometheus_learns_what_was_measured_of_the_served_version(
+def test_offline_metrics_of_the_current_version_are_exported(
     client: Client, bundle_store: Path
 ) -> None:
     def measured(version: str | None) -> float | None:
@@ -183,7 +181,7 @@ def test_prometheus_learns_what_was_measured_of_the_served_version(
     assert measured(first) is None
 
 
-def test_one_machine_at_a_time_holds_the_lock_of_a_shared_database(postgresql_url: str) -> None:
+def test_one_process_at_a_time_holds_the_advisory_lock(postgresql_url: str) -> None:
     upgrade(postgresql_url)
     with (
         AdvisoryLock(postgresql_url, "retrain: process 1 on night") as first,
@@ -197,7 +195,7 @@ def test_one_machine_at_a_time_holds_the_lock_of_a_shared_database(postgresql_ur
         assert third.take()
 
 
-def test_a_lock_whose_connection_is_gone_says_so(postgresql_url: str) -> None:
+def test_a_lost_lock_connection_is_an_error(postgresql_url: str) -> None:
     upgrade(postgresql_url)
     with AdvisoryLock(postgresql_url, "night") as lock:
         assert lock.take()

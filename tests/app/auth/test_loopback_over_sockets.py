@@ -32,7 +32,7 @@ def local(server: Server) -> str:
     return f"Host: 127.0.0.1:{server.port}"
 
 
-def test_this_machine_is_answered(server: Server) -> None:
+def test_a_loopback_connection_is_authorized(server: Server) -> None:
     assert status(server, local(server)) == 200
     assert status(server, f"Host: localhost:{server.port}") == 200
 
@@ -48,7 +48,7 @@ def own_address() -> str | None:
     return None if address.startswith("127.") else address
 
 
-def test_who_comes_by_another_address_is_not(server: Server) -> None:
+def test_a_connection_by_another_address_is_refused(server: Server) -> None:
     address = own_address()
     if address is None:
         pytest.skip("this machine has no other address")
@@ -71,11 +71,11 @@ def test_who_comes_by_another_address_is_not(server: Server) -> None:
         ("X-API-Key:",),
     ],
 )
-def test_nor_is_what_comes_for_somebody_else(server: Server, lines: tuple[str, ...]) -> None:
+def test_a_forwarded_connection_is_refused(server: Server, lines: tuple[str, ...]) -> None:
     assert status(server, local(server), *lines) == 401
 
 
-def test_nor_what_asks_for_another_name(server: Server) -> None:
+def test_a_connection_for_another_host_is_refused(server: Server) -> None:
     assert status(server, "Host: rebound.example") == 401
     assert status(server, f"{local(server)}.rebound.example") in {400, 401}
     assert status(server, local(server), "Host: rebound.example") in {400, 401}
@@ -83,12 +83,12 @@ def test_nor_what_asks_for_another_name(server: Server) -> None:
     assert status(server) in {400, 401}
 
 
-def test_nor_an_old_proxys_tongue(server: Server) -> None:
+def test_an_http_1_0_connection_is_refused(server: Server) -> None:
     assert status(server, local(server), version="1.0") == 401
     assert status(server, version="1.0") == 401
 
 
-def test_a_service_that_others_could_reach_says_that_it_has_no_keys(server: Server) -> None:
+def test_an_exposed_service_without_keys_logs_a_warning(server: Server) -> None:
     (warning,) = (line for line in server.log.read_text().splitlines() if "no_api_keys" in line)
     assert json.loads(warning)["listening_on"] == "0.0.0.0"
     assert json.loads(warning)["level"] == "warning"

@@ -3,18 +3,18 @@
 import pytest
 
 from app.auth.loopback import client_network, is_loopback
-from tests.app.asked import HERE, request
+from tests.app.auth.bare_requests import HERE, request
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "localhost:"]
 )
-def test_local_names_are_this_machine(host: str) -> None:
+def test_local_hosts_are_loopback(host: str) -> None:
     assert is_loopback(request({"host": host}))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
-def test_loopback_addresses_are_this_machine(address: str) -> None:
+def test_loopback_addresses_are_loopback(address: str) -> None:
     assert is_loopback(request(address=address))
 
 
@@ -22,7 +22,7 @@ def test_loopback_addresses_are_this_machine(address: str) -> None:
     "address",
     ["192.0.2.1", "::ffff:192.0.2.1", "fe80::1", "0.0.0.0", "", "localhost", "2130706433", None],
 )
-def test_other_addresses_are_not(address: str | None) -> None:
+def test_other_addresses_are_not_loopback(address: str | None) -> None:
     assert not is_loopback(request(address=address))
 
 
@@ -42,11 +42,11 @@ def test_other_addresses_are_not(address: str | None) -> None:
         "[::ffff:7f00:1]:8000",
     ],
 )
-def test_a_name_that_resolves_to_this_machine_is_not_its_name(host: str) -> None:
+def test_a_foreign_name_that_resolves_here_is_not_loopback(host: str) -> None:
     assert not is_loopback(request({"host": host}))
 
 
-def test_a_request_without_or_with_two_names_is_not_this_machines() -> None:
+def test_a_request_without_one_host_header_is_not_loopback() -> None:
     assert not is_loopback(request([]))
     assert not is_loopback(request([("host", "localhost"), ("host", "localhost")]))
 
@@ -65,12 +65,12 @@ def test_a_request_without_or_with_two_names_is_not_this_machines() -> None:
         "true-client-ip",
     ],
 )
-def test_what_came_through_a_proxy_is_not_this_machines(header: str) -> None:
+def test_a_forwarded_request_is_not_loopback(header: str) -> None:
     assert not is_loopback(request({**HERE, header: "127.0.0.1"}))
     assert not is_loopback(request({**HERE, header: ""}))
 
 
-def test_the_oldest_http_is_a_proxys() -> None:
+def test_http_1_0_counts_as_forwarded() -> None:
     assert not is_loopback(request(http_version="1.0"))
 
 
@@ -88,7 +88,7 @@ def test_the_oldest_http_is_a_proxys() -> None:
         ("sec-fetch-site", "cross-site", False),
     ],
 )
-def test_a_page_from_elsewhere_in_a_browser_here_is_not_this_machine(
+def test_a_request_from_a_foreign_page_is_not_loopback(
     header: str, value: str, is_own: bool
 ) -> None:
     assert is_loopback(request({**HERE, header: value})) == is_own

@@ -9,15 +9,13 @@ from migrations.run import upgrade
 from tests.app.client import Client, problem, running
 
 
-def test_this_machine_is_told_that_it_may_do_everything(client: Client) -> None:
+def test_a_loopback_caller_has_the_role_admin(client: Client) -> None:
     told = client.get("/v1/caller").json()
     assert told == {"name": "loopback", "role": "admin", "has_key": False}
 
 
 @pytest.mark.parametrize("role", ["read", "admin"])
-def test_who_has_a_key_is_told_its_name_and_role_and_nothing_of_the_key(
-    settings: Settings, role: Role
-) -> None:
+def test_a_caller_reads_the_name_and_role_of_its_key(settings: Settings, role: Role) -> None:
     upgrade(settings.database_url)
     made = create_key(settings.database_url, name="page", role=role)
     with running(settings) as client:

@@ -48,7 +48,7 @@ def delete(client: Client, item_id: str) -> None:
     assert client.request("DELETE", f"/v1/items/{item_id}").status_code == 204
 
 
-def test_a_title_is_told_as_it_was_last_stored_in_every_process(
+def test_every_process_returns_the_stored_title(
     two: tuple[Client, Client],
 ) -> None:
     one, other = two
@@ -58,7 +58,7 @@ def test_a_title_is_told_as_it_was_last_stored_in_every_process(
     eventually(lambda: asked(other)["i3"]["title"] == "Renamed")
 
 
-def test_stored_categories_take_the_place_of_the_models(two: tuple[Client, Client]) -> None:
+def test_stored_categories_replace_those_of_the_catalogue(two: tuple[Client, Client]) -> None:
     one, other = two
     sold = {"categories": {"any": ["sale"]}}
     assert asked(one, **sold) == {}
@@ -80,7 +80,7 @@ def test_stored_categories_take_the_place_of_the_models(two: tuple[Client, Clien
         ({}, True),
     ],
 )
-def test_an_item_is_answered_within_its_window_alone(
+def test_an_item_is_recommended_only_within_its_window(
     client: Client, window: Mapping[str, int], is_answered: bool
 ) -> None:
     put(client, "i3", title="3", **{bound: format_instant(at) for bound, at in window.items()})
@@ -89,7 +89,7 @@ def test_an_item_is_answered_within_its_window_alone(
     assert len(asked(client)) == len(ITEM_IDS) - (not is_answered)
 
 
-def test_a_window_is_that_of_the_query_time_not_of_the_clock(client: Client) -> None:
+def test_a_window_applies_to_the_query_time_not_the_clock(client: Client) -> None:
     put(
         client,
         "i3",
@@ -102,7 +102,7 @@ def test_a_window_is_that_of_the_query_time_not_of_the_clock(client: Client) -> 
     ] == [False, True, False]
 
 
-def test_a_deleted_item_disappears_in_every_process_and_from_every_answer(
+def test_a_deleted_item_disappears_in_every_process(
     two: tuple[Client, Client],
 ) -> None:
     one, other = two
@@ -126,7 +126,7 @@ def test_a_deleted_item_disappears_in_every_process_and_from_every_answer(
     assert other.get("/v1/items/i3").status_code == 404
 
 
-def test_an_item_stored_again_is_back_in_every_process(two: tuple[Client, Client]) -> None:
+def test_an_item_stored_again_returns_in_every_process(two: tuple[Client, Client]) -> None:
     one, other = two
     put(one, "i3", title="3")
     delete(one, "i3")
@@ -136,9 +136,7 @@ def test_an_item_stored_again_is_back_in_every_process(two: tuple[Client, Client
     eventually(lambda: "i3" in asked(one))
 
 
-def test_a_process_that_starts_later_knows_what_was_deleted(
-    settings: Settings, database_url: str
-) -> None:
+def test_a_process_that_starts_later_reads_deletions(settings: Settings, database_url: str) -> None:
     settings = settings.model_copy(update={"database_url": database_url})
     with running(settings) as client:
         put(client, "i3", title="3")
@@ -175,7 +173,7 @@ def rows(mask: Mask | None) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def test_where_nothing_is_filtered_there_is_no_mask() -> None:
+def test_without_a_filter_there_is_no_mask() -> None:
     view = ItemOverlayView(catalog(), {"b": shelved("b", title="B")})
     assert view.allowed(0) is None
     assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
@@ -190,12 +188,12 @@ def test_categories_are_joined_by_any_and_cut_by_none() -> None:
     assert rows(view.allowed(0, any_categories=["nowhere"])) == []
 
 
-def test_the_padding_row_is_never_answered() -> None:
+def test_the_padding_row_is_never_allowed() -> None:
     view = ItemOverlayView(catalog(), {"a": shelved("a", is_deleted=True)})
     assert rows(view.allowed(0)) == [2, 3]
 
 
-def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
+def test_items_that_are_read_again_are_not_new() -> None:
     shelf = ItemOverlay()
     assert shelf.put([shelved("a", title="New", updated_at=7)])
     assert not shelf.put([shelved("a", title="New", updated_at=7)])
@@ -203,7 +201,7 @@ def test_an_older_description_does_not_come_back_for_being_read_again() -> None:
     assert shelf.view("v", catalog()).title(1) == "New"
 
 
-def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
+def test_a_view_is_rebuilt_after_an_item_changes() -> None:
     shelf = ItemOverlay()
     shelf.add_catalog("v", catalog())
     before = shelf.view("v", catalog())
@@ -211,7 +209,7 @@ def test_a_view_follows_what_is_put_after_it_was_laid_out() -> None:
     assert (before.title(1), shelf.view("v", catalog()).title(1)) == ("A", "Renamed")
 
 
-def test_a_view_that_was_let_go_is_laid_out_when_asked_for() -> None:
+def test_a_dropped_view_is_rebuilt_on_request() -> None:
     shelf = ItemOverlay()
     shelf.add_catalog("v", catalog())
     shelf.retain_versions([])

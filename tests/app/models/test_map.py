@@ -26,7 +26,7 @@ def drawn(client: Client, version: str, **query: Any) -> dict[str, Any]:
     return answer
 
 
-def test_every_item_is_where_the_bundle_puts_it_the_most_popular_first(
+def test_items_have_the_coordinates_of_the_item_map(
     client: Client, version: str, bundle_store: Path
 ) -> None:
     answer = drawn(client, version)
@@ -43,9 +43,7 @@ def test_fewer_items_keep_their_places(client: Client, version: str) -> None:
     assert drawn(client, version, items=3)["items"] == drawn(client, version)["items"][:3]
 
 
-def test_titles_are_those_last_stored_and_what_is_deleted_is_left_out(
-    client: Client, version: str
-) -> None:
+def test_the_map_follows_stored_titles_and_deletions(client: Client, version: str) -> None:
     before = {item["item_id"]: item for item in drawn(client, version)["items"]}
     client.put(
         "/v1/items",

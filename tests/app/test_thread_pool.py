@@ -23,7 +23,7 @@ class AccessControl:
         return threading.current_thread().name
 
 
-def test_work_runs_on_a_named_thread_and_answers() -> None:
+def test_work_runs_on_a_named_thread() -> None:
     async def story() -> str:
         pool = BoundedPool("inference", threads=1, queue=0)
         name = await pool.run(lambda: threading.current_thread().name)
@@ -33,7 +33,7 @@ def test_work_runs_on_a_named_thread_and_answers() -> None:
     assert asyncio.run(story()).startswith("kairos-inference")
 
 
-def test_a_failure_reaches_the_caller_and_frees_its_place() -> None:
+def test_an_exception_reaches_the_caller_and_frees_the_thread() -> None:
     async def story() -> int:
         pool = BoundedPool("inference", threads=1, queue=0)
         for _ in range(5):
@@ -64,7 +64,7 @@ def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
     asyncio.run(story())
 
 
-def test_a_caller_who_leaves_the_queue_frees_a_place() -> None:
+def test_a_cancelled_waiting_call_frees_its_place() -> None:
     async def story() -> None:
         gate = AccessControl()
         pool = BoundedPool("inference", threads=1, queue=1)
@@ -82,7 +82,7 @@ def test_a_caller_who_leaves_the_queue_frees_a_place() -> None:
     asyncio.run(story())
 
 
-def test_a_caller_who_leaves_running_work_does_not_free_the_thread() -> None:
+def test_a_cancelled_running_call_keeps_its_thread() -> None:
     async def story() -> None:
         gate = AccessControl()
         pool = BoundedPool("inference", threads=1, queue=0)
@@ -98,7 +98,7 @@ def test_a_caller_who_leaves_running_work_does_not_free_the_thread() -> None:
     asyncio.run(story())
 
 
-def test_a_burst_may_wait_and_a_queue_that_stands_is_kept_short() -> None:
+def test_a_burst_may_wait_but_a_sustained_queue_is_short() -> None:
     async def story() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.1)
         for _ in range(60):
@@ -120,7 +120,7 @@ def test_a_burst_may_wait_and_a_queue_that_stands_is_kept_short() -> None:
     asyncio.run(story())
 
 
-def test_slow_calls_still_find_their_successor_waiting() -> None:
+def test_slow_calls_keep_one_waiting_call_per_thread() -> None:
     async def story() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.001)
         await pool.run(lambda: time.sleep(0.1))
@@ -136,7 +136,7 @@ def test_slow_calls_still_find_their_successor_waiting() -> None:
     asyncio.run(story())
 
 
-def test_a_thread_that_does_not_come_back_is_left_behind() -> None:
+def test_a_hanging_thread_is_abandoned_on_close() -> None:
     async def story() -> None:
         gate = AccessControl()
         pool = BoundedPool("database", threads=1, queue=1)

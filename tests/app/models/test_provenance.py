@@ -18,7 +18,7 @@ from model.store.store import BundleStore
 from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client
-from tests.app.model_requests import detail, why
+from tests.app.models.model_requests import detail, why
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import RUN
 from training.run import train
@@ -46,7 +46,7 @@ def reasons(told: dict[str, Any], part: str) -> list[str]:
     return [missing["why"] for missing in told["missing"] if missing["part"] == part]
 
 
-def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
+def test_a_trained_model_returns_epochs_and_initial_kernels(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
     outcome = train(
@@ -80,7 +80,7 @@ def test_a_trained_model_tells_its_epochs_and_what_training_made_of_its_kernel(
     assert not {missing["part"] for missing in told["missing"]} & {*PARTS}
 
 
-def test_a_bundle_of_an_older_release_says_what_it_does_not_tell(
+def test_a_bundle_of_an_older_release_lists_missing_parts(
     client: Client, bundle_store: Path
 ) -> None:
     told = detail(client, BundleStore(bundle_store).current())
@@ -93,7 +93,7 @@ def test_a_bundle_of_an_older_release_says_what_it_does_not_tell(
     assert "published without" in reason
 
 
-def test_what_was_written_is_told(client: Client, bundle_store: Path) -> None:
+def test_recorded_provenance_is_returned(client: Client, bundle_store: Path) -> None:
     told = described(
         client, bundle_store, {"epochs": [EPOCH], "index_recall": 0.5, "p95_seconds": 0.25}
     )
@@ -112,7 +112,7 @@ def test_what_was_written_is_told(client: Client, bundle_store: Path) -> None:
     ],
     ids=lambda garbage: repr(garbage)[:40],
 )
-def test_garbage_is_null_and_says_so(
+def test_an_unreadable_part_is_null_with_a_reason(
     client: Client, bundle_store: Path, garbage: JsonValue
 ) -> None:
     told = described(client, bundle_store, dict.fromkeys(PARTS, garbage))
@@ -124,12 +124,12 @@ def test_garbage_is_null_and_says_so(
     assert [kernel["initial_psi"] for kernel in told["kernels"]] == [None]
 
 
-def test_garbage_in_one_part_spoils_no_other(client: Client, bundle_store: Path) -> None:
+def test_an_unreadable_part_affects_no_other(client: Client, bundle_store: Path) -> None:
     told = described(client, bundle_store, {"epochs": "many", "index_recall": 0.5})
     assert (told["epochs"], told["index_recall"]) == (None, 0.5)
 
 
-def test_of_very_many_epochs_the_last_are_told(client: Client, bundle_store: Path) -> None:
+def test_of_very_many_epochs_the_last_are_returned(client: Client, bundle_store: Path) -> None:
     epochs: list[JsonValue] = [EPOCH | {"epoch": number} for number in range(MOST_EPOCHS + 2)]
     told = described(client, bundle_store, {"epochs": epochs})["epochs"]
     assert len(told) == MOST_EPOCHS
@@ -158,7 +158,7 @@ def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -
     ],
     ids=["place", "intervals", "length"],
 )
-def test_a_kernel_that_cannot_be_laid_over_the_learned_one_is_not_told(
+def test_an_initial_kernel_at_other_intervals_is_left_out(
     client: Client, bundle_store: Path, changed: dict[str, Any], said: str
 ) -> None:
     current = BundleStore(bundle_store).current()
@@ -174,7 +174,7 @@ def test_a_kernel_that_cannot_be_laid_over_the_learned_one_is_not_told(
     assert told["kernels"][0]["psi"]
 
 
-def test_a_model_that_does_not_open_tells_its_training_all_the_same(
+def test_a_damaged_model_still_returns_its_training_record(
     client: Client, bundle_store: Path
 ) -> None:
     version = tiny_bundle.publish(
@@ -186,9 +186,7 @@ def test_a_model_that_does_not_open_tells_its_training_all_the_same(
     assert "altered" in why(told, "kernels")
 
 
-def test_numbers_that_no_answer_can_hold_do_not_break_it(
-    client: Client, bundle_store: Path
-) -> None:
+def test_numbers_beyond_json_do_not_break_the_response(client: Client, bundle_store: Path) -> None:
     told = described(client, bundle_store, {"note": [2**70, 1e400, {"deep": [10**400]}]})
     note = told["manifest"]["provenance"]["note"]
     assert note == [pytest.approx(2**70), None, {"deep": [None]}]

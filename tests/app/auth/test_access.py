@@ -17,7 +17,7 @@ from app.errors import (
     UnauthenticatedError,
 )
 from model.clock import MICROSECONDS_PER_SECOND, now
-from tests.app.asked import HERE, request
+from tests.app.auth.bare_requests import HERE, request
 
 
 @dataclass
@@ -67,21 +67,21 @@ def gate_with(
     )
 
 
-def test_a_valid_key_is_let_in_by_its_name() -> None:
+def test_a_valid_key_is_authorized_under_its_name() -> None:
     key, secret = made()
     caller = gate_with(key).authorize(request(bearer(secret)), "read")
     assert caller.name == f"shop ({key.key_id})"
 
 
 @pytest.mark.parametrize("role", get_args(Role))
-def test_a_caller_is_known_by_the_role_of_the_key(role: Role) -> None:
+def test_a_caller_has_the_role_of_its_key(role: Role) -> None:
     key, secret = made(role)
     caller = gate_with(key).authorize(request(bearer(secret)), role)
     assert (caller.role, caller.has_key) == (role, True)
     assert secret not in repr(caller)
 
 
-def test_this_machine_itself_may_do_everything_without_a_key() -> None:
+def test_the_loopback_caller_is_an_admin_without_a_key() -> None:
     assert (LOOPBACK.name, LOOPBACK.role, LOOPBACK.has_key) == ("loopback", "admin", False)
 
 
@@ -93,7 +93,7 @@ def test_this_machine_itself_may_do_everything_without_a_key() -> None:
         lambda secret: {"x-api-key": secret},
     ],
 )
-def test_a_key_comes_in_either_header(headers: object) -> None:
+def test_a_key_is_accepted_in_either_header(headers: object) -> None:
     key, secret = made()
     gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
@@ -103,7 +103,7 @@ REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "ad
 
 @pytest.mark.parametrize("needed", get_args(Role))
 @pytest.mark.parametrize("role", get_args(Role))
-def test_a_role_reaches_what_it_is_for(role: Role, needed: Role) -> None:
+def test_a_role_authorizes_its_operations(role: Role, needed: Role) -> None:
     key, secret = made(role)
     gate = gate_with(key)
     if needed in REACH[role]:
@@ -114,13 +114,13 @@ def test_a_role_reaches_what_it_is_for(role: Role, needed: Role) -> None:
             gate.authorize(request(bearer(secret)), needed)
 
 
-def test_a_role_of_a_later_version_reaches_nothing() -> None:
+def test_a_role_of_a_later_version_authorizes_nothing() -> None:
     key, secret = made("auditor")  # type: ignore[arg-type]
     with pytest.raises(ForbiddenError):
         gate_with(key).authorize(request(bearer(secret)), "read")
 
 
-def test_revoked_and_expired_keys_open_nothing() -> None:
+def test_revoked_and_expired_keys_are_refused() -> None:
     for ended in ({"revoked_at": 1}, {"expires_at": now()}, {"expires_at": 1}):
         key, secret = made("admin", **ended)
         with pytest.raises(UnauthenticatedError, match="not valid"):
@@ -151,14 +151,14 @@ def tampered(secret: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(14))
-def test_what_is_not_quite_a_key_opens_nothing(number: int) -> None:
+def test_an_altered_key_is_refused(number: int) -> None:
     key, secret = made("admin")
     for headers in (bearer(tampered(secret)[number]), {"x-api-key": tampered(secret)[number]}):
         with pytest.raises(UnauthenticatedError):
             gate_with(key).authorize(request(headers), "read")
 
 
-def test_the_secret_of_one_key_does_not_open_with_the_id_of_another() -> None:
+def test_a_secret_with_the_id_of_another_key_is_refused() -> None:
     (one, first), (other, second) = made("read"), made("admin")
     mixed = second[:24] + first[24:]
     with pytest.raises(UnauthenticatedError):
@@ -174,20 +174,20 @@ def test_the_secret_of_one_key_does_not_open_with_the_id_of_another() -> None:
         lambda secret: [("x-api-key", secret), ("x-api-key", "x")],
     ],
 )
-def test_two_keys_in_one_request_open_nothing(headers: object) -> None:
+def test_two_keys_in_one_request_are_refused(headers: object) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="carries one key, but this one has 2"):
         gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token", "", "BearerX"])
-def test_other_schemes_open_nothing(scheme: str) -> None:
+def test_other_schemes_are_refused(scheme: str) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="not valid"):
         gate_with(key).authorize(request({"authorization": f"{scheme} {secret}"}), "read")
 
 
-def test_a_key_in_the_url_is_refused_wherever_else_it_is() -> None:
+def test_a_key_in_the_url_is_refused_despite_a_valid_header() -> None:
     key, secret = made()
     encoded = f"q=x&key={secret.replace('_', '%5F')}"
     for query in (f"api_key={secret}", encoded):
@@ -199,29 +199,29 @@ def test_a_key_in_the_url_is_refused_wherever_else_it_is() -> None:
             assert secret not in str(refused.value)
 
 
-def test_without_any_key_this_machine_alone_is_let_in() -> None:
+def test_without_any_key_only_loopback_is_authorized() -> None:
     assert gate_with().authorize(request(), "admin") is LOOPBACK
     with pytest.raises(UnauthenticatedError, match="has none"):
         gate_with().authorize(request(address="192.0.2.1"), "read")
 
 
-def test_once_a_key_was_made_even_a_revoked_one_this_machine_needs_one_too() -> None:
+def test_after_the_first_key_loopback_needs_one_even_if_revoked() -> None:
     key, _ = made(revoked_at=1)
     with pytest.raises(UnauthenticatedError):
         gate_with(key).authorize(request(), "read")
 
 
-def test_this_machine_may_be_let_in_beside_keys() -> None:
+def test_loopback_can_stay_open_beside_keys() -> None:
     key, _ = made()
     assert gate_with(key, open_to_loopback=True).authorize(request(), "admin") is LOOPBACK
 
 
-def test_a_wrong_key_is_refused_even_where_none_is_needed() -> None:
+def test_a_wrong_key_is_refused_even_if_none_is_needed() -> None:
     with pytest.raises(UnauthenticatedError):
         gate_with().authorize(request({**HERE, "x-api-key": "x"}), "read")
 
 
-def test_while_the_keys_are_unknown_nobody_is_let_in() -> None:
+def test_no_request_is_authorized_before_keys_are_loaded() -> None:
     gate = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
     for asked in (request(), request(bearer(made()[1]))):
         with pytest.raises(DatabaseUnavailableError):
@@ -236,7 +236,7 @@ def refusal(gate: AccessControl, asked: Request) -> type[ServiceError] | None:
     return None
 
 
-def test_a_key_asks_as_often_as_it_may() -> None:
+def test_a_key_is_limited_to_its_rate() -> None:
     clock = Clock()
     key, secret = made()
     gate = gate_with(key, requests_per_second=10, clock=clock)
@@ -246,7 +246,7 @@ def test_a_key_asks_as_often_as_it_may() -> None:
     assert [refusal(gate, request(bearer(secret))) for _ in range(6)].count(None) == 5
 
 
-def test_a_key_may_have_a_limit_of_its_own() -> None:
+def test_a_key_may_have_its_own_limit() -> None:
     key, secret = made(requests_per_second=0.25)
     gate = gate_with(key)
     assert refusal(gate, request(bearer(secret))) is None
@@ -262,7 +262,7 @@ def test_keys_do_not_share_their_limits() -> None:
     assert refusal(gate, request(bearer(second))) is None
 
 
-def test_asking_for_what_is_forbidden_counts_too() -> None:
+def test_forbidden_requests_count_towards_the_limit() -> None:
     key, secret = made("ingest", requests_per_second=1)
     outcomes = [refusal(gate_with(key), request(bearer(secret)))]
     gate = gate_with(key)
@@ -270,7 +270,7 @@ def test_asking_for_what_is_forbidden_counts_too() -> None:
     assert outcomes == [ForbiddenError] * 3 + [RateLimitedError]
 
 
-def test_requests_without_a_key_are_limited_by_network_and_leave_keys_alone() -> None:
+def test_requests_without_a_key_are_limited_by_network() -> None:
     clock = Clock()
     key, secret = made()
     gate = gate_with(key, requests_per_second=1, clock=clock)
@@ -282,13 +282,13 @@ def test_requests_without_a_key_are_limited_by_network_and_leave_keys_alone() ->
     assert refusal(gate, request(address="192.0.2.1")) is UnauthenticatedError
 
 
-def test_guessing_keys_is_limited_like_having_none() -> None:
+def test_guessed_keys_are_limited_by_network() -> None:
     gate = gate_with(made()[0], requests_per_second=1)
     guesses = [refusal(gate, request(bearer(made()[1]), address="192.0.2.1")) for _ in range(3)]
     assert guesses == [UnauthenticatedError] * 2 + [RateLimitedError]
 
 
-def test_buckets_are_only_remembered_for_the_most_recent_names() -> None:
+def test_buckets_are_kept_for_the_most_recent_names() -> None:
     buckets = RateLimiter(most=3, clock=Clock())
     for number in range(1000):
         buckets.take(number, rate=1)

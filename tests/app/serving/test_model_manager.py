@@ -34,7 +34,7 @@ def test_a_newly_activated_bundle_takes_over(client: Client, bundle_store: Path)
     assert swaps(client, "activated") == 2
 
 
-def test_a_broken_bundle_is_refused_once_and_the_old_one_serves_on(
+def test_a_broken_bundle_is_refused_once_and_not_activated(
     client: Client, bundle_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = recommend(client)["model_version"]
@@ -89,7 +89,7 @@ def test_a_store_that_vanishes_leaves_the_bundle_serving(
     assert serves(client, old)
 
 
-def test_without_a_bundle_the_service_starts_and_says_what_is_missing(
+def test_the_service_starts_without_a_bundle_and_is_not_ready(
     settings: Settings, tmp_path: Path
 ) -> None:
     root = tmp_path / "nothing yet"

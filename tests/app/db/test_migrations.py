@@ -32,7 +32,7 @@ def test_the_schema_is_what_the_code_declares(database_url: str) -> None:
     run.check(database_url)
 
 
-def test_a_schema_of_a_later_version_is_told_apart_and_left_alone(database_url: str) -> None:
+def test_a_schema_of_a_later_version_is_left_unchanged(database_url: str) -> None:
     run.upgrade(database_url)
     engine = open_engine(database_url)
     with engine.begin() as connection:

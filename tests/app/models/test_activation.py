@@ -16,7 +16,7 @@ from model.store.store import CURRENT, TRAFFIC, BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import REQUEST, Client, recommend, running
-from tests.app.model_requests import remove_database
+from tests.app.models.model_requests import remove_database
 from tests.processes import eventually
 
 FULL_AT_COMMIT = """
@@ -70,7 +70,7 @@ def refused(response: httpx.Response, status: int, code: str) -> str:
     return str(response.json()["detail"])
 
 
-def test_an_activated_version_answers_at_once(
+def test_an_activated_version_serves_at_once(
     client_on_either: Client, versions: list[str], bundle_store: Path
 ) -> None:
     old, new, _ = versions
@@ -88,7 +88,7 @@ def test_another_process_follows_within_two_seconds(
     eventually(lambda: recommend(client_on_either)["model_version"] == versions[0])
 
 
-def test_every_change_is_written_down_newest_first(
+def test_every_change_is_recorded_newest_first(
     client_on_either: Client, versions: list[str]
 ) -> None:
     first, second, third = versions
@@ -141,7 +141,7 @@ def test_rollbacks_go_further_back_each_time(client_on_either: Client, versions:
     assert recommend(client_on_either)["model_version"] == first
 
 
-def test_activating_what_is_current_already_is_no_step_of_its_own(
+def test_activating_the_current_version_adds_no_rollback_step(
     client: Client, versions: list[str]
 ) -> None:
     first, second, _ = versions
@@ -152,7 +152,7 @@ def test_activating_what_is_current_already_is_no_step_of_its_own(
     assert roll_back(client).json()["version"] == first
 
 
-def test_an_activation_after_a_rollback_forgets_what_was_left(
+def test_an_activation_after_a_rollback_drops_the_later_version(
     client: Client, versions: list[str]
 ) -> None:
     first, second, third = versions
@@ -162,7 +162,7 @@ def test_an_activation_after_a_rollback_forgets_what_was_left(
     assert roll_back(client).json()["version"] == first
 
 
-def test_a_pointer_moved_without_a_word_is_a_version_like_any_other(
+def test_a_pointer_moved_without_a_record_can_be_rolled_back_to(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     first, second, third = versions
@@ -174,7 +174,7 @@ def test_a_pointer_moved_without_a_word_is_a_version_like_any_other(
     refused(roll_back(client), 409, "nothing_to_roll_back")
 
 
-def test_a_pointer_that_vanished_is_rolled_back_to_where_it_was(
+def test_a_missing_pointer_is_rolled_back_to_its_last_version(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     activate(client, versions[1])
@@ -188,7 +188,7 @@ def test_without_a_record_there_is_nothing_to_roll_back(client_on_either: Client
     assert changes(client_on_either) == []
 
 
-def test_a_rollback_does_not_skip_a_version_that_is_gone_or_broken(
+def test_a_rollback_does_not_skip_an_unusable_version(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     first, second, third = versions
@@ -204,7 +204,7 @@ def test_a_rollback_does_not_skip_a_version_that_is_gone_or_broken(
     assert activate(client, first).status_code == 200
 
 
-def test_a_version_nobody_published_is_not_found(client: Client, versions: list[str]) -> None:
+def test_an_unpublished_version_is_not_found(client: Client, versions: list[str]) -> None:
     for unknown in (UNKNOWN, "..", "%00", "x" * 3000, CURRENT):
         response = activate(client, unknown)
         assert response.status_code == 404, unknown
@@ -215,7 +215,7 @@ def test_a_version_nobody_published_is_not_found(client: Client, versions: list[
     assert recommend(client)["model_version"] == versions[0]
 
 
-def test_a_version_that_is_open_but_broken_by_now_is_not_activated(
+def test_an_open_version_damaged_on_disk_is_not_activated(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     pinned = {**REQUEST, "model_version": versions[1]}
@@ -232,7 +232,7 @@ def test_a_reason_is_one_line(client: Client, versions: list[str]) -> None:
     assert recommend(client)["model_version"] == versions[0]
 
 
-def test_traffic_answers_and_goes_again(client_on_either: Client, versions: list[str]) -> None:
+def test_traffic_can_be_set_and_cleared(client_on_either: Client, versions: list[str]) -> None:
     first, second, third = versions
     traffic = {"challenger": second, "share": 1.0, "shadow": third}
     assert client_on_either.put("/v1/models/traffic", traffic).json() == traffic
@@ -270,14 +270,12 @@ def test_a_broken_version_gets_no_traffic(
     assert len(changes(client)) == 1
 
 
-def test_a_share_needs_somebody_to_answer_it(client: Client, versions: list[str]) -> None:
+def test_a_share_needs_a_challenger(client: Client, versions: list[str]) -> None:
     for asked in ({"share": 0.5}, {"challenger": versions[1], "share": 1.5}, {"share": -0.1}):
         refused(client.put("/v1/models/traffic", asked), 422, "validation_failed")
 
 
-def test_traffic_that_somebody_else_wrote_is_told_and_can_be_set_again(
-    client: Client, bundle_store: Path
-) -> None:
+def test_an_unreadable_traffic_file_can_be_replaced(client: Client, bundle_store: Path) -> None:
     (bundle_store / TRAFFIC).write_text("{")
     refused(client.get("/v1/models/traffic"), 503, "store_unavailable")
     assert client.put("/v1/models/traffic", {}).status_code == 200

@@ -38,7 +38,7 @@ def test_a_running_service_is_live_and_ready(client: Client) -> None:
     assert ready.json() == {"status": "ready", "model": "ok", "database": "ok", "process": "ok"}
 
 
-def test_the_metrics_page_holds_what_is_promised_with_words(client: Client) -> None:
+def test_the_metrics_page_holds_every_documented_metric(client: Client) -> None:
     page = client.get("/metrics")
     assert page.headers["Content-Type"].startswith("text/plain; version=")
     families = {
