@@ -73,8 +73,9 @@ _CONVENTIONS = """
 Instants are RFC 3339 with an offset from UTC, or epoch seconds; responses are in UTC. Unknown
 fields of a request are refused; responses may gain fields within v1. Every failure is an RFC 9457
 problem document whose `code` is stable and whose `detail` states the rule, the value and the
-remedy. The same `X-Request-ID` in responses, problems and logs identifies one request. A slash that belongs to
-an id in a path may be percent-encoded (`%2F`), and must be if the id ends like a longer path.
+remedy. The same `X-Request-ID` in responses, problems and logs identifies one request. A slash that
+belongs to an id may be percent-encoded in a path (`%2F`), and must be if the id ends like a longer
+path.
 """.strip()
 
 _ROUTERS = (

@@ -72,8 +72,10 @@ class AccessControl:
         self._requests_per_second = requests_per_second
         self._open_to_loopback = open_to_loopback
         # Apart: a flood from many networks must not evict the counts of keys.
-        self._key_limiter = key_limiter or RateLimiter(most=_MOST_NAMES)
-        self._network_limiter = network_limiter or RateLimiter(most=_MOST_NAMES)
+        self._key_limiter = RateLimiter(most=_MOST_NAMES) if key_limiter is None else key_limiter
+        self._network_limiter = (
+            RateLimiter(most=_MOST_NAMES) if network_limiter is None else network_limiter
+        )
 
     def authorize(self, request: Request, role: Role) -> Caller:
         """Authorize a request for an operation that requires `role`; returns its sender.

@@ -62,7 +62,7 @@ def test_a_refused_method_lists_the_allowed_methods(
     client: Client, path: str, allowed: str
 ) -> None:
     response = client.request("PATCH", path)
-    detail = f"this path answers {allowed}, but got PATCH; see /docs"
+    detail = f"this path accepts {allowed}, but got PATCH; see /docs"
     assert problem(response, 405, "method_not_allowed")["detail"] == detail
     assert response.headers["Allow"] == allowed
 

@@ -113,7 +113,7 @@ def test_a_refusal_names_the_remedy(client: Client, settings: Settings) -> None:
     refused = client.get("/v1/items")
     assert refused.headers["WWW-Authenticate"] == 'Bearer realm="kairos"'
     assert refused.headers["Content-Type"] == "application/problem+json"
-    assert "made with kairos keys create" in refused.json()["detail"]
+    assert "created with kairos keys create" in refused.json()["detail"]
 
 
 def test_a_rate_limited_response_has_retry_after(client: Client, settings: Settings) -> None:

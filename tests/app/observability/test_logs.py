@@ -48,10 +48,12 @@ def test_a_defect_is_logged_without_the_users_data(
 
 
 def test_a_failing_statement_is_logged_without_its_parameters(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
+    settings: Settings, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("json", "info")
-    unmigrated = settings.model_copy(update={"migrate_on_start": False, "open_to_loopback": True})
+    unmigrated = settings.model_copy(
+        update={"database_url": sqlite_url, "migrate_on_start": False, "open_to_loopback": True}
+    )
     with running(unmigrated) as client:
         assert client.get(f"/v1/users/{SECRET}").status_code == 503
     said = capsys.readouterr().err
