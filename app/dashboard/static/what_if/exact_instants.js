@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Instants to the microsecond, as the service writes them: RFC 3339 in UTC, without a fraction where
- * it is zero. `Date` knows milliseconds only, which would move an event that is only displayed.
+ * it is zero. `Date` holds milliseconds only, which would move an event that is only displayed.
  */
 
 const WITH_OFFSET = /^(.+:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/i;
