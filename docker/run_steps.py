@@ -42,15 +42,17 @@ def main() -> int:
     parser.add_argument("--volume", type=Path, help="a bundle store; an empty one by default")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--borrow", action="append", default=[], help="paths the steps may see")
-    asked = parser.parse_args()
-    asked.directory.mkdir(parents=True, exist_ok=True)
-    volume = asked.volume or asked.directory / "volume"
+    arguments = parser.parse_args()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    volume = arguments.volume or arguments.directory / "volume"
     volume.mkdir(exist_ok=True)
     build = Build(
-        asked.directory, dict(pair.split("=", 1) for pair in asked.build_arg), asked.borrow
+        arguments.directory,
+        dict(pair.split("=", 1) for pair in arguments.build_arg),
+        arguments.borrow,
     )
     are_as_they_should_be = True
-    for dockerfile in asked.dockerfiles:
+    for dockerfile in arguments.dockerfiles:
         try:
             stage = build.run(dockerfile)
         except StepError as error:
@@ -160,8 +162,8 @@ class Container:
         left_out = shlex.split(f"( -path /tmp -o -path {BUNDLES} ) -prune -o")
         searched = ["find", "/", "-xdev", *left_out, "-writable", "!", "-type", "l", "-print"]
         process = self._start(searched, reads=True)
-        told, _ = process.communicate(timeout=120)
-        return told.split()
+        output, _ = process.communicate(timeout=120)
+        return output.split()
 
 
 def _give(volume: Path, user: str) -> None:
@@ -171,13 +173,13 @@ def _give(volume: Path, user: str) -> None:
 
 
 def _mebibytes(stage: Stage) -> int:
-    told = subprocess.run(
+    output = subprocess.run(
         ["du", "--summarize", "--block-size=1M", str(stage.root / "opt")],
         capture_output=True,
         text=True,
         check=True,
     )
-    return int(told.stdout.split()[0])
+    return int(output.stdout.split()[0])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
 
 class UserRow(Protocol):
-    """A row about a user, or about nobody (None), at an instant (epoch microseconds)."""
+    """A row about a user, or about no user (None), at an instant (epoch microseconds)."""
 
     @property
     def user_id(self) -> str | None:

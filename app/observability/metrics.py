@@ -98,7 +98,7 @@ class Metrics:
         )
         self.training_runs = Counter(
             "kairos_training_runs_total",
-            "Runs of the retraining job in the database, by result; every process tells of all.",
+            "Runs of the retraining job in the database, by result; every process counts all.",
             ["result"],
             registry=registry,
         )

@@ -49,7 +49,7 @@ def bearer(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}", "host": "kairos.example"}
 
 
-def gate_with(
+def access_control_with(
     *keys: Key,
     requests_per_second: float = 10.0,
     open_to_loopback: bool = False,
@@ -69,14 +69,14 @@ def gate_with(
 
 def test_a_valid_key_is_authorized_under_its_name() -> None:
     key, secret = made()
-    caller = gate_with(key).authorize(request(bearer(secret)), "read")
+    caller = access_control_with(key).authorize(request(bearer(secret)), "read")
     assert caller.name == f"shop ({key.key_id})"
 
 
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_caller_has_the_role_of_its_key(role: Role) -> None:
     key, secret = made(role)
-    caller = gate_with(key).authorize(request(bearer(secret)), role)
+    caller = access_control_with(key).authorize(request(bearer(secret)), role)
     assert (caller.role, caller.has_key) == (role, True)
     assert secret not in repr(caller)
 
@@ -95,7 +95,7 @@ def test_the_loopback_caller_is_an_admin_without_a_key() -> None:
 )
 def test_a_key_is_accepted_in_either_header(headers: object) -> None:
     key, secret = made()
-    gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
+    access_control_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
 
 REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "admin"}}
@@ -105,28 +105,28 @@ REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "ad
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_role_authorizes_its_operations(role: Role, needed: Role) -> None:
     key, secret = made(role)
-    gate = gate_with(key)
+    control = access_control_with(key)
     if needed in REACH[role]:
-        gate.authorize(request(bearer(secret)), needed)
+        control.authorize(request(bearer(secret)), needed)
     else:
         roles = "'admin'" if needed == "admin" else f"'{needed}' or 'admin'"
         with pytest.raises(ForbiddenError, match=f"the role {roles}, .*has '{role}'"):
-            gate.authorize(request(bearer(secret)), needed)
+            control.authorize(request(bearer(secret)), needed)
 
 
 def test_a_role_of_a_later_version_authorizes_nothing() -> None:
     key, secret = made("auditor")  # type: ignore[arg-type]
     with pytest.raises(ForbiddenError):
-        gate_with(key).authorize(request(bearer(secret)), "read")
+        access_control_with(key).authorize(request(bearer(secret)), "read")
 
 
 def test_revoked_and_expired_keys_are_refused() -> None:
     for ended in ({"revoked_at": 1}, {"expires_at": now()}, {"expires_at": 1}):
         key, secret = made("admin", **ended)
         with pytest.raises(UnauthenticatedError, match="not valid"):
-            gate_with(key).authorize(request(bearer(secret)), "read")
+            access_control_with(key).authorize(request(bearer(secret)), "read")
     key, secret = made(expires_at=now() + 3600 * MICROSECONDS_PER_SECOND)
-    gate_with(key).authorize(request(bearer(secret)), "read")
+    access_control_with(key).authorize(request(bearer(secret)), "read")
 
 
 def tampered(secret: str) -> list[str]:
@@ -155,14 +155,14 @@ def test_an_altered_key_is_refused(number: int) -> None:
     key, secret = made("admin")
     for headers in (bearer(tampered(secret)[number]), {"x-api-key": tampered(secret)[number]}):
         with pytest.raises(UnauthenticatedError):
-            gate_with(key).authorize(request(headers), "read")
+            access_control_with(key).authorize(request(headers), "read")
 
 
 def test_a_secret_with_the_id_of_another_key_is_refused() -> None:
     (one, first), (other, second) = made("read"), made("admin")
     mixed = second[:24] + first[24:]
     with pytest.raises(UnauthenticatedError):
-        gate_with(one, other).authorize(request(bearer(mixed)), "read")
+        access_control_with(one, other).authorize(request(bearer(mixed)), "read")
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,14 @@ def test_a_secret_with_the_id_of_another_key_is_refused() -> None:
 def test_two_keys_in_one_request_are_refused(headers: object) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="carries one key, but this one has 2"):
-        gate_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
+        access_control_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token", "", "BearerX"])
 def test_other_schemes_are_refused(scheme: str) -> None:
     key, secret = made()
     with pytest.raises(UnauthenticatedError, match="not valid"):
-        gate_with(key).authorize(request({"authorization": f"{scheme} {secret}"}), "read")
+        access_control_with(key).authorize(request({"authorization": f"{scheme} {secret}"}), "read")
 
 
 def test_a_key_in_the_url_is_refused_despite_a_valid_header() -> None:
@@ -193,44 +193,44 @@ def test_a_key_in_the_url_is_refused_despite_a_valid_header() -> None:
     for query in (f"api_key={secret}", encoded):
         for headers in (HERE, bearer(secret)):
             with pytest.raises(UnauthenticatedError, match="in the URL") as refused:
-                gate_with(key, open_to_loopback=True).authorize(
+                access_control_with(key, open_to_loopback=True).authorize(
                     request(headers, query=query), "read"
                 )
             assert secret not in str(refused.value)
 
 
 def test_without_any_key_only_loopback_is_authorized() -> None:
-    assert gate_with().authorize(request(), "admin") is LOOPBACK
+    assert access_control_with().authorize(request(), "admin") is LOOPBACK
     with pytest.raises(UnauthenticatedError, match="has none"):
-        gate_with().authorize(request(address="192.0.2.1"), "read")
+        access_control_with().authorize(request(address="192.0.2.1"), "read")
 
 
 def test_after_the_first_key_loopback_needs_one_even_if_revoked() -> None:
     key, _ = made(revoked_at=1)
     with pytest.raises(UnauthenticatedError):
-        gate_with(key).authorize(request(), "read")
+        access_control_with(key).authorize(request(), "read")
 
 
 def test_loopback_can_stay_open_beside_keys() -> None:
     key, _ = made()
-    assert gate_with(key, open_to_loopback=True).authorize(request(), "admin") is LOOPBACK
+    assert access_control_with(key, open_to_loopback=True).authorize(request(), "admin") is LOOPBACK
 
 
 def test_a_wrong_key_is_refused_even_if_none_is_needed() -> None:
     with pytest.raises(UnauthenticatedError):
-        gate_with().authorize(request({**HERE, "x-api-key": "x"}), "read")
+        access_control_with().authorize(request({**HERE, "x-api-key": "x"}), "read")
 
 
 def test_no_request_is_authorized_before_keys_are_loaded() -> None:
-    gate = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
+    control = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
     for asked in (request(), request(bearer(made()[1]))):
         with pytest.raises(DatabaseUnavailableError):
-            gate.authorize(asked, "read")
+            control.authorize(asked, "read")
 
 
-def refusal(gate: AccessControl, asked: Request) -> type[ServiceError] | None:
+def refusal(control: AccessControl, asked: Request) -> type[ServiceError] | None:
     try:
-        gate.authorize(asked, "read")
+        control.authorize(asked, "read")
     except ServiceError as error:
         return type(error)
     return None
@@ -239,52 +239,52 @@ def refusal(gate: AccessControl, asked: Request) -> type[ServiceError] | None:
 def test_a_key_is_limited_to_its_rate() -> None:
     clock = Clock()
     key, secret = made()
-    gate = gate_with(key, requests_per_second=10, clock=clock)
-    outcomes = [refusal(gate, request(bearer(secret))) for _ in range(25)]
+    control = access_control_with(key, requests_per_second=10, clock=clock)
+    outcomes = [refusal(control, request(bearer(secret))) for _ in range(25)]
     assert outcomes == [None] * 20 + [RateLimitedError] * 5
     clock.seconds += 0.5
-    assert [refusal(gate, request(bearer(secret))) for _ in range(6)].count(None) == 5
+    assert [refusal(control, request(bearer(secret))) for _ in range(6)].count(None) == 5
 
 
 def test_a_key_may_have_its_own_limit() -> None:
     key, secret = made(requests_per_second=0.25)
-    gate = gate_with(key)
-    assert refusal(gate, request(bearer(secret))) is None
+    control = access_control_with(key)
+    assert refusal(control, request(bearer(secret))) is None
     with pytest.raises(RateLimitedError, match=r"may send 0\.25 requests a second") as refused:
-        gate.authorize(request(bearer(secret)), "read")
+        control.authorize(request(bearer(secret)), "read")
     assert refused.value.retry_after == 4
 
 
 def test_keys_do_not_share_their_limits() -> None:
     (one, first), (other, second) = made(requests_per_second=1), made(requests_per_second=1)
-    gate = gate_with(one, other)
-    assert [refusal(gate, request(bearer(first))) for _ in range(3)][-1] is RateLimitedError
-    assert refusal(gate, request(bearer(second))) is None
+    control = access_control_with(one, other)
+    assert [refusal(control, request(bearer(first))) for _ in range(3)][-1] is RateLimitedError
+    assert refusal(control, request(bearer(second))) is None
 
 
 def test_forbidden_requests_count_towards_the_limit() -> None:
     key, secret = made("ingest", requests_per_second=1)
-    outcomes = [refusal(gate_with(key), request(bearer(secret)))]
-    gate = gate_with(key)
-    outcomes += [refusal(gate, request(bearer(secret))) for _ in range(3)]
+    outcomes = [refusal(access_control_with(key), request(bearer(secret)))]
+    control = access_control_with(key)
+    outcomes += [refusal(control, request(bearer(secret))) for _ in range(3)]
     assert outcomes == [ForbiddenError] * 3 + [RateLimitedError]
 
 
 def test_requests_without_a_key_are_limited_by_network() -> None:
     clock = Clock()
     key, secret = made()
-    gate = gate_with(key, requests_per_second=1, clock=clock)
-    flood = [refusal(gate, request(address="192.0.2.1")) for _ in range(4)]
+    control = access_control_with(key, requests_per_second=1, clock=clock)
+    flood = [refusal(control, request(address="192.0.2.1")) for _ in range(4)]
     assert flood == [UnauthenticatedError] * 2 + [RateLimitedError] * 2
-    assert refusal(gate, request(address="192.0.2.2")) is UnauthenticatedError
-    assert refusal(gate, request(bearer(secret), address="192.0.2.1")) is None
+    assert refusal(control, request(address="192.0.2.2")) is UnauthenticatedError
+    assert refusal(control, request(bearer(secret), address="192.0.2.1")) is None
     clock.seconds += 1
-    assert refusal(gate, request(address="192.0.2.1")) is UnauthenticatedError
+    assert refusal(control, request(address="192.0.2.1")) is UnauthenticatedError
 
 
 def test_guessed_keys_are_limited_by_network() -> None:
-    gate = gate_with(made()[0], requests_per_second=1)
-    guesses = [refusal(gate, request(bearer(made()[1]), address="192.0.2.1")) for _ in range(3)]
+    control = access_control_with(made()[0], requests_per_second=1)
+    guesses = [refusal(control, request(bearer(made()[1]), address="192.0.2.1")) for _ in range(3)]
     assert guesses == [UnauthenticatedError] * 2 + [RateLimitedError]
 
 

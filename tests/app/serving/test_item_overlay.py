@@ -25,7 +25,7 @@ def two(settings: Settings, migrated_database_url: str) -> Iterator[tuple[Client
         yield one, other
 
 
-def asked(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
+def recommended(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
     """Every item that is answered, by id."""
     request = {
         "history": [{"item_id": "i1", "timestamp": format_instant(FIRST_AT)}],
@@ -52,20 +52,20 @@ def test_every_process_returns_the_stored_title(
     two: tuple[Client, Client],
 ) -> None:
     one, other = two
-    assert asked(one)["i3"]["title"] == "Item 3"
+    assert recommended(one)["i3"]["title"] == "Item 3"
     put(one, "i3", title="Renamed")
-    assert asked(one)["i3"]["title"] == "Renamed"
-    eventually(lambda: asked(other)["i3"]["title"] == "Renamed")
+    assert recommended(one)["i3"]["title"] == "Renamed"
+    eventually(lambda: recommended(other)["i3"]["title"] == "Renamed")
 
 
 def test_stored_categories_replace_those_of_the_catalogue(two: tuple[Client, Client]) -> None:
     one, other = two
     sold = {"categories": {"any": ["sale"]}}
-    assert asked(one, **sold) == {}
+    assert recommended(one, **sold) == {}
     put(one, "i3", title="Item 3", categories=["sale"])
-    assert asked(one, **sold).keys() == {"i3"}
-    assert "i3" not in asked(one, categories={"any": ["odd"]})
-    eventually(lambda: asked(other, **sold).keys() == {"i3"})
+    assert recommended(one, **sold).keys() == {"i3"}
+    assert "i3" not in recommended(one, categories={"any": ["odd"]})
+    eventually(lambda: recommended(other, **sold).keys() == {"i3"})
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_an_item_is_recommended_only_within_its_window(
     client: Client, window: Mapping[str, int], is_answered: bool
 ) -> None:
     put(client, "i3", title="3", **{bound: format_instant(at) for bound, at in window.items()})
-    assert ("i3" in asked(client)) == is_answered
-    assert "i3" in asked(client, available_only=False)
-    assert len(asked(client)) == len(ITEM_IDS) - (not is_answered)
+    assert ("i3" in recommended(client)) == is_answered
+    assert "i3" in recommended(client, available_only=False)
+    assert len(recommended(client)) == len(ITEM_IDS) - (not is_answered)
 
 
 def test_a_window_applies_to_the_query_time_not_the_clock(client: Client) -> None:
@@ -98,7 +98,8 @@ def test_a_window_applies_to_the_query_time_not_the_clock(client: Client) -> Non
         available_until=format_instant(AT + HOUR),
     )
     assert [
-        "i3" in asked(client, query_time=format_instant(AT + hours * HOUR)) for hours in (-1, 0, 1)
+        "i3" in recommended(client, query_time=format_instant(AT + hours * HOUR))
+        for hours in (-1, 0, 1)
     ] == [False, True, False]
 
 
@@ -108,7 +109,7 @@ def test_a_deleted_item_disappears_in_every_process(
     one, other = two
     put(one, "i3", title="3")
     put(one, "i4", title="4")
-    eventually(lambda: asked(other)["i3"]["title"] == "3")
+    eventually(lambda: recommended(other)["i3"]["title"] == "3")
     delete(one, "i3")
     ways: tuple[dict[str, Any], ...] = (
         {},
@@ -118,11 +119,11 @@ def test_a_deleted_item_disappears_in_every_process(
         {"history": [], "strict": False},
     )
     for way in ways:
-        assert "i3" not in asked(one, **way), way
-    assert "i4" in asked(one, include_item_ids=["i3", "i4"])
-    eventually(lambda: "i3" not in asked(other))
+        assert "i3" not in recommended(one, **way), way
+    assert "i4" in recommended(one, include_item_ids=["i3", "i4"])
+    eventually(lambda: "i3" not in recommended(other))
     for way in ways:
-        assert "i3" not in asked(other, **way), way
+        assert "i3" not in recommended(other, **way), way
     assert other.get("/v1/items/i3").status_code == 404
 
 
@@ -130,10 +131,10 @@ def test_an_item_stored_again_returns_in_every_process(two: tuple[Client, Client
     one, other = two
     put(one, "i3", title="3")
     delete(one, "i3")
-    eventually(lambda: "i3" not in asked(other))
+    eventually(lambda: "i3" not in recommended(other))
     put(other, "i3", title="Back")
-    assert asked(other)["i3"]["title"] == "Back"
-    eventually(lambda: "i3" in asked(one))
+    assert recommended(other)["i3"]["title"] == "Back"
+    eventually(lambda: "i3" in recommended(one))
 
 
 def test_a_process_that_starts_later_reads_deletions(settings: Settings, database_url: str) -> None:
@@ -142,7 +143,7 @@ def test_a_process_that_starts_later_reads_deletions(settings: Settings, databas
         put(client, "i3", title="3")
         delete(client, "i3")
     with running(settings) as later:
-        assert "i3" not in asked(later)
+        assert "i3" not in recommended(later)
 
 
 def catalog() -> Catalog:
@@ -156,7 +157,7 @@ def catalog() -> Catalog:
     )
 
 
-def shelved(item_id: str, **changed: Any) -> OverlaidItem:
+def overlaid(item_id: str, **changed: Any) -> OverlaidItem:
     described: dict[str, Any] = {
         "title": None,
         "categories": (),
@@ -174,7 +175,7 @@ def rows(mask: Mask | None) -> list[int]:
 
 
 def test_without_a_filter_there_is_no_mask() -> None:
-    view = ItemOverlayView(catalog(), {"b": shelved("b", title="B")})
+    view = ItemOverlayView(catalog(), {"b": overlaid("b", title="B")})
     assert view.allowed(0) is None
     assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
 
@@ -189,29 +190,29 @@ def test_categories_are_joined_by_any_and_cut_by_none() -> None:
 
 
 def test_the_padding_row_is_never_allowed() -> None:
-    view = ItemOverlayView(catalog(), {"a": shelved("a", is_deleted=True)})
+    view = ItemOverlayView(catalog(), {"a": overlaid("a", is_deleted=True)})
     assert rows(view.allowed(0)) == [2, 3]
 
 
 def test_items_that_are_read_again_are_not_new() -> None:
-    shelf = ItemOverlay()
-    assert shelf.put([shelved("a", title="New", updated_at=7)])
-    assert not shelf.put([shelved("a", title="New", updated_at=7)])
-    assert shelf.latest_update == 7
-    assert shelf.view("v", catalog()).title(1) == "New"
+    overlay = ItemOverlay()
+    assert overlay.put([overlaid("a", title="New", updated_at=7)])
+    assert not overlay.put([overlaid("a", title="New", updated_at=7)])
+    assert overlay.latest_update == 7
+    assert overlay.view("v", catalog()).title(1) == "New"
 
 
 def test_a_view_is_rebuilt_after_an_item_changes() -> None:
-    shelf = ItemOverlay()
-    shelf.add_catalog("v", catalog())
-    before = shelf.view("v", catalog())
-    shelf.put([shelved("a", title="Renamed"), shelved("elsewhere")])
-    assert (before.title(1), shelf.view("v", catalog()).title(1)) == ("A", "Renamed")
+    overlay = ItemOverlay()
+    overlay.add_catalog("v", catalog())
+    before = overlay.view("v", catalog())
+    overlay.put([overlaid("a", title="Renamed"), overlaid("elsewhere")])
+    assert (before.title(1), overlay.view("v", catalog()).title(1)) == ("A", "Renamed")
 
 
 def test_a_dropped_view_is_rebuilt_on_request() -> None:
-    shelf = ItemOverlay()
-    shelf.add_catalog("v", catalog())
-    shelf.retain_versions([])
-    shelf.put([shelved("a", title="Renamed")])
-    assert shelf.view("v", catalog()).title(1) == "Renamed"
+    overlay = ItemOverlay()
+    overlay.add_catalog("v", catalog())
+    overlay.retain_versions([])
+    overlay.put([overlaid("a", title="Renamed")])
+    assert overlay.view("v", catalog()).title(1) == "Renamed"
