@@ -54,7 +54,7 @@ PAGES = (
 class _Asset:
     content: bytes
     etag: str
-    media_type: str | None
+    media_type: str
 
 
 @final
@@ -132,4 +132,5 @@ def imported_modules(static: Path, module: str) -> set[str]:
 
 def _to_asset(name: str, content: bytes) -> _Asset:
     digest = hashlib.sha256(content).hexdigest()[:32]
-    return _Asset(content, f'"{digest}"', mimetypes.guess_type(name)[0])
+    # Licences have no suffix that is known.
+    return _Asset(content, f'"{digest}"', mimetypes.guess_type(name)[0] or "text/plain")

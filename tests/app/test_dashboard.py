@@ -26,12 +26,21 @@ def test_the_policy_allows_only_the_own_service(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "users/main.js", "shell/style.css", "plotly.min.js", "items.html"]
+    "path",
+    [
+        "",
+        "users/main.js",
+        "shell/style.css",
+        "plotly.min.js",
+        "items.html",
+        "vendor/lit-html.LICENSE",
+    ],
 )
 def test_every_file_has_the_same_security_headers(client: Client, path: str) -> None:
     file = client.get(f"/dashboard/{path}")
     assert file.status_code == 200
     assert "content-security-policy" in file.headers
+    assert "content-type" in file.headers
     assert file.headers["x-content-type-options"] == "nosniff"
     assert file.headers["referrer-policy"] == "no-referrer"
     assert file.headers["cross-origin-opener-policy"] == "same-origin"
