@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from app.auth.key_cache import new_key
 from app.dashboard.pages import PAGES
-from tests.browser.conftest import browser, chromium, look_at, page  # noqa: F401 - fixtures
+from tests.browser.conftest import browser, chromium, context, look_at, page  # noqa: F401
 from tests.browser.dashboard import Dashboard
 from tests.deployment.proxy import Site, keep_key, needs_nginx
 from tests.processes import ROOT, eventually
