@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.repository import ROOT, document
-from tests.promises.table import PROMISES, table, within
+from tests.promises.table import PROMISES, render_table, replace_table
 
 RUNBOOK = "docs/runbook.md"
 PROMISES_PAGE = "docs/promises.md"
@@ -22,7 +22,7 @@ ALERTS = sorted(
 
 def test_the_table_of_promises_is_that_of_the_records() -> None:
     page = document(PROMISES_PAGE)
-    assert page == within(page, table()), "run python -m tests.promises.table"
+    assert page == replace_table(page, render_table()), "run python -m tests.promises.table"
 
 
 @pytest.mark.parametrize("promise", [f"R{number}" for number in range(1, 17)])
@@ -37,7 +37,7 @@ def test_a_promise_has_its_figures_or_is_not_yet_measured(tmp_path: Path) -> Non
         "measured_on": "2026-11-21",
     }
     (tmp_path / "R05.json").write_text(json.dumps({"one way": record, "another": record}))
-    rows = table(tmp_path).splitlines()
+    rows = render_table(tmp_path).splitlines()
     assert (
         "| one way | failed 0, p99 ratio 1.718, requests 12,345, ok yes | 2026-11-21, a machine |"
         in rows[6]

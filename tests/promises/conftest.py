@@ -1,8 +1,8 @@
-"""The promises of the service, each a test with a figure."""
+"""Fixtures of the promises: each promise of the service is a test with measured figures."""
 
 import pytest
 
-from tests.app.conftest import (  # noqa: F401 - a fixture is found where it is named
+from tests.app.conftest import (  # noqa: F401 - pytest resolves fixtures by name
     bundle_store,
     client,
     client_on_either,
@@ -25,11 +25,11 @@ from tests.promises.strength import Strength
 
 @pytest.fixture(scope="session")
 def strength(request: pytest.FixtureRequest) -> Strength:
-    """How hard to try."""
+    """The size of this run: short, or full with `--full-strength`."""
     return Strength(is_full=request.config.getoption("full_strength"))
 
 
 @pytest.fixture(scope="session")
 def figures(strength: Strength) -> Figures:
-    """Where to say what was measured."""
+    """The records of measurements, written at full strength only."""
     return Figures(RECORDS if strength.is_full else None)

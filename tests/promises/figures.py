@@ -1,4 +1,4 @@
-"""What was measured of the promises, as records that the operations page is made from."""
+"""Measurements of the promises, as the records behind the table in docs/promises.md."""
 
 import json
 import os
@@ -14,24 +14,24 @@ Figure = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Figures:
-    """Keeps the figures of promises: prints them, and writes down those of full strength.
+    """Prints the figures of promises, and writes those of full strength to records.
 
     Attributes:
-        records: where they are written; None where this run is too weak to be quoted.
+        records: folder of the records; None at short strength, which is not published.
     """
 
     records: Path | None
 
-    def keep(self, promise: str, measured: str, **figures: Figure) -> None:
-        """One measurement of one promise; a repeated one takes the earlier one's place.
+    def record(self, promise: str, measured: str, **figures: Figure) -> None:
+        """Record one measurement of a promise; it replaces an earlier one of the same name.
 
         Args:
             promise: "R1" to "R16".
-            measured: what was tried, in a few words: a promise may be tried in several ways.
+            measured: the experiment, in a few words; a promise may have several.
             figures: by name, units last: `p99_seconds`, `rss_growth`.
         """
-        told = " ".join(f"{name}={_short(figure)}" for name, figure in figures.items())
-        print(f"{promise} {measured}: {told}")  # noqa: T201 - for whoever runs `make promises`
+        line = " ".join(f"{name}={_shorten(figure)}" for name, figure in figures.items())
+        print(f"{promise} {measured}: {line}")  # noqa: T201 - progress of `make promises`
         if self.records is None:
             return
         self.records.mkdir(exist_ok=True)
@@ -39,19 +39,19 @@ class Figures:
         known = json.loads(file.read_text()) if file.exists() else {}
         known[measured] = {
             "figures": figures,
-            "device": f"{_processor()}, {os.cpu_count()} cores",
+            "device": f"{_read_processor()}, {os.cpu_count()} cores",
             "measured_on": datetime.now(UTC).date().isoformat(),
         }
         file.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
 
 
-def _short(figure: Figure) -> Figure:
+def _shorten(figure: Figure) -> Figure:
     return f"{figure:.4g}" if isinstance(figure, float) else figure
 
 
-def _processor() -> str:
-    """The processor's name, as the kernel tells it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
+def _read_processor() -> str:
+    """Read the processor's name from the kernel."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()

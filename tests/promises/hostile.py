@@ -1,11 +1,11 @@
-"""Requests meant to hurt: what no honest client sends, in every place that takes a value."""
+"""Hostile requests: malformed and extreme values in every place that takes a value."""
 
 import itertools
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from tests.promises.asked import Asked, Headers, as_json
+from tests.promises.asgi_client import Headers, RawRequest, encode_json
 
 MIB = 1024 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
@@ -50,7 +50,7 @@ IN_BODIES: tuple[bytes, ...] = (
     b"{}",
     b"-0.0",
 )
-"""JSON, and what pretends to be, for any field of a body."""
+"""Valid and invalid JSON values for any field of a body."""
 
 IN_ADDRESSES: tuple[bytes, ...] = (
     b"%00",
@@ -80,7 +80,7 @@ IN_ADDRESSES: tuple[bytes, ...] = (
     b"%7B%7D",
     b"%5B" * 2000,
 )
-"""Pieces of a path or of a query."""
+"""Values for a path segment or a query parameter."""
 
 HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"content-type", b"application/json; charset=\xff"),
@@ -110,57 +110,57 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-http-method-override", b"DELETE"),
     (b"upgrade", b"h2c"),
 )
-"""Headers of any request."""
+"""Headers for any request."""
 
 
-def raw_requests(label: str, description: Mapping[str, Any]) -> Iterator[Asked]:
-    """Every hostile request to one operation, `METHOD /path`: each value in each place."""
+def raw_requests(label: str, description: Mapping[str, Any]) -> Iterator[RawRequest]:
+    """Generate every hostile request to one operation, `METHOD /path`: each value in each place."""
     method, path = label.split()
     operation = description["paths"][path][method.lower()]
     parameters = operation.get("parameters", [])
     named = {one["name"]: b"i1" for one in parameters if one["in"] == "path"}
-    plain = filled(path, named)
+    plain = fill_path(path, named)
     queries = [one["name"].encode() for one in parameters if one["in"] == "query"]
     body, headers = b"", ()
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        whole = example(schema, description)
+        whole = build_example(schema, description)
         if "model_version" in whole:
-            # No version of that name is published, and all else would go unread.
+            # An unknown version would end the request before the other fields are read.
             whole["model_version"] = None
-        body, headers = as_json(whole), JSON
-        for steps in [(), *_places(whole)]:
+        body, headers = encode_json(whole), JSON
+        for steps in [(), *_walk_paths(whole)]:
             for seed in IN_BODIES:
-                yield Asked(method, plain, JSON, _planted(whole, steps, seed))
-        yield from (Asked(method, plain, JSON, odd) for odd in _odd_texts(body))
+                yield RawRequest(method, plain, JSON, _replace_value(whole, steps, seed))
+        yield from (RawRequest(method, plain, JSON, odd) for odd in _corrupt_text(body))
     for name in named:
         for seed in IN_ADDRESSES:
-            yield Asked(method, filled(path, named | {name: seed}), headers, body)
-    for name in [*queries, b"unheard_of"]:
+            yield RawRequest(method, fill_path(path, named | {name: seed}), headers, body)
+    for name in [*queries, b"unknown"]:
         for seed in IN_ADDRESSES:
-            yield Asked(method, plain + b"?" + name + b"=" + seed, headers, body)
-        yield Asked(method, plain + b"?" + b"&".join([name + b"=1"] * 3), headers, body)
-        yield Asked(method, plain + b"?" + name, headers, body)
+            yield RawRequest(method, plain + b"?" + name + b"=" + seed, headers, body)
+        yield RawRequest(method, plain + b"?" + b"&".join([name + b"=1"] * 3), headers, body)
+        yield RawRequest(method, plain + b"?" + name, headers, body)
     for header in HEADERS:
         others = tuple(one for one in headers if one[0] != header[0])
-        yield Asked(method, plain, (*others, header), body)
+        yield RawRequest(method, plain, (*others, header), body)
 
 
-def some_of(requests: list[Asked], most: int) -> list[Asked]:
-    """At most so many of the requests, the same ones every time."""
+def sample_requests(requests: list[RawRequest], most: int) -> list[RawRequest]:
+    """Sample at most `most` requests, the same ones every time."""
     return Random(0).sample(requests, min(most, len(requests)))
 
 
-def filled(path: str, named: Mapping[str, bytes]) -> bytes:
-    """A path with values in place of its parameters' names."""
+def fill_path(path: str, named: Mapping[str, bytes]) -> bytes:
+    """Fill the parameters of a path with values."""
     target = path.encode()
     for name, value in named.items():
         target = target.replace(b"{" + name.encode() + b"}", value)
     return target
 
 
-def _odd_texts(body: bytes) -> Iterator[bytes]:
-    """A body mutilated as a text."""
+def _corrupt_text(body: bytes) -> Iterator[bytes]:
+    """Corrupt a body as text."""
     yield from (b"", b"\xef\xbb\xbf" + body, body + body, body[:-1], b"\x00" + body)
     # Every key of the object twice.
     if body.startswith(b"{") and len(body) > 2:
@@ -168,9 +168,9 @@ def _odd_texts(body: bytes) -> Iterator[bytes]:
     yield body.decode().encode("utf-16")
 
 
-def _planted(whole: object, steps: tuple[str | int, ...], seed: bytes) -> bytes:
-    """The whole body with one value of it replaced by raw bytes."""
-    marker = "the seed goes here"
+def _replace_value(whole: object, steps: tuple[str | int, ...], seed: bytes) -> bytes:
+    """Replace one value of a body by raw bytes."""
+    marker = "replace this"
 
     def plant(value: Any, left: tuple[str | int, ...]) -> Any:
         if not left:
@@ -181,39 +181,41 @@ def _planted(whole: object, steps: tuple[str | int, ...], seed: bytes) -> bytes:
             name: plant(one, left[1:]) if name == left[0] else one for name, one in value.items()
         }
 
-    return as_json(plant(whole, steps)).replace(as_json(marker), seed)
+    return encode_json(plant(whole, steps)).replace(encode_json(marker), seed)
 
 
-def _places(value: object) -> Iterator[tuple[str | int, ...]]:
-    """The way to every value within a body."""
+def _walk_paths(value: object) -> Iterator[tuple[str | int, ...]]:
+    """Generate the path to every value within a body."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (name,)
-            yield from ((name, *rest) for rest in _places(inner))
+            yield from ((name, *rest) for rest in _walk_paths(inner))
     elif isinstance(value, list):
         for inner in itertools.islice(value, 1):
             yield (0,)
-            yield from ((0, *rest) for rest in _places(inner))
+            yield from ((0, *rest) for rest in _walk_paths(inner))
 
 
-def example(schema: Mapping[str, Any], description: Mapping[str, Any], text: str = "i1") -> Any:
-    """A value that a schema allows, with every field there is, and one text in all of them."""
+def build_example(
+    schema: Mapping[str, Any], description: Mapping[str, Any], text: str = "i1"
+) -> Any:
+    """Build a value that a schema allows, with every field, and `text` in every string."""
     if "$ref" in schema:
         named = schema["$ref"].rpartition("/")[2]
-        return example(description["components"]["schemas"][named], description, text)
+        return build_example(description["components"]["schemas"][named], description, text)
     if "anyOf" in schema:
-        return example(schema["anyOf"][0], description, text)
+        return build_example(schema["anyOf"][0], description, text)
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {})
-            return {name: example(inner, description, text) for name, inner in fields.items()}
+            return {name: build_example(inner, description, text) for name, inner in fields.items()}
         case "array":
-            return [example(schema["items"], description, text)]
+            return [build_example(schema["items"], description, text)]
         case _:
-            return _scalar(schema, text)
+            return _build_scalar(schema, text)
 
 
-def _scalar(schema: Mapping[str, Any], text: str) -> Any:
+def _build_scalar(schema: Mapping[str, Any], text: str) -> Any:
     of_type = {
         "integer": int(schema.get("minimum", 1)),
         "number": schema.get("minimum", 1),

@@ -1,8 +1,8 @@
-"""Runs `kairos retrain` in children that die on the way: run by `test_r15_retraining_killed`.
+"""Runs `kairos retrain` in children that are killed on the way, for test_r15_retraining_killed.
 
-Every child is a process of its own that kills itself, with the signal nobody can catch, when it
-comes to a named point. The libraries are loaded once, in the parent, which is told what to start:
-a line of JSON per round, a list of pairs of point and arguments. It answers how each ended.
+Each child is a process that sends itself SIGKILL when it reaches a named point. The parent imports
+the libraries once. It reads one line of JSON per round, a list of pairs of point and arguments,
+and writes the exit codes.
 """
 
 import json
@@ -28,9 +28,9 @@ POINTS = (
     *("read", "fit", "within_fit", "evaluate", "write", "within_write", "gate", "publish"),
     *("before_rename", "after_rename", "activate", "before_pointer", "after_pointer", "record"),
 )
-"""In the order they are passed."""
+"""In the order in which a run reaches them."""
 
-SURVIVES = "no point at all"
+SURVIVES = "never"
 
 
 def die(*_: object, **__: object) -> None:
@@ -38,7 +38,7 @@ def die(*_: object, **__: object) -> None:
 
 
 def die_at(point: str) -> None:
-    """Prepare this process to die at a point."""
+    """Patch this process to kill itself at a point."""
     if point == "within_write":
         export.write_bundle = die  # type: ignore[assignment]
     elif point == "record":
@@ -66,44 +66,44 @@ def _die_in_a_phase(point: str) -> None:
     phase, prepare = phases.get(point, (point, die))
     enter = RetrainingLog.start_phase
 
-    def entering(self: RetrainingLog, entered: Phase) -> None:
+    def start_phase(self: RetrainingLog, entered: Phase) -> None:
         enter(self, entered)
         if entered == phase:
             prepare()
 
-    RetrainingLog.start_phase = entering  # type: ignore[method-assign]
+    RetrainingLog.start_phase = start_phase  # type: ignore[method-assign]
 
 
 def _die_after(move: str) -> None:
-    moving = getattr(Path, move)
+    original = getattr(Path, move)
 
-    def moved(self: Path, target: Path) -> None:
-        moving(self, target)
+    def move_and_die(self: Path, target: Path) -> None:
+        original(self, target)
         die()
 
-    setattr(Path, move, moved)
+    setattr(Path, move, move_and_die)
 
 
-def begin(point: str, arguments: list[str]) -> int:
-    """Start a run that dies at a point; answers the number of its process."""
+def start(point: str, arguments: list[str]) -> int:
+    """Fork a run that is killed at a point; returns its process id."""
     child = os.fork()
     if not child:
-        os.dup2(2, 1)  # its words are not the parent's
+        os.dup2(2, 1)  # keep stdout for the parent's results
         if point != SURVIVES:
             die_at(point)
         kairos(arguments)
     return child
 
 
-def end(child: int) -> int:
-    """Wait for a run; answers how it ended, the number of a signal below zero."""
+def wait(child: int) -> int:
+    """Wait for a run; returns its exit code, or minus the number of its signal."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    # Loads what torch loads only when it is first asked.
+    # Imports the modules that torch loads lazily.
     torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])
     for line in sys.stdin:
-        children = [begin(point, arguments) for point, arguments in json.loads(line)]
-        print(json.dumps([end(child) for child in children]), flush=True)  # noqa: T201
+        children = [start(point, arguments) for point, arguments in json.loads(line)]
+        print(json.dumps([wait(child) for child in children]), flush=True)  # noqa: T201

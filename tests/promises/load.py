@@ -1,8 +1,8 @@
-"""Load on a running service: closed loops that wait for answers, and open ones that do not.
+"""Load generators: closed loops wait for each answer, open loops send at a given rate.
 
-One event loop and bare sockets, so that the sender takes as little as it can of the processor it
-shares with the service. Every answer is kept with its status and time; a request that got none is
-kept with what happened to it instead.
+One event loop and plain sockets keep the CPU time of the sender low, as it shares the machine with
+the service. Every answer is recorded with its status and time; a request without an answer is
+recorded with its error.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Request:
     """A request, ready to be sent.
 
     Attributes:
-        name: what kind of request it is, to tell them apart in the figures.
+        name: kind of the request; figures are grouped by it.
         content: head and body.
     """
 
@@ -40,15 +40,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request.
+    """The outcome of a request.
 
     Attributes:
-        name: of the request.
-        status: `NO_ANSWER` where none came.
+        name: name of the request.
+        status: HTTP status; `NO_ANSWER` if the connection failed or timed out.
         seconds: from the instant it was due to be sent until the last byte of its answer.
-        at: when that was, on the clock of `time.perf_counter`.
-        head: status line and headers; where no answer came, what happened instead.
-        body: what followed; dropped once a load's `seen` has had a look.
+        at: end of the answer in seconds of `time.perf_counter`.
+        head: status line and headers; without an answer, the error's text.
+        body: body; dropped after the load's `on_answer` callback.
     """
 
     name: str
@@ -59,25 +59,25 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body."""
+        """Parse the body."""
         return orjson.loads(self.body)
 
     def header(self, name: str) -> str | None:
-        """The value of a header."""
-        wanted = name.lower().encode() + b":"
+        """Read the value of a header; None if absent."""
+        prefix = name.lower().encode() + b":"
         for line in self.head.split(b"\r\n")[1:]:
-            if line.lower().startswith(wanted):
-                return line[len(wanted) :].strip().decode()
+            if line.lower().startswith(prefix):
+                return line[len(prefix) :].strip().decode()
         return None
 
 
 @dataclass
 class Load:
-    """What came back.
+    """All answers of a load.
 
     Attributes:
         wall: seconds from the first request to the last answer.
-        late: seconds by which an open loop was late, at worst, to send a request.
+        late: largest delay in seconds with which an open loop sent a request.
     """
 
     answers: list[Answer] = field(default_factory=list)
@@ -86,28 +86,30 @@ class Load:
 
     @property
     def statuses(self) -> Counter[int]:
-        """How often each status came."""
+        """Count the answers by status."""
         return Counter(answer.status for answer in self.answers)
 
-    def of(self, *statuses: int, name: str | None = None) -> list[Answer]:
-        """The answers of some statuses, and of one kind of request where it is named."""
+    def select(self, *statuses: int, name: str | None = None) -> list[Answer]:
+        """Select answers by status, and by name of the request if given."""
         return [a for a in self.answers if a.status in statuses and name in {None, a.name}]
 
     def quantile(self, share: float, status: int = 200) -> float:
-        """Seconds within which a share of the answers of a status came; NaN if none did."""
+        """Compute a quantile of the seconds of answers with a status; NaN without any."""
         ordered = sorted(answer.seconds for answer in self.answers if answer.status == status)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else math.nan
 
     def rate(self, status: int = 200) -> float:
-        """Answers of a status a second."""
-        return len(self.of(status)) / self.wall
+        """Compute answers of a status per second."""
+        return len(self.select(status)) / self.wall
 
 
-Seen = Callable[[Answer], None]
+AnswerCallback = Callable[[Answer], None]
 
 
-def request(method: str, path: str, body: object = None, *, name: str | None = None) -> Request:
-    """A request with a JSON body, or none."""
+def build_request(
+    method: str, path: str, body: object = None, *, name: str | None = None
+) -> Request:
+    """Serialize a request, with a JSON body unless it is None."""
     content = b"" if body is None else orjson.dumps(body)
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(content)}"]
     if body is not None:
@@ -116,7 +118,7 @@ def request(method: str, path: str, body: object = None, *, name: str | None = N
 
 
 def run(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """What comes of sending some load, on an event loop of its own."""
+    """Run a load on an event loop of its own, and return its result."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
@@ -128,36 +130,36 @@ async def closed_loop(
     clients: int,
     seconds: float | None = None,
     most: int | None = None,
-    seen: Seen | None = None,
+    on_answer: AnswerCallback | None = None,
     until: Callable[[], bool] = lambda: False,
     backs_off: bool = False,
 ) -> Load:
-    """Clients that each wait for an answer before they ask again.
+    """Run clients that each wait for an answer before the next request.
 
     Args:
-        requests: taken from the front by whoever is free, and from the start again at the end.
-        seconds: after which nobody asks again.
-        most: requests to send; either bound, or `until`, ends the load.
-        seen: has a look at each answer while it still has its body.
-        until: asked before each request whether to end.
-        backs_off: whether a client who is told when to come back waits about that long.
+        requests: sent in order by the next free client, and repeated cyclically.
+        seconds: duration of the load.
+        most: number of requests; either bound, or `until`, ends the load.
+        on_answer: called with each answer, including its body.
+        until: evaluated before each request; true ends the load.
+        backs_off: whether clients wait for about the seconds of `Retry-After`.
     """
     load, turns, chance = Load(), cycle(requests), random.Random(0)
     began = time.perf_counter()
     ends = began + seconds if seconds is not None else float("inf")
     left = iter(range(most)) if most is not None else iter(int, 1)
 
-    async def ask_on() -> None:
+    async def run_client() -> None:
         connection = Connection(port)
         while time.perf_counter() < ends and not until() and next(left, None) is not None:
-            answer = await connection.ask(next(turns))
-            _keep(load, answer, seen)
+            answer = await connection.send(next(turns))
+            _record(load, answer, on_answer)
             wait = answer.header("Retry-After") if backs_off else None
             if wait is not None:
                 await asyncio.sleep(float(wait) * chance.uniform(0.5, 1.5))
         connection.close()
 
-    await asyncio.gather(*(ask_on() for _ in range(clients)))
+    await asyncio.gather(*(run_client() for _ in range(clients)))
     load.wall = time.perf_counter() - began
     return load
 
@@ -168,20 +170,20 @@ async def open_loop(
     *,
     per_second: float,
     seconds: float,
-    seen: Seen | None = None,
+    on_answer: AnswerCallback | None = None,
     seed: int = 0,
 ) -> Load:
-    """Requests that arrive at random at a steady rate, however long the answers take.
+    """Send requests as a Poisson process, however long the answers take.
 
-    Each has a connection to itself until it is answered. Its time counts from the instant it was
-    due, so that a sender that falls behind does not flatter the service.
+    Each request has a connection of its own until it is answered. Its time counts from the instant
+    it was due, so that a late sender does not shorten the measured times.
     """
     load, turns, free = Load(), cycle(requests), deque[Connection]()
-    asking: set[asyncio.Task[None]] = set()
+    pending: set[asyncio.Task[None]] = set()
 
-    async def ask(due: float) -> None:
+    async def send(due: float) -> None:
         connection = free.pop() if free else Connection(port)
-        _keep(load, await connection.ask(next(turns), due), seen)
+        _record(load, await connection.send(next(turns), due), on_answer)
         free.append(connection)
 
     began = time.perf_counter()
@@ -189,11 +191,11 @@ async def open_loop(
         while (wait := due - time.perf_counter()) > 0:
             await asyncio.sleep(wait)
         load.late = max(load.late, -wait)
-        task = asyncio.create_task(ask(due))
-        asking.add(task)
-        task.add_done_callback(asking.discard)
-    while asking:
-        await asyncio.wait(asking)
+        task = asyncio.create_task(send(due))
+        pending.add(task)
+        task.add_done_callback(pending.discard)
+    while pending:
+        await asyncio.wait(pending)
     load.wall = time.perf_counter() - began
     for connection in free:
         connection.close()
@@ -208,29 +210,29 @@ def _arrivals(
         yield at
 
 
-def _keep(load: Load, answer: Answer, seen: Seen | None) -> None:
-    if seen is not None:
-        seen(answer)
+def _record(load: Load, answer: Answer, on_answer: AnswerCallback | None) -> None:
+    if on_answer is not None:
+        on_answer(answer)
     head = answer.head if answer.status != 200 else b""
     load.answers.append(Answer(answer.name, answer.status, answer.seconds, answer.at, head, b""))
 
 
 class Connection:
-    """A connection that is opened when it is needed, and again after it was closed."""
+    """A connection that is opened on the first request, and reopened after a close."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._wire: _Wire | None = None
+        self._protocol: _Protocol | None = None
 
-    async def ask(self, request: Request, due: float | None = None) -> Answer:
-        """Send a request, and wait for its answer."""
+    async def send(self, request: Request, due: float | None = None) -> Answer:
+        """Send a request and wait for its answer."""
         began = time.perf_counter() if due is None else due
         try:
-            if self._wire is None or self._wire.is_closed:
+            if self._protocol is None or self._protocol.is_closed:
                 loop = asyncio.get_running_loop()
-                _, self._wire = await loop.create_connection(_Wire, HOST, self._port)
+                _, self._protocol = await loop.create_connection(_Protocol, HOST, self._port)
             head, body = await asyncio.wait_for(
-                self._wire.exchange(request.content), _TIMEOUT_SECONDS
+                self._protocol.exchange(request.content), _TIMEOUT_SECONDS
             )
             status = int(head[9:12])
         except (OSError, TimeoutError) as error:
@@ -240,33 +242,33 @@ class Connection:
         return Answer(request.name, status, at - began, at, head, body)
 
     def close(self) -> None:
-        """Close it, if it is open."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        """Close the connection if it is open."""
+        if self._protocol is not None:
+            self._protocol.close()
+            self._protocol = None
 
 
-class _Wire(asyncio.Protocol):
-    """Bytes to and from the service: one exchange at a time."""
+class _Protocol(asyncio.Protocol):
+    """Client side of HTTP/1.1 with one request at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
-        self._answered: asyncio.Future[tuple[bytes, bytes]] | None = None
+        self._response: asyncio.Future[tuple[bytes, bytes]] | None = None
         self._head = -1
         self._end = 0
         self.is_closed = False
 
     def exchange(self, content: bytes) -> "asyncio.Future[tuple[bytes, bytes]]":
-        """Send a request; the head and the body of the answer."""
-        self._answered = asyncio.get_running_loop().create_future()
+        """Send a request; the future yields head and body of the answer."""
+        self._response = asyncio.get_running_loop().create_future()
         self._received.clear()
         self._head = -1
         if self.is_closed:
-            self._answered.set_exception(ConnectionResetError("closed before it was sent"))
+            self._response.set_exception(ConnectionResetError("closed before it was sent"))
         else:
             self._transport.write(content)
-        return self._answered
+        return self._response
 
     def close(self) -> None:
         """Close the connection."""
@@ -274,36 +276,36 @@ class _Wire(asyncio.Protocol):
         self._transport.close()
 
     def connection_made(self, transport: Any) -> None:
-        """Called by the event loop."""
+        """See asyncio.Protocol."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Called by the event loop."""
+        """See asyncio.Protocol."""
         self._received += data
         if self._head < 0:
             self._head = self._received.find(b"\r\n\r\n")
             if self._head < 0:
                 return
             head = bytes(self._received[: self._head]).lower()
-            self._end = self._head + 4 + int(_after(head, b"content-length:"))
-            if _after(head, b"connection:") == b"close":
+            self._end = self._head + 4 + int(_find_header(head, b"content-length:"))
+            if _find_header(head, b"connection:") == b"close":
                 self.is_closed = True
-        if len(self._received) >= self._end and not self._answered.done():
+        if len(self._received) >= self._end and not self._response.done():
             content = bytes(self._received)
-            self._answered.set_result((content[: self._head], content[self._head + 4 :]))
+            self._response.set_result((content[: self._head], content[self._head + 4 :]))
             if self.is_closed:
                 self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Called by the event loop."""
+        """See asyncio.Protocol."""
         self.is_closed = True
-        if self._answered is not None and not self._answered.done():
-            told = f"closed after {len(self._received)} bytes of the answer"
-            self._answered.set_exception(error or ConnectionResetError(told))
+        if self._response is not None and not self._response.done():
+            message = f"closed after {len(self._received)} bytes of the answer"
+            self._response.set_exception(error or ConnectionResetError(message))
 
 
-def _after(head: bytes, name: bytes) -> bytes:
-    """The value of a header in a lower-case head; 0 where there is none."""
+def _find_header(head: bytes, name: bytes) -> bytes:
+    """Find the value of a header in a lower-case head; 0 if absent."""
     place = head.find(b"\r\n" + name)
     if place < 0:
         return b"0"

@@ -1,4 +1,4 @@
-"""How hard a promise is tried: for seconds with every change, or in earnest before a release."""
+"""The size of a run: seconds with every change, or full strength before a release."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,13 +8,13 @@ Setting = TypeVar("Setting")
 
 @dataclass(frozen=True)
 class Strength:
-    """Short runs show that a promise is kept at all; full ones measure the figure it is kept with.
+    """Short runs check that a promise holds; full ones also measure its figures.
 
-    Timings mean something on an idle machine only: assert them where `is_full`.
+    Timings are meaningful on an idle machine only: assert them where `is_full`.
     """
 
     is_full: bool
 
-    def of(self, *, short: Setting, full: Setting) -> Setting:
-        """The setting for this strength."""
+    def select(self, *, short: Setting, full: Setting) -> Setting:
+        """Select the setting for this strength."""
         return full if self.is_full else short

@@ -1,4 +1,4 @@
-"""R2: a broken bundle is refused with 409, whatever is wrong with it, and the old one serves on."""
+"""R2: a broken bundle is refused with 409, and the active version stays in place."""
 
 import json
 import os
@@ -25,11 +25,11 @@ FILES = (MANIFEST, WEIGHTS, CATALOG, INDEX)
 LISTED = (WEIGHTS, CATALOG, INDEX)
 
 Break = Callable[[Path], Path | None]
-"""Breaks the bundle in a directory; answers its new directory where it moved."""
+"""Breaks the bundle in a directory; returns its new directory if it is renamed."""
 
 
-class Planted:
-    """Would leave a trace if anybody unpickled it."""
+class Tracer:
+    """Creates a file when it is unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self._trace = trace
@@ -38,33 +38,33 @@ class Planted:
         return Path.touch, (self._trace,)
 
 
-def vouched_for(directory: Path, **changes: object) -> Path:
-    """A manifest rewritten to fit what is there: only what is wrong beneath the digests remains."""
+def sign_manifest(directory: Path, **changes: object) -> Path:
+    """Rewrite the manifest with matching digests, so that only the deeper fault remains."""
     content = json.loads((directory / MANIFEST).read_text())
     names = [name for name in content["files"] if (directory / name).is_file()]
     content["files"] = {name: digest_of(directory / name) for name in names}
     version = Manifest.model_validate(content).write(directory)
     content = {**json.loads((directory / MANIFEST).read_text()), **changes}
-    return named_anew(directory, content, version)
+    return rename_by_digest(directory, content, version)
 
 
-def named_anew(directory: Path, content: object, version: str) -> Path:
-    """A bundle under the version that its manifest, whatever it says, gives it."""
+def rename_by_digest(directory: Path, content: object, version: str) -> Path:
+    """Write a manifest, and rename the bundle to the version of its digest."""
     (directory / MANIFEST).write_text(json.dumps(content))
     digest = digest_of(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{version.rpartition('-')[0]}-{digest}"))
 
 
-def with_weights(directory: Path, alter: Callable[[dict[str, torch.Tensor]], object]) -> Path:
+def rewrite_weights(directory: Path, alter: Callable[[dict[str, torch.Tensor]], object]) -> Path:
     weights = safetensors.torch.load_file(directory / WEIGHTS)
     alter(weights)
     safetensors.torch.save_file(weights, directory / WEIGHTS)
-    return vouched_for(directory)
+    return sign_manifest(directory)
 
 
-def with_recommender(directory: Path, **changes: object) -> Path:
+def rewrite_recommender(directory: Path, **changes: object) -> Path:
     recommender = json.loads((directory / MANIFEST).read_text())["recommender"]
-    return vouched_for(directory, recommender={**recommender, **changes})
+    return sign_manifest(directory, recommender={**recommender, **changes})
 
 
 def truncate(name: str, size: float) -> Break:
@@ -86,124 +86,124 @@ def remove(name: str) -> Break:
     return lambda directory: (directory / name).unlink()
 
 
-def vouched_without(name: str) -> Break:
-    def break_it(directory: Path) -> Path:
+def remove_and_sign(name: str) -> Break:
+    def remove_file(directory: Path) -> Path:
         (directory / name).unlink()
-        return vouched_for(directory)
+        return sign_manifest(directory)
 
-    return break_it
+    return remove_file
 
 
-def set_to(value: float) -> Break:
-    return lambda directory: with_weights(
+def fill_row(value: float) -> Break:
+    return lambda directory: rewrite_weights(
         directory, lambda weights: weights["items.weight"][3].fill_(value)
     )
 
 
-def nan_in_the_encoder(directory: Path) -> Path:
-    def spoil(weights: dict[str, torch.Tensor]) -> None:
+def set_encoder_nan(directory: Path) -> Path:
+    def set_nan(weights: dict[str, torch.Tensor]) -> None:
         name = next(name for name in sorted(weights) if name.startswith("encoder."))
         weights[name].view(-1)[0] = torch.nan
 
-    return with_weights(directory, spoil)
+    return rewrite_weights(directory, set_nan)
 
 
-def wrong_dim(directory: Path) -> Path:
+def change_config_dim(directory: Path) -> Path:
     encoder = json.loads((directory / MANIFEST).read_text())["recommender"]["encoder"]
-    return with_recommender(directory, encoder={**encoder, "dim": 16})
+    return rewrite_recommender(directory, encoder={**encoder, "dim": 16})
 
 
-def weights_of_another_dim(directory: Path) -> Path:
+def narrow_weights(directory: Path) -> Path:
     def narrow(weights: dict[str, torch.Tensor]) -> None:
         weights["items.weight"] = weights["items.weight"][:, :4].contiguous()
 
-    return with_weights(directory, narrow)
+    return rewrite_weights(directory, narrow)
 
 
-def index_of(dim: int, items: int) -> Break:
-    def index_anew(directory: Path) -> Path:
+def replace_index(dim: int, items: int) -> Break:
+    def write(directory: Path) -> Path:
         index = faiss.IndexFlatIP(dim)
         index.add(np.zeros((items, dim), np.float32))
         faiss.write_index(index, str(directory / INDEX))
-        return vouched_for(directory)
+        return sign_manifest(directory)
 
-    return index_anew
+    return write
 
 
-def shorter_catalog(directory: Path) -> Path:
+def shorten_catalog(directory: Path) -> Path:
     catalog = pl.read_parquet(directory / CATALOG)
     catalog.head(len(catalog) - 1).write_parquet(directory / CATALOG)
-    return vouched_for(directory)
+    return sign_manifest(directory)
 
 
-def twice_the_same_item(directory: Path) -> Path:
+def duplicate_item(directory: Path) -> Path:
     catalog = pl.read_parquet(directory / CATALOG)
     pl.concat([catalog.head(1), catalog.head(len(catalog) - 1)]).write_parquet(directory / CATALOG)
-    return vouched_for(directory)
+    return sign_manifest(directory)
 
 
-def newer_format(directory: Path) -> Path:
-    return vouched_for(directory, format_version=3)
+def raise_format(directory: Path) -> Path:
+    return sign_manifest(directory, format_version=3)
 
 
-def newer_fields(directory: Path) -> Path:
-    return vouched_for(directory, quantum_weights=True)
+def add_field(directory: Path) -> Path:
+    return sign_manifest(directory, quantum_weights=True)
 
 
-def unknown_encoder(directory: Path) -> Path:
-    return with_recommender(directory, encoder={"kind": "oracle"})
+def set_unknown_encoder(directory: Path) -> Path:
+    return rewrite_recommender(directory, encoder={"kind": "oracle"})
 
 
-def no_json(directory: Path) -> Path:
+def write_invalid_json(directory: Path) -> Path:
     (directory / MANIFEST).write_bytes(b"\xff\xfe{")
     digest = digest_of(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{directory.name.rpartition('-')[0]}-{digest}"))
 
 
-def bottomless_manifest(directory: Path) -> Path:
+def write_nested_manifest(directory: Path) -> Path:
     (directory / MANIFEST).write_text("[" * 100_000)
     digest = digest_of(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{directory.name.rpartition('-')[0]}-{digest}"))
 
 
-def more_items_than_memory(directory: Path) -> Path:
-    return with_recommender(directory, items=10**15)
+def claim_many_items(directory: Path) -> Path:
+    return rewrite_recommender(directory, items=10**15)
 
 
-def foreign_file(directory: Path) -> None:
+def add_file(directory: Path) -> None:
     (directory / "notes.txt").write_text("mine")
 
 
-def foreign_directory(directory: Path) -> None:
+def add_directory(directory: Path) -> None:
     (directory / "sub").mkdir()
 
 
-def planted_pickle(directory: Path) -> None:
-    (directory / "model.pkl").write_bytes(pickle.dumps(Planted(directory.parent.parent / "trace")))
+def add_pickle(directory: Path) -> None:
+    (directory / "model.pkl").write_bytes(pickle.dumps(Tracer(directory.parent.parent / "trace")))
 
 
-def vouched_pickle(directory: Path) -> Path:
-    planted_pickle(directory)
+def add_signed_pickle(directory: Path) -> Path:
+    add_pickle(directory)
     files = {name: digest_of(directory / name) for name in (*LISTED, "model.pkl")}
-    return vouched_for(directory, files=files)
+    return sign_manifest(directory, files=files)
 
 
-def pickle_for(name: str) -> Break:
-    def plant(directory: Path) -> Path:
-        content = pickle.dumps(Planted(directory.parent.parent / "trace"))
+def write_pickle(name: str) -> Break:
+    def write(directory: Path) -> Path:
+        content = pickle.dumps(Tracer(directory.parent.parent / "trace"))
         (directory / name).write_bytes(content)
-        return vouched_for(directory)
+        return sign_manifest(directory)
 
-    return plant
+    return write
 
 
-def torch_pickle_for_weights(directory: Path) -> Path:
-    torch.save({"items.weight": Planted(directory.parent.parent / "trace")}, directory / WEIGHTS)
-    return vouched_for(directory)
+def write_torch_pickle(directory: Path) -> Path:
+    torch.save({"items.weight": Tracer(directory.parent.parent / "trace")}, directory / WEIGHTS)
+    return sign_manifest(directory)
 
 
 def link_out(name: str) -> Break:
-    """The very same content, but where others may change it once it is verified."""
+    """Replace a file by a link to the same content outside, which can change after verification."""
 
     def link(directory: Path) -> None:
         elsewhere = directory.parent.parent / f"{directory.name}-{name}"
@@ -213,38 +213,38 @@ def link_out(name: str) -> Break:
     return link
 
 
-def directory_is_a_link(directory: Path) -> None:
+def link_directory(directory: Path) -> None:
     elsewhere = directory.parent.parent / directory.name
     shutil.move(directory, elsewhere)
     directory.symlink_to(elsewhere)
 
 
-def dangling_link(directory: Path) -> None:
+def link_nowhere(directory: Path) -> None:
     (directory / WEIGHTS).unlink()
     (directory / WEIGHTS).symlink_to("nowhere")
 
 
-def pipe_for_weights(directory: Path) -> None:
+def replace_by_pipe(directory: Path) -> None:
     (directory / WEIGHTS).unlink()
     os.mkfifo(directory / WEIGHTS)
 
 
-def directory_for_weights(directory: Path) -> None:
+def replace_by_directory(directory: Path) -> None:
     (directory / WEIGHTS).unlink()
     (directory / WEIGHTS).mkdir()
 
 
-def path_in_the_manifest(path: str) -> Break:
-    def name_a_path(directory: Path) -> Path:
+def list_path(path: str) -> Break:
+    def add_path(directory: Path) -> Path:
         target = directory.parent.parent / "outside"
         target.write_text("outside")
         files = {name: digest_of(directory / name) for name in LISTED}
-        return vouched_for(directory, files={**files, path: digest_of(target)})
+        return sign_manifest(directory, files={**files, path: digest_of(target)})
 
-    return name_a_path
+    return add_path
 
 
-def renamed(directory: Path) -> Path:
+def rename(directory: Path) -> Path:
     return directory.rename(directory.with_name("20990101T000000Z-000000000000"))
 
 
@@ -254,43 +254,43 @@ BROKEN: dict[str, Break] = {
         f"a byte of {name} flipped at {p:.0%}": flip(name, p) for name in FILES for p in (0, 0.5, 1)
     },
     **{f"{name} missing": remove(name) for name in LISTED},
-    **{f"{name} missing, and vouched for": vouched_without(name) for name in LISTED},
-    "a NaN among the items": set_to(float("nan")),
-    "an infinity among the items": set_to(float("inf")),
-    "a NaN in the encoder": nan_in_the_encoder,
-    "the configuration says another dim": wrong_dim,
-    "the weights are of another dim": weights_of_another_dim,
-    "the index is of another dim": index_of(4, 20),
-    "the index holds other vectors": index_of(9, 20),
-    "the index holds too many items": index_of(9, 21),
-    "the catalogue is shorter": shorter_catalog,
-    "the catalogue names an item twice": twice_the_same_item,
-    "a newer format": newer_format,
-    "a field of a newer format": newer_fields,
-    "an encoder nobody knows": unknown_encoder,
-    "a manifest that is not JSON": no_json,
-    "a manifest without a bottom": bottomless_manifest,
-    "more items than memory": more_items_than_memory,
-    "a foreign file": foreign_file,
-    "a foreign directory": foreign_directory,
-    "a planted pickle": planted_pickle,
-    "a planted pickle, and vouched for": vouched_pickle,
-    **{f"a pickle for {name}": pickle_for(name) for name in LISTED},
-    "a pickle of torch for the weights": torch_pickle_for_weights,
+    **{f"{name} missing, with matching digests": remove_and_sign(name) for name in LISTED},
+    "a NaN among the items": fill_row(float("nan")),
+    "an infinity among the items": fill_row(float("inf")),
+    "a NaN in the encoder": set_encoder_nan,
+    "the configuration has another dim": change_config_dim,
+    "the weights are of another dim": narrow_weights,
+    "the index is of another dim": replace_index(4, 20),
+    "the index holds other vectors": replace_index(9, 20),
+    "the index holds too many items": replace_index(9, 21),
+    "the catalogue is shorter": shorten_catalog,
+    "the catalogue names an item twice": duplicate_item,
+    "a newer format": raise_format,
+    "a field of a newer format": add_field,
+    "an unknown encoder": set_unknown_encoder,
+    "a manifest that is not JSON": write_invalid_json,
+    "a deeply nested manifest": write_nested_manifest,
+    "more items than memory": claim_many_items,
+    "a foreign file": add_file,
+    "a foreign directory": add_directory,
+    "an added pickle": add_pickle,
+    "an added pickle, listed in the manifest": add_signed_pickle,
+    **{f"a pickle for {name}": write_pickle(name) for name in LISTED},
+    "a pickle of torch for the weights": write_torch_pickle,
     **{f"{name} is a link out of the bundle": link_out(name) for name in FILES},
-    "the bundle is a link out of the store": directory_is_a_link,
-    "a dangling link for the weights": dangling_link,
-    "a pipe for the weights": pipe_for_weights,
-    "a directory for the weights": directory_for_weights,
-    "a path upwards in the manifest": path_in_the_manifest("../../outside"),
-    "an absolute path in the manifest": path_in_the_manifest("/etc/hostname"),
-    "a version that is not its own": renamed,
+    "the bundle is a link out of the store": link_directory,
+    "a dangling link for the weights": link_nowhere,
+    "a pipe for the weights": replace_by_pipe,
+    "a directory for the weights": replace_by_directory,
+    "a path upwards in the manifest": list_path("../../outside"),
+    "an absolute path in the manifest": list_path("/etc/hostname"),
+    "a version that is not its own": rename,
 }
 
 
 @pytest.fixture(scope="module")
 def service(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """One that looks at the store rarely: what counts here is the answer to a request."""
+    """A service that polls the store rarely, so that only requests open bundles."""
     place = tmp_path_factory.mktemp("broken")
     shutil.copytree(published, place / "bundles")
     settings = Settings(
@@ -303,16 +303,16 @@ def service(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def refused(figures: Figures) -> Iterator[list[str]]:
+def refused_versions(figures: Figures) -> Iterator[list[str]]:
     """The broken versions that were refused so far."""
     versions: list[str] = []
     yield versions
-    figures.keep("R2", "broken bundles", ways=len(BROKEN), refused=len(versions))
+    figures.record("R2", "broken bundles", ways=len(BROKEN), refused=len(versions))
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_bundle_is_refused_and_the_old_one_serves_on(
-    service: Client, refused: list[str], broken: Break
+def test_a_broken_bundle_is_refused(
+    service: Client, refused_versions: list[str], broken: Break
 ) -> None:
     client, bundle_store = service, service.app.state.context.store.root
     old = recommend(client)
@@ -335,15 +335,17 @@ def test_a_broken_bundle_is_refused_and_the_old_one_serves_on(
     assert client.get("/v1/models").status_code == 200
     assert client.get(f"/v1/models/{version}").status_code in {200, 409}
     assert not (bundle_store.parent / "trace").exists()
-    refused.append(version)
+    refused_versions.append(version)
 
 
-@pytest.mark.parametrize("whole", [vouched_for, lambda directory: with_weights(directory, len)])
-def test_what_is_rewritten_but_whole_is_served(service: Client, whole: Break) -> None:
-    """So what is refused above is refused for what is wrong with it."""
+@pytest.mark.parametrize(
+    "rewrite", [sign_manifest, lambda directory: rewrite_weights(directory, len)]
+)
+def test_a_rewritten_valid_bundle_is_activated(service: Client, rewrite: Break) -> None:
+    """The refusals above are then caused by the faults, not by the rewriting."""
     old = recommend(service)["model_version"]
     store: BundleStore = service.app.state.context.store
-    directory = whole(store.root / tiny_bundle.publish(store.root, seed=2, activate=False))
+    directory = rewrite(store.root / tiny_bundle.publish(store.root, seed=2, activate=False))
     assert directory is not None
     traffic = {"challenger": directory.name, "share": 1.0}
     assert service.put("/v1/models/traffic", traffic).status_code == 200
@@ -351,7 +353,7 @@ def test_what_is_rewritten_but_whole_is_served(service: Client, whole: Break) ->
     assert recommend(service)["model_version"] == old
 
 
-def test_a_bundle_without_a_manifest_is_none(service: Client) -> None:
+def test_a_bundle_without_a_manifest_is_not_found(service: Client) -> None:
     bundle_store = service.app.state.context.store.root
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     (bundle_store / version / MANIFEST).unlink()

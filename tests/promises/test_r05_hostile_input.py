@@ -1,4 +1,4 @@
-"""R5: whatever is sent, the answer is one that the operation's description names."""
+"""R5: every request, however malformed, gets a response that its operation documents."""
 
 import json
 from collections import Counter
@@ -24,14 +24,27 @@ from app.settings import Settings
 from tests.app import tiny_bundle
 from tests.app.client import running
 from tests.architecture.repository import document
-from tests.promises.asked import Answer, Asked, Asking, as_json, fault, operations
-from tests.promises.drawn import CHECKS, among, as_schemathesis_reads, as_sent, drawing
+from tests.promises.asgi_client import (
+    AsgiClient,
+    RawRequest,
+    RawResponse,
+    encode_json,
+    find_fault,
+    list_operations,
+)
 from tests.promises.figures import Figures
-from tests.promises.hostile import JSON, raw_requests, some_of
+from tests.promises.hostile import JSON, raw_requests, sample_requests
+from tests.promises.schemathesis_adapter import (
+    CHECKS,
+    build_schema,
+    to_raw_request,
+    to_schemathesis_response,
+    use_known_ids,
+)
 from tests.promises.strength import Strength
 
 DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
-OPERATIONS = operations(DESCRIPTION)
+OPERATIONS = list_operations(DESCRIPTION)
 LEAST = 25
 LEAST_IN_ALL = 10_000
 DRAWN = hypothesis_settings(
@@ -41,38 +54,39 @@ DRAWN = hypothesis_settings(
 
 @dataclass
 class Tally:
-    """How many requests each operation met, on both databases together, and the faults found."""
+    """Requests per operation, on both databases together, and the faults found."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
     faults: dict[str, str] = field(default_factory=dict)
 
-    def judge(self, asking: Asking, label: str, asked: Asked) -> Answer:
-        """The answer to a request, judged."""
-        self.asked[label] += 1
-        answer = asking.send(asked)
-        wrong = fault(asked, answer, OPERATIONS[label])
-        if wrong is not None:
-            self.faults[str(asked)] = wrong
-        return answer
+    def check(self, client: AsgiClient, label: str, request: RawRequest) -> RawResponse:
+        """Send a request, and check its response."""
+        self.requests[label] += 1
+        response = client.send(request)
+        fault = find_fault(request, response, OPERATIONS[label])
+        if fault is not None:
+            self.faults[str(request)] = fault
+        return response
 
-    def judge_drawn(self, asking: Asking, case: Case) -> Response:
-        """The answer to a drawn request, judged by Schemathesis, too."""
-        asked, prepared = as_sent(case)
+    def check_case(self, client: AsgiClient, case: Case) -> Response:
+        """Send a generated request, and check its response with Schemathesis, too."""
+        request, prepared = to_raw_request(case)
         found = len(self.faults)
-        response = as_schemathesis_reads(self.judge(asking, case.operation.label, asked), prepared)
-        assert len(self.faults) == found, f"{self.faults[str(asked)]}\n{case.as_curl_command()}"
+        raw = self.check(client, case.operation.label, request)
+        response = to_schemathesis_response(raw, prepared)
+        assert len(self.faults) == found, f"{self.faults[str(request)]}\n{case.as_curl_command()}"
         try:
             case.validate_response(response, checks=CHECKS)
         except FailureGroup as group:
-            self.faults[str(asked)] = str(group)
+            self.faults[str(request)] = str(group)
             raise
         return response
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def asking(
+def asgi_client(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Asking]:
+) -> Iterator[AsgiClient]:
     """A service with two published versions, some users and some items."""
     place = tmp_path_factory.mktemp("hostile")
     for number in (1, 2):
@@ -84,7 +98,7 @@ def asking(
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         url = server.replace("/postgres?", f"/{name}?")
-    # What is sent decides, not how busy the machine is that tries it.
+    # No response may depend on the machine's load.
     settings = Settings(
         database_url=url,
         bundle_store=place / "bundles",
@@ -93,17 +107,17 @@ def asking(
         inference_patience_seconds=60.0,
     )
     with running(settings) as client:
-        asking = Asking(client)
+        asgi_client = AsgiClient(client)
         items = [{"item_id": f"i{number}"} for number in range(20)]
         events = [
             {"user_id": f"u{n % 5}", "item_id": f"i{n % 20}", "action": "view", "timestamp": n}
             for n in range(100)
         ]
         for method, path, sent in (("PUT", "/v1/items", items), ("POST", "/v1/events", events)):
-            body = as_json({path.rpartition("/")[2]: sent})
-            answer = asking.send(Asked(method, path.encode(), JSON, body))
+            body = encode_json({path.rpartition("/")[2]: sent})
+            answer = asgi_client.send(RawRequest(method, path.encode(), JSON, body))
             assert answer.status == 200, answer.content
-        yield asking
+        yield asgi_client
 
 
 @pytest.fixture(scope="module")
@@ -111,96 +125,98 @@ def tally() -> Tally:
     return Tally()
 
 
-def test_the_description_that_is_fuzzed_is_that_of_the_application(asking: Asking) -> None:
-    assert operations(asking.client.app.openapi()).keys() == OPERATIONS.keys()
+def test_the_fuzzed_description_is_the_applications(asgi_client: AsgiClient) -> None:
+    assert list_operations(asgi_client.client.app.openapi()).keys() == OPERATIONS.keys()
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_what_no_honest_client_sends_gets_a_documented_answer(
-    asking: Asking, tally: Tally, strength: Strength, label: str
+def test_hostile_requests_get_documented_responses(
+    asgi_client: AsgiClient, tally: Tally, strength: Strength, label: str
 ) -> None:
     found = {*tally.faults}
     every = list(raw_requests(label, DESCRIPTION))
-    for hostile in some_of(every, strength.of(short=LEAST, full=len(every))):
-        tally.judge(asking, label, hostile)
-    assert {asked: wrong for asked, wrong in tally.faults.items() if asked not in found} == {}
+    for hostile in sample_requests(every, strength.select(short=LEAST, full=len(every))):
+        tally.check(asgi_client, label, hostile)
+    assert {sent: fault for sent, fault in tally.faults.items() if sent not in found} == {}
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_what_is_drawn_from_the_description_gets_a_documented_answer(
-    asking: Asking, tally: Tally, strength: Strength, label: str, mode: GenerationMode
+def test_generated_requests_get_documented_responses(
+    asgi_client: AsgiClient, tally: Tally, strength: Strength, label: str, mode: GenerationMode
 ) -> None:
     method, path = label.split()
-    operation = drawing(DESCRIPTION)[path][method]
+    operation = build_schema(DESCRIPTION)[path][method]
 
-    @hypothesis_settings(DRAWN, max_examples=strength.of(short=7, full=300))
+    @hypothesis_settings(DRAWN, max_examples=strength.select(short=7, full=300))
     @given(case=operation.as_strategy(mode))
-    def is_answered(case: Case) -> None:
-        tally.judge_drawn(asking, case)
+    def is_documented(case: Case) -> None:
+        tally.check_case(asgi_client, case)
 
     try:
-        is_answered()
+        is_documented()
     except Unsatisfiable:
-        # Nothing can be wrong with a request that takes no values.
+        # A request without values has no invalid form.
         assert mode is GenerationMode.NEGATIVE
 
 
-def test_operations_on_the_same_few_things_get_documented_answers(
-    asking: Asking, tally: Tally, strength: Strength
+def test_operations_on_known_ids_get_documented_responses(
+    asgi_client: AsgiClient, tally: Tally, strength: Strength
 ) -> None:
-    drawn = drawing(DESCRIPTION)
+    schema = build_schema(DESCRIPTION)
     every = [
-        drawn[path][method].as_strategy() for method, path in map(str.split, sorted(OPERATIONS))
+        schema[path][method].as_strategy() for method, path in map(str.split, sorted(OPERATIONS))
     ]
     known = {
         "user_id": [f"u{number}" for number in range(5)],
         "item_id": [f"i{number}" for number in range(20)],
-        "version": [*asking.client.app.state.context.store.versions(), "none"],
+        "version": [*asgi_client.client.app.state.context.store.versions(), "none"],
     }
     succeeded: Counter[bool] = Counter()
 
-    @hypothesis_settings(DRAWN, max_examples=strength.of(short=50, full=2000))
+    @hypothesis_settings(DRAWN, max_examples=strength.select(short=50, full=2000))
     @given(case=st.one_of(every), random=st.randoms(use_true_random=False))
-    def is_answered(case: Case, random: Random) -> None:
-        response = tally.judge_drawn(asking, among(case, known, random))
+    def is_documented(case: Case, random: Random) -> None:
+        response = tally.check_case(asgi_client, use_known_ids(case, known, random))
         succeeded[response.status_code < 300] += 1
 
-    is_answered()
+    is_documented()
     assert succeeded[True] > succeeded[False]
 
 
-def test_operations_on_what_others_answered_get_documented_answers(
-    asking: Asking, tally: Tally, strength: Strength
+def test_chained_operations_get_documented_responses(
+    asgi_client: AsgiClient, tally: Tally, strength: Strength
 ) -> None:
-    class Chain(drawing(DESCRIPTION).as_state_machine()):  # type: ignore[misc]
-        """Takes ids that one operation answers with to the next."""
+    class Chain(build_schema(DESCRIPTION).as_state_machine()):  # type: ignore[misc]
+        """Passes ids from one response to the next request."""
 
         def call(self, case: Case, **_: Any) -> Response:
-            return tally.judge_drawn(asking, case)
+            return tally.check_case(asgi_client, case)
 
         def validate_response(self, *_: Any, **__: Any) -> None:
-            """Judged already."""
+            """Checked by `call`."""
 
     found = len(tally.faults)
     short = hypothesis_settings(DRAWN, max_examples=10, stateful_step_count=6)
-    for number in range(strength.of(short=1, full=30)):
-        # What may be drawn depends on what is stored by then; Hypothesis takes that for a defect.
+    for number in range(strength.select(short=1, full=30)):
+        # The stored data changes what can be generated; Hypothesis reports that as flaky.
         with suppress(FlakyStrategyDefinition):
             run_state_machine_as_test(seed(number)(Chain), settings=short)
     assert len(tally.faults) == found
 
 
-def test_enough_was_asked(tally: Tally, strength: Strength, figures: Figures) -> None:
-    figures.keep(
+def test_enough_requests_were_sent(tally: Tally, strength: Strength, figures: Figures) -> None:
+    figures.record(
         "R5",
         "hostile requests to every operation, on SQLite and PostgreSQL",
         operations=len(OPERATIONS),
-        requests=tally.asked.total(),
-        fewest_per_operation=min(tally.asked.values()),
+        requests=tally.requests.total(),
+        fewest_per_operation=min(tally.requests.values()),
         faulty_answers=len(tally.faults),
     )
     assert tally.faults == {}
-    assert tally.asked.keys() == OPERATIONS.keys()
-    assert min(tally.asked.values()) >= LEAST
-    assert tally.asked.total() >= strength.of(short=LEAST * len(OPERATIONS), full=LEAST_IN_ALL)
+    assert tally.requests.keys() == OPERATIONS.keys()
+    assert min(tally.requests.values()) >= LEAST
+    assert tally.requests.total() >= strength.select(
+        short=LEAST * len(OPERATIONS), full=LEAST_IN_ALL
+    )

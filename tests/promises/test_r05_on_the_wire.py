@@ -1,4 +1,4 @@
-"""R5, below HTTP: what no library would send gets a refusal, and the log stays silent about it."""
+"""R5, below HTTP: malformed bytes are refused, and their content is not logged."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ NOT_HTTP = {
     "a TLS handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc" + MARKER + b"\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a proxied connection": b"CONNECT localhost:80" + LOCAL + b"\r\n",
-    "a method in small letters": b"get /v1/items" + LOCAL + b"\r\n",
+    "a method in lower case": b"get /v1/items" + LOCAL + b"\r\n",
     "a path with a space": b"GET /v1/items/a " + MARKER + LOCAL + b"\r\n",
     "a path with a NUL": b"GET /v1/items/\x00" + MARKER + LOCAL + b"\r\n",
     "a path of Latin 1": b"GET /v1/items/\xff" + MARKER + LOCAL + b"\r\n",
@@ -37,14 +37,14 @@ NOT_HTTP = {
     + b"\r\n\r\n",
 }
 ODD_HTTP = {
-    "an escape that is none": (b"GET /v1/items/%zz" + MARKER + LOCAL, 404),
+    "an invalid escape": (b"GET /v1/items/%zz" + MARKER + LOCAL, 404),
     "an escape that is not UTF-8": (b"GET /v1/users/%ff" + MARKER + LOCAL, 200),
     "a fragment": (b"GET /v1/items#" + MARKER + LOCAL, 200),
     "a whole URL": (b"GET http://localhost/v1/items" + LOCAL, 200),
     "no host": (b"GET /health/live HTTP/1.1\r\n", 200),
     "an old protocol": (b"GET /health/live HTTP/1.0\r\n", 200),
-    "options of everything": (b"OPTIONS *" + LOCAL, 404),
-    "a question by a browser elsewhere": (
+    "OPTIONS *": (b"OPTIONS *" + LOCAL, 404),
+    "a preflight of another origin": (
         b"OPTIONS /v1/items" + LOCAL + b"Origin: http://evil\r\n",
         405,
     ),
@@ -71,39 +71,39 @@ def server(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP.keys())
-def test_what_is_not_http_is_refused(server: Server, sent: bytes) -> None:
-    answer = told(server, sent)
-    # Where the parser is still content, the application refuses: a chunk that ends in nothing.
+def test_malformed_http_is_refused(server: Server, sent: bytes) -> None:
+    answer = exchange(server, sent)
+    # The parser accepts a chunk without a length; the application refuses it.
     assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
     assert MARKER not in server.log.read_bytes()
 
 
 @pytest.mark.parametrize(("sent", "status"), ODD_HTTP.values(), ids=ODD_HTTP.keys())
-def test_http_that_is_odd_is_answered(server: Server, sent: bytes, status: int) -> None:
-    answer = told(server, sent + b"Connection: close\r\n\r\n")
+def test_unusual_http_is_answered(server: Server, sent: bytes, status: int) -> None:
+    answer = exchange(server, sent + b"Connection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:200]
     assert MARKER not in server.log.read_bytes()
 
 
-def test_a_head_has_the_headers_of_a_get_and_no_body(server: Server) -> None:
+def test_head_has_the_headers_of_get_and_no_body(server: Server) -> None:
     get, head = (
-        told(server, method + b" /v1/models" + LOCAL + b"Connection: close\r\n\r\n")
+        exchange(server, method + b" /v1/models" + LOCAL + b"Connection: close\r\n\r\n")
         for method in (b"GET", b"HEAD")
     )
-    (of_get, body), (of_head, nothing) = (one.split(b"\r\n\r\n", 1) for one in (get, head))
+    (of_get, body), (of_head, no_body) = (one.split(b"\r\n\r\n", 1) for one in (get, head))
     assert b"content-length: %d" % len(body) in of_get
     assert b"content-length: %d" % len(body) in of_head
-    assert nothing == b""
+    assert no_body == b""
 
 
-def test_after_all_of_it_the_server_answers_and_has_crashed_nowhere(server: Server) -> None:
+def test_the_server_is_ready_and_logged_no_error(server: Server) -> None:
     assert server.is_ready()
     levels = {json.loads(line)["level"] for line in server.log.read_text().splitlines()}
     assert levels <= {"info", "warning"}
 
 
-def told(server: Server, sent: bytes) -> bytes:
-    """All that a server says to bytes on a connection of their own, until it closes."""
+def exchange(server: Server, sent: bytes) -> bytes:
+    """Send bytes on a new connection, and read until the server closes it."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(sent)
         answer = b""

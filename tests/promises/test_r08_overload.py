@@ -1,4 +1,4 @@
-"""R8: asked for three times what it can answer, the service answers what it can, and soon."""
+"""R8: at three times its capacity, the service sheds the excess and answers the rest in time."""
 
 from pathlib import Path
 from statistics import median
@@ -14,36 +14,36 @@ from tests.promises.strength import Strength
 CLIENTS = 16
 TIMES = 3
 SHED = (429, 503)
-QUESTIONS = [mixture.inline(number, explain="attention", events=100) for number in range(20)]
+QUESTIONS = [mixture.build_inline(number, explain="attention", events=100) for number in range(20)]
 
 
-def at_capacity(server: Server, seconds: float) -> Load:
-    """What sixteen clients get answered who each wait for their answer."""
+def run_at_capacity(server: Server, seconds: float) -> Load:
+    """Run a closed loop of sixteen clients."""
     return load.run(load.closed_loop(server.port, QUESTIONS, clients=CLIENTS, seconds=seconds))
 
 
-def overloaded(server: Server, per_second: float, seconds: float) -> Load:
-    """What becomes of requests that come whether or not the last ones were answered."""
+def run_overload(server: Server, per_second: float, seconds: float) -> Load:
+    """Run an open loop, which does not wait for answers."""
     return load.run(load.open_loop(server.port, QUESTIONS, per_second=per_second, seconds=seconds))
 
 
 @pytest.mark.timeout(400)
-def test_three_times_too_much_is_shed_and_the_rest_is_answered_soon(
+def test_three_times_the_capacity_is_shed_and_the_rest_answered(
     tmp_path: Path, bundle_store: Path, strength: Strength, figures: Figures
 ) -> None:
-    seconds = strength.of(short=1.5, full=15.0)
+    seconds = strength.select(short=1.5, full=15.0)
     p99_ratios, throughputs, before, during = [], [], Load(), Load()
     with processes(tmp_path, bundle_store) as start:
         server = start()
-        at_capacity(server, strength.of(short=0.5, full=5.0))
-        for _ in range(strength.of(short=1, full=3)):
-            before = at_capacity(server, seconds)
-            during = overloaded(server, TIMES * before.rate(), seconds)
+        run_at_capacity(server, strength.select(short=0.5, full=5.0))
+        for _ in range(strength.select(short=1, full=3)):
+            before = run_at_capacity(server, seconds)
+            during = run_overload(server, TIMES * before.rate(), seconds)
             p99_ratios.append(during.quantile(0.99) / before.quantile(0.99))
             throughputs.append(during.rate() / before.rate())
-        after = at_capacity(server, seconds)
+        after = run_at_capacity(server, seconds)
         crashes = server.log.read_text().count("request_failed")
-    figures.keep(
+    figures.record(
         "R8",
         "three times overloaded",
         capacity_per_second=before.rate(),
@@ -51,34 +51,36 @@ def test_three_times_too_much_is_shed_and_the_rest_is_answered_soon(
         p99_of_accepted_seconds=during.quantile(0.99),
         p99_ratio=median(p99_ratios),
         accepted_share_of_capacity=median(throughputs),
-        shed_share=len(during.of(*SHED)) / len(during.answers),
+        shed_share=len(during.select(*SHED)) / len(during.answers),
         seconds_to_shed_p99=during.quantile(0.99, 503),
         sender_late_seconds=during.late,
         capacity_again_share=after.rate() / before.rate(),
     )
     assert {*before.statuses, *during.statuses, *after.statuses} <= {200, *SHED}
-    assert all(int(answer.header("Retry-After") or 0) >= 1 for answer in during.of(*SHED))
-    assert during.of(200)
-    assert after.of(200)
+    assert all(int(answer.header("Retry-After") or 0) >= 1 for answer in during.select(*SHED))
+    assert during.select(200)
+    assert after.select(200)
     assert crashes == 0
     if strength.is_full:
-        assert during.of(503)
+        assert during.select(503)
         assert median(p99_ratios) <= 3
         assert median(throughputs) >= 0.8
         assert after.rate() >= 0.9 * before.rate()
 
 
-def test_what_is_shed_is_told_counted_and_logged(tmp_path: Path, bundle_store: Path) -> None:
+def test_shed_requests_are_counted_and_logged(tmp_path: Path, bundle_store: Path) -> None:
     problems: list[dict[str, object]] = []
 
-    def look(answer: load.Answer) -> None:
+    def record_problem(answer: load.Answer) -> None:
         if answer.status == 503:
             problems.append(answer.json() | {"header": answer.header("X-Request-ID")})
 
     with processes(tmp_path, bundle_store) as start:
         server = start(KAIROS_INFERENCE_QUEUE="0")
-        asked = load.closed_loop(server.port, QUESTIONS, clients=CLIENTS, most=300, seen=look)
-        shed = len(load.run(asked).of(503))
+        sending = load.closed_loop(
+            server.port, QUESTIONS, clients=CLIENTS, most=300, on_answer=record_problem
+        )
+        shed = len(load.run(sending).select(503))
         page = server.http.get("/metrics").text
         log = server.log.read_text()
     assert shed == len(problems) > 0

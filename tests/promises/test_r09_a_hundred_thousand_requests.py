@@ -1,4 +1,4 @@
-"""R9: use costs no memory, no files and no threads that stay."""
+"""R9: memory, open files and threads do not grow with the number of requests."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from tests.promises.figures import Figures
 from tests.promises.strength import Strength
 
 STATUSES = {
-    "wrong": {422},
+    "invalid": {422},
     "unknown version": {404},
-    "nowhere": {404},
+    "unknown path": {404},
 }
 SHED = {429, 503}
 EVERY = 10_000
@@ -24,7 +24,7 @@ EVERY = 10_000
 
 @dataclass(frozen=True)
 class Reading:
-    """What a process holds."""
+    """Resources of a process after a number of requests."""
 
     requests: int
     resident: int
@@ -33,10 +33,10 @@ class Reading:
 
 
 @pytest.mark.timeout(1500)
-def test_memory_files_and_threads_stay_what_they_were(
+def test_memory_files_and_threads_do_not_grow(
     tmp_path: Path, bundle_store: Path, strength: Strength, figures: Figures
 ) -> None:
-    total = strength.of(short=1_000, full=100_000)
+    total = strength.select(short=1_000, full=100_000)
     every = total // 50
     readings: list[Reading] = []
     statuses: Counter[tuple[str, int]] = Counter()
@@ -58,16 +58,16 @@ def test_memory_files_and_threads_stay_what_they_were(
                     )
                 )
 
-        async def story() -> None:
-            # In parts: the sender must not remember every answer, either.
+        async def send_all() -> None:
+            # In batches, as a load keeps every answer in memory.
             for _ in range(0, total, every):
-                await load.closed_loop(server.port, MIXTURE, clients=8, most=every, seen=count)
+                await load.closed_loop(server.port, MIXTURE, clients=8, most=every, on_answer=count)
 
-        load.run(story())
+        load.run(send_all())
         log = server.log.read_text()
     settled = readings[len(readings) // 5 :]
-    slope = _slope_per(EVERY, settled)
-    figures.keep(
+    slope = _fit_growth(EVERY, settled)
+    figures.record(
         "R9",
         "requests of every kind",
         requests=statuses.total(),
@@ -82,21 +82,21 @@ def test_memory_files_and_threads_stay_what_they_were(
     for (name, status), _ in statuses.items():
         assert status in STATUSES.get(name, {200}) | SHED, (name, status)
     assert "request_failed" not in log
-    # Pools start a thread when there is work for one more, and a few of them late.
+    # Thread pools start threads on demand, some of them late.
     threads = [reading.threads for reading in settled]
-    assert max(threads) - min(threads) <= strength.of(short=8, full=1)
-    # The connections of the eight clients come and go between readings, and nothing else does.
+    assert max(threads) - min(threads) <= strength.select(short=8, full=1)
+    # Only the connections of the eight clients may change between readings.
     assert max(r.files for r in settled) - min(r.files for r in settled) <= 8 + 2
     assert settled[-1].files <= settled[0].files + 8
     if strength.is_full:
         assert slope < 0.01
 
 
-MIXTURE = mixture.everything()
+MIXTURE = mixture.build_every_kind()
 
 
-def _slope_per(requests: int, readings: list[Reading]) -> float:
-    """Growth of memory over so many requests, as a share of what it is on average."""
+def _fit_growth(requests: int, readings: list[Reading]) -> float:
+    """Fit the growth of memory over a number of requests, as a share of its mean."""
     resident = np.array([reading.resident for reading in readings], dtype=float)
-    asked = np.array([reading.requests for reading in readings], dtype=float)
-    return float(np.polyfit(asked, resident, 1)[0] * requests / resident.mean())
+    counts = np.array([reading.requests for reading in readings], dtype=float)
+    return float(np.polyfit(counts, resident, 1)[0] * requests / resident.mean())

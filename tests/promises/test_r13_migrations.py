@@ -1,4 +1,4 @@
-"""R13: the schema moves up, down and up with its rows, and the release before runs on it."""
+"""R13: migrations keep rows up, down and up; the previous release runs on the newest schema."""
 
 import io
 import json
@@ -32,7 +32,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 @contextmanager
-def opened(database_url: str) -> Iterator[Engine]:
+def open_database(database_url: str) -> Iterator[Engine]:
     engine = open_engine(database_url)
     try:
         yield engine
@@ -40,8 +40,8 @@ def opened(database_url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def made_up(kind: Any, number: int) -> Any:
-    """A value of a column's type, different for every row."""
+def make_value(kind: Any, number: int) -> Any:
+    """Make a value of a column's type, different for every row."""
     if isinstance(kind, JSON):
         return {"nested": [number, "ü", None]}
     if isinstance(kind, Double):
@@ -52,9 +52,9 @@ def made_up(kind: Any, number: int) -> Any:
     return f"{number} ü/ '\"\\ \U0001f600"[: kind.length]
 
 
-def fill(database_url: str, rows: int = 3) -> None:
-    """Rows in every table there is: whole ones, and one with nothing that may be missing."""
-    with opened(database_url) as engine:
+def insert_rows(database_url: str, rows: int = 3) -> None:
+    """Insert rows into every table: one with the required columns only, the others complete."""
+    with open_database(database_url) as engine:
         found = MetaData()
         found.reflect(engine)
         with engine.begin() as connection:
@@ -63,16 +63,16 @@ def fill(database_url: str, rows: int = 3) -> None:
                     continue
                 for number in range(rows):
                     row = {
-                        column.name: made_up(column.type, number)
+                        column.name: make_value(column.type, number)
                         for column in table.columns
-                        # Items that were deleted do not outlive the column that says so.
+                        # A downgrade drops deleted items with the column deleted_at.
                         if not (column.nullable and (number == 0 or column.name == "deleted_at"))
                     }
                     connection.execute(table.insert().values(row))
 
 
-def contents(database_url: str) -> Rows:
-    with opened(database_url) as engine:
+def read_rows(database_url: str) -> Rows:
+    with open_database(database_url) as engine:
         found = MetaData()
         found.reflect(engine)
         with engine.connect() as connection:
@@ -83,17 +83,17 @@ def contents(database_url: str) -> Rows:
             }
 
 
-def common(rows: Rows, kept: Rows) -> Rows:
-    """Of `rows`, the tables and columns that `kept` has, too."""
+def select_common(rows: Rows, kept: Rows) -> Rows:
+    """Select the tables and columns of `rows` that `kept` has."""
     return {
         table: [{column: row[column] for column in kept[table][0]} for row in rows[table]]
         for table in kept
     }
 
 
-def lost(rows: Rows, kept: Rows) -> int:
-    """How many of the rows of `kept` are not among `rows`, as far as both have the same columns."""
-    found = common(rows, kept)
+def count_lost(rows: Rows, kept: Rows) -> int:
+    """Count the rows of `kept` that are not among `rows`, by their common columns."""
+    found = select_common(rows, kept)
     return sum(row not in found[table] for table in kept for row in kept[table])
 
 
@@ -106,46 +106,46 @@ def test_rows_survive_every_step_up_down_and_up(
     for lower, upper in steps:
         run.downgrade(database_url, "base")
         run.upgrade(database_url, lower)
-        fill(database_url, strength.of(short=3, full=1000))
-        before = contents(database_url)
+        insert_rows(database_url, strength.select(short=3, full=1000))
+        before = read_rows(database_url)
         kept += sum(map(len, before.values()))
         for move, revision in ((run.upgrade, upper), (run.downgrade, lower), (run.upgrade, upper)):
             move(database_url, revision)
-            gone += lost(contents(database_url), before)
-        after = contents(database_url)
+            gone += count_lost(read_rows(database_url), before)
+        after = read_rows(database_url)
         assert all(after[table] == [] for table in after.keys() - before.keys())
     dialect = database_url.partition(":")[0]
-    figures.keep(
+    figures.record(
         "R13", f"up, down, up with rows, {dialect}", steps=len(steps), rows=kept, lost=gone
     )
     assert (kept > 0, gone) == (True, 0)
     run.check(database_url)
 
 
-def test_rows_written_at_the_newest_schema_survive_going_back_and_forth(database_url: str) -> None:
+def test_rows_of_the_newest_schema_survive_down_and_up(database_url: str) -> None:
     lower, head = run.revisions()[-2:]
     run.upgrade(database_url)
-    fill(database_url)
-    written = contents(database_url)
+    insert_rows(database_url)
+    written = read_rows(database_url)
     run.downgrade(database_url, lower)
-    behind = contents(database_url)
-    assert common(written, behind) == behind
+    behind = read_rows(database_url)
+    assert select_common(written, behind) == behind
     run.upgrade(database_url, head)
-    assert common(contents(database_url), behind) == behind
+    assert select_common(read_rows(database_url), behind) == behind
     run.check(database_url)
 
 
-def test_going_back_takes_deleted_items_along(database_url: str) -> None:
+def test_a_downgrade_drops_deleted_items(database_url: str) -> None:
     run.upgrade(database_url)
-    with opened(database_url) as engine, engine.begin() as connection:
+    with open_database(database_url) as engine, engine.begin() as connection:
         put = "INSERT INTO items (item_id, categories, updated_at, deleted_at) VALUES "
         connection.execute(text(put + "('here', '[]', 1, NULL), ('gone', '[]', 1, 1)"))
     run.downgrade(database_url, "0001")
-    assert [row["item_id"] for row in contents(database_url)["items"]] == ["here"]
+    assert [row["item_id"] for row in read_rows(database_url)["items"]] == ["here"]
 
 
-def revived(parameters: Any) -> Any:
-    """Recorded parameters as the driver takes them."""
+def to_parameters(parameters: Any) -> Any:
+    """Convert recorded parameters to those of the driver."""
     if isinstance(parameters, list):
         return tuple(parameters)
     return {
@@ -155,27 +155,25 @@ def revived(parameters: Any) -> Any:
 
 
 def replay(database_url: str, statements: list[dict[str, Any]]) -> list[list[tuple[Any, ...]]]:
-    """What each statement answers, the last of which are reads."""
+    """Run each statement, and return its rows."""
     answers = []
-    with opened(database_url) as engine, engine.begin() as connection:
+    with open_database(database_url) as engine, engine.begin() as connection:
         for statement in statements:
             parameters = statement["parameters"]
-            many = [revived(each) for each in parameters] if statement["many"] else None
+            many = [to_parameters(each) for each in parameters] if statement["many"] else None
             result = connection.exec_driver_sql(
-                statement["sql"], revived(parameters) if many is None else many
+                statement["sql"], to_parameters(parameters) if many is None else many
             )
             answers.append([tuple(row) for row in result] if result.returns_rows else [])
     return answers
 
 
-def test_the_statements_of_the_release_before_answer_the_same_on_the_newest_schema(
-    database_url: str, figures: Figures
-) -> None:
+def test_statements_of_the_previous_release_still_work(database_url: str, figures: Figures) -> None:
     lower, head = run.revisions()[-2:]
     dialect = database_url.partition(":")[0]
     file = BEFORE / f"{head}-{dialect}.json"
     assert file.exists(), (
-        f"a migration was added: record what ran before it, see {BEFORE}/record.py"
+        f"a migration was added: record the release before it with {BEFORE}/record.py"
     )
     statements = [
         statement
@@ -188,7 +186,7 @@ def test_the_statements_of_the_release_before_answer_the_same_on_the_newest_sche
     run.upgrade(database_url, head)
     answers = replay(database_url, statements)
     differing = sum(one != other for one, other in zip(answers, expected, strict=True))
-    figures.keep(
+    figures.record(
         "R13",
         f"statements of the release before, {dialect}",
         statements=len(statements),
@@ -205,24 +203,24 @@ def git(*arguments: str) -> bytes:
 
 
 @pytest.fixture
-def release_before(strength: Strength, tmp_path: Path) -> Path:
-    """The tree of the last commit before the newest migration."""
+def previous_release(strength: Strength, tmp_path: Path) -> Path:
+    """Extract the tree of the last commit before the newest migration."""
     if not strength.is_full:
-        pytest.skip("runs the release before as a process: make promises")
+        pytest.skip("runs the previous release as a process: make promises")
     (newest,) = (ROOT / "migrations" / "versions").glob(f"{run.revisions()[-1]}_*.py")
     added = git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
     archive = git("archive", f"{added}^") if added else b""
     if not archive:
-        pytest.skip("there is no history of the repository here to take the release before from")
-    tree = tmp_path / "release_before"
+        pytest.skip("no history of the repository to extract the previous release from")
+    tree = tmp_path / "previous_release"
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         packed.extractall(tree, filter="data")
     return tree
 
 
 @contextmanager
-def running_before(tree: Path, database_url: str, store: Path, log: Path) -> Iterator[httpx.Client]:
-    """The service of an older tree, as a process on the same database, with a bundle of its own."""
+def run_previous(tree: Path, database_url: str, store: Path, log: Path) -> Iterator[httpx.Client]:
+    """Run the service of an older tree on the same database, with a bundle of its own."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(tree),
@@ -261,7 +259,7 @@ def running_before(tree: Path, database_url: str, store: Path, log: Path) -> Ite
         process.wait(30)
 
 
-def event(number: int) -> dict[str, Any]:
+def build_event(number: int) -> dict[str, Any]:
     return {
         "user_id": "u",
         "item_id": f"i{number % 20}",
@@ -270,8 +268,8 @@ def event(number: int) -> dict[str, Any]:
     }
 
 
-def test_the_release_before_ingests_and_recommends_on_the_newest_schema(
-    release_before: Path, database_url: str, bundle_store: Path, tmp_path: Path, figures: Figures
+def test_the_previous_release_serves_on_the_newest_schema(
+    previous_release: Path, database_url: str, bundle_store: Path, tmp_path: Path, figures: Figures
 ) -> None:
     settings = Settings(database_url=database_url, bundle_store=bundle_store)
     ours, theirs, failed = 0, 0, 0
@@ -280,12 +278,12 @@ def test_the_release_before_ingests_and_recommends_on_the_newest_schema(
         assert client.put("/v1/items", {"items": items}).is_success
         assert client.request("DELETE", "/v1/items/i2").is_success
         log = tmp_path / "log"
-        with running_before(release_before, database_url, tmp_path / "store", log) as old:
+        with run_previous(previous_release, database_url, tmp_path / "store", log) as old:
             for number in range(0, 100, 2):
-                # Side by side, as in a rolling update.
-                sent = {"events": [event(number)]}
+                # Both at once, as in a rolling update.
+                sent = {"events": [build_event(number)]}
                 theirs += old.post("/v1/events", json=sent).raise_for_status().json()["accepted"]
-                ours += client.post("/v1/events", {"events": [event(number + 1)]}).json()[
+                ours += client.post("/v1/events", {"events": [build_event(number + 1)]}).json()[
                     "accepted"
                 ]
             answer = old.post("/v1/recommendations", json={"user_id": "u", "n": 3})
@@ -297,8 +295,8 @@ def test_the_release_before_ingests_and_recommends_on_the_newest_schema(
         assert "database_schema_newer" in log.read_text()
         assert client.get("/v1/items/i3").json()["title"] == "Three"
         assert len(client.get("/v1/users/u").json()["events"]) == 100
-        told = client.post("/v1/recommendations", {"user_id": "u", "n": 3}).json()
-    figures.keep(
+        answer = client.post("/v1/recommendations", {"user_id": "u", "n": 3}).json()
+    figures.record(
         "R13",
         f"the release before beside this one, {database_url.partition(':')[0]}",
         events_of_the_old=theirs,
@@ -306,4 +304,4 @@ def test_the_release_before_ingests_and_recommends_on_the_newest_schema(
         failed=failed,
     )
     assert (theirs, ours, failed) == (50, 50, 0)
-    assert told["history_used"] > 0
+    assert answer["history_used"] > 0

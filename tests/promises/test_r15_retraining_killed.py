@@ -1,4 +1,4 @@
-"""R15: retraining killed in each phase leaves the champion untouched; of two at once, one runs."""
+"""R15: retraining killed in any phase keeps the champion; of two concurrent runs, one runs."""
 
 import json
 import shutil
@@ -60,13 +60,13 @@ COUNTING = (
     + '[encoder]\nkind = "markov"\n[gate]'
     + (RECIPE.partition("[gate]")[2])
 )
-IN_PLACE = ("after_pointer", "record")
-"""Points at which the challenger serves already."""
+ALREADY_ACTIVE = ("after_pointer", "record")
+"""Points at which the challenger is already active."""
 
 
 @dataclass(frozen=True)
-class Night:
-    """A store with a champion, a database, and the arguments of the run that is to come."""
+class Workspace:
+    """A store with a champion, a database, and the arguments of the next run."""
 
     root: Path
 
@@ -88,34 +88,34 @@ class Night:
         ]
 
     @property
-    def order(self) -> list[str]:
-        """The same each time, so that a killed run is gone on with."""
+    def fixed_arguments(self) -> list[str]:
+        """Arguments with a fixed `--until`, so that a second run resumes a killed one."""
         return self.arguments("ring", "--until", "2030-01-01T00:00:00Z")
 
-    def copy(self, root: Path) -> "Night":
-        return Night(Path(shutil.copytree(self.root, root)))
+    def copy(self, root: Path) -> "Workspace":
+        return Workspace(Path(shutil.copytree(self.root, root)))
 
 
 @pytest.fixture(scope="module")
-def evening(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The champion is in place, and has been for a while."""
-    night = Night(tmp_path_factory.mktemp("evening") / "night")
-    night.root.mkdir()
-    (night.root / "ring.toml").write_text(RECIPE)
-    (night.root / "counting.toml").write_text(COUNTING)
-    written(ring_world(users=30, length=12), night.root / "events.parquet")
-    kairos(*night.arguments("counting"))
-    assert night.results() == ["promoted"]
-    return night
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with an active champion."""
+    workspace = Workspace(tmp_path_factory.mktemp("prepared") / "workspace")
+    workspace.root.mkdir()
+    (workspace.root / "ring.toml").write_text(RECIPE)
+    (workspace.root / "counting.toml").write_text(COUNTING)
+    written(ring_world(users=30, length=12), workspace.root / "events.parquet")
+    kairos(*workspace.arguments("counting"))
+    assert workspace.results() == ["promoted"]
+    return workspace
 
 
 Run = Callable[..., list[int]]
-"""Runs the jobs of some nights at the same time, each to a point; answers how each ended."""
+"""Runs the jobs of workspaces at the same time, each up to a point; returns the exit codes."""
 
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    """One process that has everything loaded, and starts the others."""
+    """A process that has imported everything, and forks the runs."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.promises.killed_retrainer"],
         cwd=ROOT,
@@ -124,44 +124,47 @@ def run() -> Iterator[Run]:
         stderr=subprocess.DEVNULL,
         text=True,
     ) as parent:
-        told, heard = parent.stdin, parent.stdout
-        assert told is not None
-        assert heard is not None
+        requests, results = parent.stdin, parent.stdout
+        assert requests is not None
+        assert results is not None
 
-        def run(*pairs: tuple[str, Night]) -> list[int]:
+        def run(*pairs: tuple[str, Workspace]) -> list[int]:
             print(
-                json.dumps([(point, night.order) for point, night in pairs]), file=told, flush=True
+                json.dumps([(point, workspace.fixed_arguments) for point, workspace in pairs]),
+                file=requests,
+                flush=True,
             )
-            return [int(code) for code in json.loads(heard.readline())]
+            return [int(code) for code in json.loads(results.readline())]
 
         yield run
         parent.kill()
 
 
-def test_wherever_retraining_is_killed_the_champion_serves_on_and_the_next_run_succeeds(
-    evening: Night, run: Run, tmp_path: Path, strength: Strength, figures: Figures
+def test_a_killed_run_keeps_the_champion_and_the_next_succeeds(
+    prepared: Workspace, run: Run, tmp_path: Path, strength: Strength, figures: Figures
 ) -> None:
-    points = strength.of(short=("within_fit", "after_rename", "after_pointer"), full=POINTS)
-    champion = evening.store.current()
-    nights = {point: evening.copy(tmp_path / point) for point in points}
+    points = strength.select(short=("within_fit", "after_rename", "after_pointer"), full=POINTS)
+    champion = prepared.store.current()
+    workspaces = {point: prepared.copy(tmp_path / point) for point in points}
     killed = touched = unsound = recovered = 0
-    for some in _in_parts(points, 4):
-        codes = run(*((point, nights[point]) for point in some))
+    for group in _split(points, 4):
+        codes = run(*((point, workspaces[point]) for point in group))
         killed += codes.count(-signal.SIGKILL)
-        for point in some:
-            store = nights[point].store
+        for point in group:
+            store = workspaces[point].store
             current = store.current()
-            touched += current != champion and point not in IN_PLACE
+            touched += current != champion and point not in ALREADY_ACTIVE
             unsound += store.open().version != current
-        run(*((SURVIVES, nights[point]) for point in some))
-        for point in some:
-            night = nights[point]
-            left = night.results()
+        run(*((SURVIVES, workspaces[point]) for point in group))
+        for point in group:
+            workspace = workspaces[point]
+            results = workspace.results()
             recovered += (
-                left == ["promoted", "abandoned", "promoted"] and night.store.current() != champion
+                results == ["promoted", "abandoned", "promoted"]
+                and workspace.store.current() != champion
             )
-            night.store.open()
-    figures.keep(
+            workspace.store.open()
+    figures.record(
         "R15",
         "killed at a named point",
         points=len(points),
@@ -175,20 +178,20 @@ def test_wherever_retraining_is_killed_the_champion_serves_on_and_the_next_run_s
     assert recovered == len(points)
 
 
-def test_of_two_at_once_one_runs(
-    evening: Night, run: Run, tmp_path: Path, strength: Strength, figures: Figures
+def test_of_two_concurrent_runs_one_runs(
+    prepared: Workspace, run: Run, tmp_path: Path, strength: Strength, figures: Figures
 ) -> None:
-    pairs = strength.of(short=1, full=5)
+    pairs = strength.select(short=1, full=5)
     ran = refused = rows = 0
     for number in range(pairs):
-        night = evening.copy(tmp_path / str(number))
-        codes = run((SURVIVES, night), (SURVIVES, night))
+        workspace = prepared.copy(tmp_path / str(number))
+        codes = run((SURVIVES, workspace), (SURVIVES, workspace))
         ran += codes.count(0)
         refused += codes.count(3)
-        rows += len(night.results()) - 1
-    figures.keep("R15", "two at once", pairs=pairs, ran=ran, refused=refused, recorded=rows)
+        rows += len(workspace.results()) - 1
+    figures.record("R15", "two at once", pairs=pairs, ran=ran, refused=refused, recorded=rows)
     assert (ran, refused, rows) == (pairs, pairs, pairs)
 
 
-def _in_parts(points: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
+def _split(points: tuple[str, ...], size: int) -> list[tuple[str, ...]]:
     return [points[begin : begin + size] for begin in range(0, len(points), size)]

@@ -1,4 +1,4 @@
-"""R16: the gate refuses shuffled labels, NaN, and worse than popularity; it keeps its numbers."""
+"""R16: the gate refuses shuffled labels, NaN, and models below popularity, with its numbers."""
 
 import json
 import re
@@ -58,8 +58,8 @@ DEMO = SMALL.replace("next_event", "next_basket").replace(
 )
 
 
-def counting(recipe: str, kind: str) -> str:
-    """The recipe of a model that needs no epochs: it learns at once what can be counted."""
+def use_counting_encoder(recipe: str, kind: str) -> str:
+    """Change a recipe to a counting model, which needs no epochs."""
     return re.sub(
         r"\[encoder\].*\[gate\]", f'[encoder]\nkind = "{kind}"\n\n[gate]', recipe, flags=re.S
     )
@@ -67,11 +67,11 @@ def counting(recipe: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class Shop:
-    """A service's database, a store with a champion, and the events that are known today.
+    """A service's database, a store with a champion, and the events so far.
 
     Attributes:
-        recipe: of the champion, which counts: it learns at once.
-        attending: one that descends a gradient.
+        recipe: recipe of the champion, a counting model.
+        attending: recipe of a model trained by gradient descent.
         crowd: events in which some items are more popular than others.
     """
 
@@ -86,21 +86,21 @@ class Shop:
         return BundleStore(self.root / "store")
 
     def retrain(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
-        """Run the job on some events; answers its report, which is what the database has of it."""
+        """Run the job on events; returns its report, which equals the one in the database."""
         (self.root / f"{name}.toml").write_text(recipe)
-        said = kairos(
+        output = kairos(
             *("retrain", "--recipe", self.root / f"{name}.toml", "--threads", "2"),
             *("--events", written(events, self.root / f"{name}.parquet")),
             *("--database", f"sqlite:///{self.root / 'kairos.db'}"),
             *("--store", self.store.root, "--runs", self.root / "runs"),
         ).stdout
-        report = RunReport.read(Path(said.splitlines()[1]).parent)
+        report = RunReport.read(Path(output.splitlines()[1]).parent)
         assert report is not None
-        assert self._recorded(report.run_id) == report.model_dump(mode="json")
+        assert self._read_recorded(report.run_id) == report.model_dump(mode="json")
         return report
 
-    def refuses(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
-        """The same, of a challenger that must not be served."""
+    def retrain_refused(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
+        """Run the job, and check that its challenger is refused and not published."""
         champion, versions = self.store.current(), self.store.versions()
         report = self.retrain(name, events, recipe)
         assert report.result == "kept"
@@ -109,35 +109,43 @@ class Shop:
         assert (self.store.current(), self.store.versions()) == (champion, versions)
         return report
 
-    def _recorded(self, run_id: str) -> object:
+    def _read_recorded(self, run_id: str) -> object:
         with closing(sqlite3.connect(self.root / "kairos.db")) as connection:
-            asked = "SELECT report FROM training_runs WHERE run_id = ?"
-            ((report,),) = connection.execute(asked, (run_id,))
+            query = "SELECT report FROM training_runs WHERE run_id = ?"
+            ((report,),) = connection.execute(query, (run_id,))
         return json.loads(report)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, strength: Strength) -> Shop:
-    """Its champion has learned from all but the latest events: those of every fourth customer of
-    the demo at full strength, of a small world with a law in it otherwise.
+    """A champion trained on all but the latest fifth of the events: of every fourth customer of
+    the demo at full strength, of a small synthetic world otherwise.
     """
     directory = tmp_path_factory.mktemp("shop")
     if strength.is_full:
         events = pl.read_parquet(ROOT / "demo" / "events.parquet")
         customers = events["user_id"].unique().sort()[::4]
         events = events.filter(pl.col("user_id").is_in(customers.implode()))
-        shop = Shop(directory, counting(DEMO, "personal_frequency"), DEMO, events, events)
+        shop = Shop(
+            directory, use_counting_encoder(DEMO, "personal_frequency"), DEMO, events, events
+        )
     else:
         events = ring_world(users=80)
-        shop = Shop(directory, counting(SMALL, "markov"), SMALL, events, crowd())
+        shop = Shop(
+            directory,
+            use_counting_encoder(SMALL, "markov"),
+            SMALL,
+            events,
+            generate_popular_events(),
+        )
     yesterday = events.filter(pl.col("timestamp") < pl.col("timestamp").quantile(0.8))
     report = shop.retrain("yesterday", yesterday, shop.recipe)
     assert report.result == "promoted", report.reason
     return shop
 
 
-def keep(figures: Figures, tried: str, report: RunReport) -> None:
-    """What the gate said, and the numbers it was told."""
+def record(figures: Figures, measured: str, report: RunReport) -> None:
+    """Record the decision of the gate and its metrics."""
     assert report.decision is not None
     failed = [check.name for check in report.decision.checks if not check.passed]
     metrics = {}
@@ -148,69 +156,71 @@ def keep(figures: Figures, tried: str, report: RunReport) -> None:
             "questions": report.comparison.questions,
             "lead_over_champion_low": round(leads["champion"].low, 4),
         }
-    figures.keep("R16", tried, result=report.result, failed=", ".join(failed) or "none", **metrics)
+    figures.record(
+        "R16", measured, result=report.result, failed=", ".join(failed) or "none", **metrics
+    )
 
 
-def failed(report: RunReport) -> set[str]:
+def list_failed(report: RunReport) -> set[str]:
     assert report.decision is not None
     return {check.name for check in report.decision.checks if not check.passed}
 
 
 def test_shuffled_labels_are_refused(shop: Shop, figures: Figures) -> None:
-    report = shop.refuses("shuffled", shuffled(shop.events), shop.recipe)
-    keep(figures, "every label shuffled", report)
-    assert "popularity" in failed(report)
+    report = shop.retrain_refused("shuffled", shuffled(shop.events), shop.recipe)
+    record(figures, "every label shuffled", report)
+    assert "popularity" in list_failed(report)
 
 
-def test_labels_shuffled_in_what_is_learned_from_are_refused(shop: Shop, figures: Figures) -> None:
-    is_asked = pl.col("timestamp") >= shop.events["timestamp"].quantile(0.85)
-    broken = pl.concat([shuffled(shop.events.filter(~is_asked)), shop.events.filter(is_asked)])
-    report = shop.refuses("half shuffled", broken, shop.recipe)
-    keep(figures, "labels shuffled in what is learned from", report)
-    assert failed(report) & {"champion", "popularity"}
+def test_labels_shuffled_in_the_training_part_are_refused(shop: Shop, figures: Figures) -> None:
+    is_test = pl.col("timestamp") >= shop.events["timestamp"].quantile(0.85)
+    broken = pl.concat([shuffled(shop.events.filter(~is_test)), shop.events.filter(is_test)])
+    report = shop.retrain_refused("half shuffled", broken, shop.recipe)
+    record(figures, "labels shuffled in what is learned from", report)
+    assert list_failed(report) & {"champion", "popularity"}
 
 
-def test_a_loss_that_is_no_number_is_refused(shop: Shop, figures: Figures) -> None:
+def test_a_nan_loss_is_refused(shop: Shop, figures: Figures) -> None:
     wild = shop.attending + "warmup_steps = 0\nlearning_rate = 1e30\n"
-    report = shop.refuses("wild", shop.events, wild)
-    keep(figures, "a loss that is no number", report)
-    assert failed(report) == {"sound"}
+    report = shop.retrain_refused("wild", shop.events, wild)
+    record(figures, "a loss that is no number", report)
+    assert list_failed(report) == {"sound"}
     assert "the loss must stay finite" in str(report.reason)
 
 
-def test_weights_that_are_no_numbers_are_refused(shop: Shop, figures: Figures) -> None:
-    # One step, from a loss that is a number yet to weights that are none any more.
+def test_nan_weights_are_refused(shop: Shop, figures: Figures) -> None:
+    # One step, from a finite loss to NaN weights.
     recipe = SMALL.replace("tokens = 400", "tokens = 1000000")
     exploding = recipe + "epochs = 1\nwarmup_steps = 0\nlearning_rate = 1e30\n"
-    report = shop.refuses("exploded", ring_world(users=80), exploding)
-    keep(figures, "weights that are no numbers", report)
-    assert failed(report) == {"sound"}
+    report = shop.retrain_refused("exploded", ring_world(users=80), exploding)
+    record(figures, "weights that are no numbers", report)
+    assert list_failed(report) == {"sound"}
     assert "the loss" not in str(report.reason)
 
 
-def test_what_is_worse_than_popularity_is_refused(shop: Shop, figures: Figures) -> None:
-    untaught = shop.attending.replace("tokens = 400", "tokens = 20000")
-    untaught += "epochs = 1\nlearning_rate = 1e-12\n"
-    report = shop.refuses("untaught", shop.crowd, untaught)
-    keep(figures, "worse than popularity", report)
-    assert "popularity" in failed(report)
+def test_a_model_below_popularity_is_refused(shop: Shop, figures: Figures) -> None:
+    untrained = shop.attending.replace("tokens = 400", "tokens = 20000")
+    untrained += "epochs = 1\nlearning_rate = 1e-12\n"
+    report = shop.retrain_refused("untrained", shop.crowd, untrained)
+    record(figures, "worse than popularity", report)
+    assert "popularity" in list_failed(report)
     assert report.comparison is not None
     rows = report.comparison.rows
     assert rows["challenger"]["ndcg@10"] < rows["popular_all_time"]["ndcg@10"]
 
 
-def test_what_is_as_good_as_the_champion_is_let_in(shop: Shop, figures: Figures) -> None:
+def test_a_model_on_par_with_the_champion_is_promoted(shop: Shop, figures: Figures) -> None:
     report = shop.retrain("today", shop.events, shop.recipe)
-    keep(figures, "the champion's recipe on newer events", report)
+    record(figures, "the champion's recipe on newer events", report)
     assert report.result == "promoted", report.reason
     assert shop.store.current() == report.candidate
 
 
-def crowd() -> pl.DataFrame:
-    """Everybody likes the same few items, and nothing else can be learned."""
+def generate_popular_events() -> pl.DataFrame:
+    """Generate events by popularity alone, without any other pattern."""
     rng = np.random.default_rng(0)
     odds = 1 / np.arange(1, 101)
-    happened = [
+    past_events = [
         (f"u{user}", f"i{item}", tiny.FIRST_AT + int(day * tiny.DAY))
         for user in range(80)
         for item, day in zip(
@@ -219,4 +229,4 @@ def crowd() -> pl.DataFrame:
             strict=True,
         )
     ]
-    return tiny.event_log(happened)
+    return tiny.event_log(past_events)

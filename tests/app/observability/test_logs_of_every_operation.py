@@ -1,4 +1,4 @@
-"""No id of a user or an item and no key is in the log, whatever is asked and goes wrong."""
+"""No user id, item id or key is logged, for any request or failure."""
 
 import json
 import logging
@@ -15,8 +15,14 @@ from app.observability.logs import configure_logs
 from app.settings import Settings
 from tests.app.client import running
 from tests.architecture.repository import document
-from tests.promises.asked import Asked, Asking, Headers, as_json, operations
-from tests.promises.hostile import JSON, example, filled
+from tests.promises.asgi_client import (
+    AsgiClient,
+    Headers,
+    RawRequest,
+    encode_json,
+    list_operations,
+)
+from tests.promises.hostile import JSON, build_example, fill_path
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +32,7 @@ KEY = f"kairos_0123456789abcdef_{MARKER:x<43}"
 
 
 @pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     yield
@@ -34,13 +40,13 @@ def logging_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def naming_the_marker(description: Mapping[str, Any]) -> Iterator[tuple[str, Asked]]:
-    """Requests to every operation that hold the marker wherever they may hold a text."""
+def build_marked_requests(description: Mapping[str, Any]) -> Iterator[tuple[str, RawRequest]]:
+    """Build requests to every operation with the marker in every text."""
     marker = MARKER.encode()
-    for label, operation in operations(description).items():
+    for label, operation in list_operations(description).items():
         method, path = label.split()
         parameters = operation.get("parameters", [])
-        target = filled(path, {one["name"]: marker for one in parameters if one["in"] == "path"})
+        target = fill_path(path, {one["name"]: marker for one in parameters if one["in"] == "path"})
         query = b"&".join(
             one["name"].encode() + b"=" + (b"2" if "integer" in str(one["schema"]) else marker)
             for one in parameters
@@ -48,24 +54,24 @@ def naming_the_marker(description: Mapping[str, Any]) -> Iterator[tuple[str, Ask
         )
         headers: Headers = ((b"user-agent", marker), (b"x-request-id", marker + b"?"))
         if "requestBody" not in operation:
-            yield label, Asked(method, target, headers)
-            yield label, Asked(method, target + b"?" + query, headers)
-            yield label, Asked(method, target + b"?" + marker, headers)
+            yield label, RawRequest(method, target, headers)
+            yield label, RawRequest(method, target + b"?" + query, headers)
+            yield label, RawRequest(method, target + b"?" + marker, headers)
             continue
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        body = as_json(example(schema, description, text=MARKER))
+        body = encode_json(build_example(schema, description, text=MARKER))
         for sent in (
             body,
             body[:-1],
-            as_json(MARKER),
+            encode_json(MARKER),
             b'{"' + marker + b'": 1}',
             b"[" + body + b"]",
         ):
-            yield label, Asked(method, target, (*JSON, *headers), sent)
-        yield label, Asked(method, target, ((b"content-type", marker), *headers), body)
+            yield label, RawRequest(method, target, (*JSON, *headers), sent)
+        yield label, RawRequest(method, target, ((b"content-type", marker), *headers), body)
 
 
-def paths_to_nowhere() -> Iterator[Asked]:
+def build_unknown_paths() -> Iterator[RawRequest]:
     marker = MARKER.encode()
     for folder in (
         b"/",
@@ -77,27 +83,27 @@ def paths_to_nowhere() -> Iterator[Asked]:
         b"/openapi.json/",
     ):
         for method in ("GET", "POST", "HEAD", "BREW", MARKER.upper()):
-            yield Asked(method, folder + marker)
+            yield RawRequest(method, folder + marker)
 
 
-def ask_everything(asking: Asking) -> dict[str, set[int]]:
-    """Ask all of the above; answers the statuses by operation."""
+def send_all(asgi_client: AsgiClient) -> dict[str, set[int]]:
+    """Send all of the above; returns the statuses by operation."""
     met: dict[str, set[int]] = {}
-    for label, asked in naming_the_marker(DESCRIPTION):
-        met.setdefault(label, set()).add(asking.send(asked).status)
-        wrong_key = ((b"authorization", b"Bearer " + KEY.encode()), *asked.headers)
-        asking.send(Asked(asked.method, asked.target, wrong_key, asked.body))
-    for asked in paths_to_nowhere():
-        asking.send(asked)
+    for label, request in build_marked_requests(DESCRIPTION):
+        met.setdefault(label, set()).add(asgi_client.send(request).status)
+        wrong_key = ((b"authorization", b"Bearer " + KEY.encode()), *request.headers)
+        asgi_client.send(RawRequest(request.method, request.target, wrong_key, request.body))
+    for request in build_unknown_paths():
+        asgi_client.send(request)
     return met
 
 
-def require_silence(said: str, asking: Asking) -> None:
-    lines = said.splitlines()
-    assert len(lines) > len(operations(DESCRIPTION))
+def assert_not_logged(log: str, asgi_client: AsgiClient) -> None:
+    lines = log.splitlines()
+    assert len(lines) > len(list_operations(DESCRIPTION))
     assert [line for line in lines if MARKER.lower() in line.lower()] == []
-    # Its id says who changed something, and opens nothing; the rest is secret.
-    secret = asking.key.removeprefix("kairos_").partition("_")[2]
+    # The id of a key is logged with changes; the rest of it is secret.
+    secret = asgi_client.key.removeprefix("kairos_").partition("_")[2]
     assert [line for line in lines if secret in line] == []
 
 
@@ -110,9 +116,9 @@ def test_no_request_data_is_logged(
 ) -> None:
     configure_logs(log_format, "info")
     with running(settings.model_copy(update={"database_url": database_url})) as client:
-        asking = Asking(client)
-        met = ask_everything(asking)
-    require_silence(capsys.readouterr().err, asking)
+        asgi_client = AsgiClient(client)
+        met = send_all(asgi_client)
+    assert_not_logged(capsys.readouterr().err, asgi_client)
     assert {
         label for label, statuses in met.items() if {200, 204, 404, 409} & statuses
     } == met.keys()
@@ -135,15 +141,15 @@ def test_no_request_data_is_logged_when_everything_crashes(
             raise RuntimeError(f"{MARKER} was not found") from error
 
     with running(settings.model_copy(update={"database_url": database_url})) as client:
-        asking = Asking(client)
+        asgi_client = AsgiClient(client)
         for method in ("infer", "database.read", "database.write"):
             owner = AppContext if method == "infer" else type(client.app.state.context.database)
             monkeypatch.setattr(owner, method.rpartition(".")[2], fail)
-        met = ask_everything(asking)
+        met = send_all(asgi_client)
         monkeypatch.undo()
-    said = capsys.readouterr().err
-    require_silence(said, asking)
-    assert "RuntimeError: (message withheld" in said
+    log = capsys.readouterr().err
+    assert_not_logged(log, asgi_client)
+    assert "RuntimeError: (message withheld" in log
     assert sum(500 in statuses for statuses in met.values()) > len(met) / 3
 
 
@@ -169,6 +175,6 @@ def test_a_row_that_breaks_a_constraint_is_not_logged(
         monkeypatch.setattr("app.items.router.store_items", fail)
         sent = {"items": [{"item_id": MARKER}]}
         assert client.put("/v1/items", sent).status_code == 500
-    said = capsys.readouterr().err
-    assert "sqlalchemy.exc.IntegrityError" in said
-    assert MARKER not in said
+    log = capsys.readouterr().err
+    assert "sqlalchemy.exc.IntegrityError" in log
+    assert MARKER not in log

@@ -1,4 +1,4 @@
-"""Record the SQL that a release issues, so that its schema's successors can be held to it.
+"""Record the SQL statements of a release, to test that they still run on later schemas.
 
     git archive COMMIT | tar x -C TREE
     python tests/promises/before/record.py TREE DATABASE_URL REVISION-DIALECT.json
@@ -74,10 +74,10 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
 
 
 def record(tree: Path, database_url: str) -> list[dict[str, Any]]:
-    """The statements that the service of `tree` issues for the requests above, in order."""
+    """Record the statements that the service of `tree` issues for the requests above, in order."""
     os.chdir(tree)
     sys.path.insert(0, str(tree))
-    # Of the tree, and of nothing that was imported before.
+    # Imported late, from the tree.
     from sqlalchemy import Engine, event  # noqa: PLC0415
 
     from app.settings import Settings  # noqa: PLC0415
@@ -102,13 +102,13 @@ def record(tree: Path, database_url: str) -> list[dict[str, Any]]:
     return statements
 
 
-def as_marked(value: Any) -> dict[str, Any]:
-    """psycopg's wrapping of a JSON parameter, as the replay wraps it again."""
+def mark_json(value: Any) -> dict[str, Any]:
+    """Mark a JSON parameter of psycopg, so that the replay wraps it again."""
     return {"json": value.obj}
 
 
 if __name__ == "__main__":
     file = Path(sys.argv[3]).resolve()
     recorded = record(Path(sys.argv[1]).resolve(), sys.argv[2])
-    told = json.dumps(recorded, indent=1, ensure_ascii=False, default=as_marked)
-    file.write_text(told + "\n", "utf-8")
+    content = json.dumps(recorded, indent=1, ensure_ascii=False, default=mark_json)
+    file.write_text(content + "\n", "utf-8")

@@ -1,7 +1,7 @@
-"""R12: every operation answers every kind of caller as it is declared to.
+"""R12: every operation authorizes every kind of caller as it declares.
 
-The operations, and the role each one needs, are read from the description of the API: one that is
-added tomorrow is tried, too, and one that forgets its role must be on the list of the open ones.
+The operations and their roles are read from the OpenAPI description, so that new operations are
+covered; an operation without a role must be in the list of open ones.
 """
 
 import re
@@ -27,7 +27,7 @@ from tests.promises.figures import Figures
 from tests.promises.strength import Strength
 
 OPEN = {"GET /health/live", "GET /health/ready", "GET /metrics"}
-"""What anybody may ask, as probes and Prometheus carry no key."""
+"""Operations without a key, for probes and Prometheus."""
 
 UNDESCRIBED = {
     "/openapi.json",
@@ -37,7 +37,7 @@ UNDESCRIBED = {
     "/dashboard",
     "/dashboard/{path:path}",
 }
-"""Pages anybody may read; what they show, they ask of guarded operations."""
+"""Pages without a key; their data comes from operations with roles."""
 
 REACHED_BY = {
     "read": {"read", "admin"},
@@ -46,11 +46,11 @@ REACHED_BY = {
 }
 CALLERS = ("no key", "wrong", "expired", "revoked", "read", "ingest", "admin")
 
-Ask = Callable[..., httpx.Response]
+Send = Callable[..., httpx.Response]
 
 
 class Operation(NamedTuple):
-    """One operation, as the description tells it."""
+    """One operation of the OpenAPI description."""
 
     method: str
     path: str
@@ -63,7 +63,7 @@ class Operation(NamedTuple):
         return f"{self.method} {self.path}"
 
     def expected(self, caller: str) -> set[int]:
-        """The statuses a caller may meet: let in, a made-up request fails in its declared ways."""
+        """List the statuses a caller may get; an authorized request may fail as declared."""
         if self.role is None:
             return {*self.statuses}
         if caller in REACHED_BY[self.role]:
@@ -71,22 +71,22 @@ class Operation(NamedTuple):
         return {403} if caller in REACHED_BY else {401}
 
 
-def operations(app: FastAPI) -> list[Operation]:
+def list_operations(app: FastAPI) -> list[Operation]:
     return [
         Operation(
             method=method.upper(),
             path=path,
-            role=told.get("x-role"),
-            statuses=frozenset(map(int, told["responses"])),
-            has_body="requestBody" in told,
+            role=operation.get("x-role"),
+            statuses=frozenset(map(int, operation["responses"])),
+            has_body="requestBody" in operation,
         )
         for path, methods in app.openapi()["paths"].items()
-        for method, told in methods.items()
+        for method, operation in methods.items()
     ]
 
 
-def routes(app: FastAPI) -> Iterator[BaseRoute]:
-    """Every route, described or not, of every router that is included."""
+def list_routes(app: FastAPI) -> Iterator[BaseRoute]:
+    """List every route of every included router, described or not."""
     for route in app.routes:
         included = getattr(route, "original_router", None)
         yield from [route] if included is None else included.routes
@@ -98,32 +98,35 @@ def app(settings: Settings) -> FastAPI:
 
 
 def test_every_operation_has_a_role_or_is_open_on_purpose(app: FastAPI) -> None:
-    without = {operation.name for operation in operations(app) if operation.role is None}
+    without = {operation.name for operation in list_operations(app) if operation.role is None}
     assert without == OPEN
 
 
-def test_every_route_is_guarded_or_open_on_purpose(app: FastAPI) -> None:
+def test_every_route_is_authorized_or_open_on_purpose(app: FastAPI) -> None:
     paths = {operation.partition(" ")[2] for operation in OPEN} | UNDESCRIBED
-    unguarded = {
+    open_routes = {
         getattr(route, "path", repr(route))
-        for route in routes(app)
+        for route in list_routes(app)
         if not isinstance(route, AuthorizedRoute)
     }
-    assert unguarded == paths
+    assert open_routes == paths
 
 
-def test_guarded_operations_say_how_they_refuse(app: FastAPI) -> None:
+def test_operations_with_a_role_document_401_403_and_429(app: FastAPI) -> None:
     for path, methods in app.openapi()["paths"].items():
-        for method, told in methods.items():
-            if "x-role" in told:
-                assert {"401", "403", "429"} <= told["responses"].keys(), (method, path)
-                assert told["security"] == [{"ApiKey": []}], (method, path)
-                assert "WWW-Authenticate" in told["responses"]["401"]["headers"], (method, path)
-                assert "Retry-After" in told["responses"]["429"]["headers"], (method, path)
+        for method, operation in methods.items():
+            if "x-role" in operation:
+                assert {"401", "403", "429"} <= operation["responses"].keys(), (method, path)
+                assert operation["security"] == [{"ApiKey": []}], (method, path)
+                assert "WWW-Authenticate" in operation["responses"]["401"]["headers"], (
+                    method,
+                    path,
+                )
+                assert "Retry-After" in operation["responses"]["429"]["headers"], (method, path)
 
 
-def secrets_on(database_url: str) -> dict[str, str | None]:
-    """What each kind of caller presents."""
+def create_secrets(database_url: str) -> dict[str, str | None]:
+    """Create the secret of each kind of caller; None for no key."""
     soon = now() + MICROSECONDS_PER_SECOND // 2
     expired = create_key(database_url, "expired", "admin", expires_at=soon)
     revoked = create_key(database_url, "revoked", "admin")
@@ -142,10 +145,10 @@ def secrets_on(database_url: str) -> dict[str, str | None]:
 
 
 @contextmanager
-def asking(
+def running_service(
     strength: Strength, settings: Settings, bundle_store: Path, directory: Path
-) -> Iterator[Ask]:
-    """A service that knows the keys: in this process, or at full strength behind a real socket."""
+) -> Iterator[Send]:
+    """Run the service in this process, or at full strength as a process of its own."""
     if not strength.is_full:
         with running(settings.model_copy(update={"requests_per_second": 1e6})) as client:
             yield client.request
@@ -157,15 +160,15 @@ def asking(
         yield server.http.request
 
 
-def answer(ask: Ask, operation: Operation, secret: str | None) -> httpx.Response:
-    """What a made-up but well-formed request for an operation is answered."""
+def call(send: Send, operation: Operation, secret: str | None) -> httpx.Response:
+    """Send a well-formed request with an unknown id to an operation."""
     content: dict[str, Any] = {"json": {}} if operation.has_body else {}
     if secret is not None:
         content["headers"] = {"Authorization": f"Bearer {secret}"}
-    return ask(operation.method, re.sub(r"\{\w+\}", "nothing-here", operation.path), **content)
+    return send(operation.method, re.sub(r"\{\w+\}", "nothing-here", operation.path), **content)
 
 
-def test_every_cell_holds(
+def test_every_caller_gets_the_declared_status(
     settings: Settings,
     database_url: str,
     bundle_store: Path,
@@ -174,23 +177,23 @@ def test_every_cell_holds(
     figures: Figures,
 ) -> None:
     upgrade(database_url)
-    secrets = secrets_on(database_url)
+    secrets = create_secrets(database_url)
     assert tuple(secrets) == CALLERS
     settings = settings.model_copy(update={"database_url": database_url})
-    tried = operations(create_app(settings))
+    checked = list_operations(create_app(settings))
     wrong: dict[tuple[str, str], int] = {}
-    with asking(strength, settings, bundle_store, tmp_path) as ask:
-        for operation in tried:
+    with running_service(strength, settings, bundle_store, tmp_path) as send:
+        for operation in checked:
             for caller, secret in secrets.items():
-                status = answer(ask, operation, secret).status_code
+                status = call(send, operation, secret).status_code
                 if status not in operation.expected(caller):
                     wrong[operation.name, caller] = status
-    figures.keep(
+    figures.record(
         "R12",
         f"endpoint by caller, {database_url.partition(':')[0]}",
-        operations=len(tried),
+        operations=len(checked),
         callers=len(CALLERS),
-        cells=len(tried) * len(CALLERS),
+        cells=len(checked) * len(CALLERS),
         wrong=len(wrong),
     )
     assert wrong == {}

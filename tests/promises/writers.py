@@ -1,4 +1,4 @@
-"""Writers who send until they are told that it was kept, and what the database kept of it."""
+"""Concurrent writers of events, and the event ids that the database holds afterwards."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.db.engine import open_engine
 from tests.promises import mixture
-from tests.promises.load import Answer, Connection, Request, request
+from tests.promises.load import Answer, Connection, Request, build_request
 
 BATCH = 20
 _PAUSE_SECONDS = 0.02
@@ -16,12 +16,12 @@ _PAUSE_SECONDS = 0.02
 
 @dataclass
 class Writers:
-    """Several writers, each with batches of events that nobody else sends.
+    """Several writers, each with batches of events that no other writer sends.
 
     Attributes:
         sent: ids of events that may have arrived.
-        acknowledged: ids of events the service said it has kept.
-        wrong: answers that were neither an acknowledgement nor a request to come back.
+        acknowledged: ids of events that the service acknowledged.
+        unexpected: answers other than 200, 503 and a lost connection.
     """
 
     writers: int = 4
@@ -30,19 +30,19 @@ class Writers:
     answers: int = 0
     replayed: int = 0
     duplicates: int = 0
-    wrong: list[Answer] = field(default_factory=list)
+    unexpected: list[Answer] = field(default_factory=list)
     _next: dict[int, int] = field(default_factory=dict)
 
     async def write(
         self, port: int, *, until: Callable[[], bool], only_again: bool = False
     ) -> None:
-        """Write on until told to stop; what was not acknowledged by then is sent again later."""
+        """Send batches until `until` is true; a later call repeats unacknowledged batches."""
         await asyncio.gather(
             *(self._write(port, writer, until, only_again) for writer in range(self.writers))
         )
 
     async def finish(self, port: int) -> None:
-        """Send again what was not acknowledged, until it is."""
+        """Repeat unacknowledged batches until each is acknowledged."""
         await self.write(port, until=lambda: False, only_again=True)
 
     async def _write(
@@ -56,23 +56,23 @@ class Writers:
                 break
             self.replayed += bool(ids & self.sent)
             self.sent |= ids
-            answer = await connection.ask(_batch(writer, sorted(ids)))
+            answer = await connection.send(_build_batch(writer, sorted(ids)))
             self.answers += 1
             if answer.status == 200:
-                told = answer.json()
-                assert told["accepted"] + told["duplicates"] == BATCH
-                self.duplicates += told["duplicates"]
+                counts = answer.json()
+                assert counts["accepted"] + counts["duplicates"] == BATCH
+                self.duplicates += counts["duplicates"]
                 self.acknowledged |= ids
                 self._next[writer] = number + 1
             else:
                 if answer.status not in {0, 503}:
-                    self.wrong.append(answer)
+                    self.unexpected.append(answer)
                 await asyncio.sleep(_PAUSE_SECONDS)
         connection.close()
 
 
-def kept(database_url: str) -> list[str]:
-    """The ids of all events that the database holds."""
+def read_event_ids(database_url: str) -> list[str]:
+    """Read the ids of all events in a database."""
     engine = open_engine(database_url)
     try:
         with engine.connect() as connection:
@@ -81,15 +81,15 @@ def kept(database_url: str) -> list[str]:
         engine.dispose()
 
 
-def _batch(writer: int, ids: list[str]) -> Request:
+def _build_batch(writer: int, ids: list[str]) -> Request:
     events = [
         {
             "event_id": event_id,
             "user_id": f"u{writer}",
             "item_id": "i1",
             "action": "view",
-            "timestamp": mixture.BEGAN,
+            "timestamp": mixture.FIRST_AT,
         }
         for event_id in ids
     ]
-    return request("POST", "/v1/events", {"events": events}, name="ingest")
+    return build_request("POST", "/v1/events", {"events": events}, name="ingest")

@@ -1,4 +1,4 @@
-"""R8: five hundred clients read and write at once, and are answered or asked to come back."""
+"""R8: five hundred concurrent clients get answers, or 429 and 503 with `Retry-After`."""
 
 import time
 from collections import Counter
@@ -10,9 +10,9 @@ import pytest
 
 from tests.processes import processes
 from tests.promises import load, mixture
-from tests.promises.acknowledged import kept
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength
+from tests.promises.writers import read_event_ids
 
 CLIENTS = 500
 SHED = (429, 503)
@@ -22,7 +22,7 @@ SHED = (429, 503)
 def test_five_hundred_clients_meet_no_errors(
     tmp_path: Path, bundle_store: Path, database_url: str, strength: Strength, figures: Figures
 ) -> None:
-    seconds = strength.of(short=2.0, full=300.0)
+    seconds = strength.select(short=2.0, full=300.0)
     resident: list[tuple[float, int]] = []
     undeclared: Counter[str] = Counter()
 
@@ -30,7 +30,7 @@ def test_five_hundred_clients_meet_no_errors(
         server = start(KAIROS_LOG_LEVEL="warning", KAIROS_DATABASE_URL=database_url)
         process = psutil.Process(server.process.pid)
 
-        def look(answer: load.Answer) -> None:
+        def record_answer(answer: load.Answer) -> None:
             if not resident or time.monotonic() - resident[-1][0] > 1:
                 resident.append((time.monotonic(), process.memory_info().rss))
             if answer.status in SHED and answer.header("Retry-After") is None:
@@ -38,45 +38,45 @@ def test_five_hundred_clients_meet_no_errors(
             elif answer.status not in {200, *SHED}:
                 undeclared[f"{answer.name}: {answer.status} {answer.head[:80]!r}"] += 1
 
-        met = load.run(
+        result = load.run(
             load.closed_loop(
                 server.port,
-                mixture.reads_and_writes(),
+                mixture.build_reads_and_writes(),
                 clients=CLIENTS,
                 seconds=seconds,
-                seen=look,
+                on_answer=record_answer,
                 backs_off=True,
             )
         )
         is_ready = server.is_ready()
         log = server.log.read_text()
-    events = kept(database_url)
-    figures.keep(
+    events = read_event_ids(database_url)
+    figures.record(
         "R8",
         f"{CLIENTS} clients, {database_url.partition(':')[0]}",
-        seconds=met.wall,
-        answered=len(met.of(200)),
-        answered_per_second=met.rate(),
-        shed_share=len(met.of(*SHED)) / len(met.answers),
+        seconds=result.wall,
+        answered=len(result.select(200)),
+        answered_per_second=result.rate(),
+        shed_share=len(result.select(*SHED)) / len(result.answers),
         undeclared=undeclared.total(),
-        p50_seconds=met.quantile(0.5),
-        p99_seconds=met.quantile(0.99),
-        rss_growth_share=_growth(resident),
+        p50_seconds=result.quantile(0.5),
+        p99_seconds=result.quantile(0.99),
+        rss_growth_share=_compute_growth(resident),
         events_kept=len(events),
     )
     assert not undeclared
-    assert met.of(200, name="ingest")
-    assert met.of(200, name="stored")
-    assert met.of(200, name="inline, explain attention")
+    assert result.select(200, name="ingest")
+    assert result.select(200, name="stored")
+    assert result.select(200, name="inline, explain attention")
     assert is_ready
     assert "request_failed" not in log
     assert len(events) == len({*events})
     if strength.is_full:
-        assert _growth(resident) < 0.05
+        assert _compute_growth(resident) < 0.05
 
 
-def _growth(resident: list[tuple[float, int]]) -> float:
-    """How much more is held in the last fifth than in the second."""
+def _compute_growth(resident: list[tuple[float, int]]) -> float:
+    """Compute the growth of memory from the second fifth of the readings to the last."""
     held = np.array([held for _, held in resident], dtype=float)
     fifth = max(len(held) // 5, 1)
     return (
