@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder_with_suite(tmp_path_factory.mktemp("papers"), BROKEN)
 
 
+@pytest.mark.slow
 def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     folder: Path,
 ) -> None:
@@ -54,6 +55,7 @@ def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     assert (folder / "README.md").read_text().count("| Mercer |") == page.count("| Mercer |")
 
 
+@pytest.mark.slow
 def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
     output = papers(
@@ -70,6 +72,7 @@ def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path, SUITE.replace("epochs = 2", "epochs = 100000"))
     process = subprocess.Popen(

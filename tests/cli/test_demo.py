@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from model.store.store import BundleStore
 from tests.cli.world import World, kairos
 from training.data.sources import read_events
 
 
+@pytest.mark.slow
 def test_demo_imports_trains_and_publishes(world: World, tmp_path: Path) -> None:
     demo = [
         *("demo", "--no-serve", "--directory", tmp_path, "--recipe", world.recipe),

@@ -31,6 +31,7 @@ def test_an_option_replaces_the_seed(world: World, tmp_path: Path) -> None:
     assert RunConfig.model_validate(recipe).fit.seed == 7
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_with_the_same_result(world: World, run: Path, tmp_path: Path) -> None:
     kill_after(["epoch 3/"], world.train_arguments(tmp_path))
     assert not (tmp_path / "report.json").exists()
@@ -40,6 +41,7 @@ def test_a_killed_run_resumes_with_the_same_result(world: World, run: Path, tmp_
     assert result_of(tmp_path) == result_of(run)
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_refit_resumes_with_the_same_result(
     world: World, tmp_path: Path
 ) -> None:

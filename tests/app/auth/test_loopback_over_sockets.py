@@ -32,6 +32,7 @@ def local(server: Server) -> str:
     return f"Host: 127.0.0.1:{server.port}"
 
 
+@pytest.mark.slow
 def test_a_loopback_connection_is_authorized(server: Server) -> None:
     assert status(server, local(server)) == 200
     assert status(server, f"Host: localhost:{server.port}") == 200

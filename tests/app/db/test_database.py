@@ -80,6 +80,7 @@ ALL_WELL = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 2
 NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live": 200}
 
 
+@pytest.mark.slow
 def test_postgresql_may_stop_and_come_back(
     settings: Settings, stoppable_postgresql: "PostgresServer"
 ) -> None:
@@ -103,6 +104,7 @@ def test_postgresql_may_stop_and_come_back(
         assert (again["accepted"], again["duplicates"]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_the_service_starts_before_its_database_does(
     settings: Settings, stoppable_postgresql: "PostgresServer"
 ) -> None:

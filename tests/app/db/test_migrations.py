@@ -42,6 +42,7 @@ def test_a_schema_of_a_later_version_is_left_unchanged(database_url: str) -> Non
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_two_processes_that_migrate_at_once_take_turns(database_url: str) -> None:
     command = [sys.executable, "-c", f"from migrations import run; run.upgrade({database_url!r})"]
     processes = [subprocess.Popen(command) for _ in range(3)]

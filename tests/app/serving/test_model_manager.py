@@ -136,6 +136,7 @@ def patient(settings: Settings) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_no_request_fails_while_bundles_change_under_load(
     patient: Client, bundle_store: Path
 ) -> None:

@@ -55,6 +55,7 @@ class TestWithRepeats(PredictorContract):
         assert predictor.recommend(query, Constraints(n=2)).items[0].item_id != "i7"
 
 
+@pytest.mark.slow
 class TestWithoutTimeOrBias(PredictorContract):
     config = tiny.recommender_config(
         ENCODER.model_copy(update={"time_encoding": PositionalConfig(frequencies=4)}),
@@ -136,10 +137,12 @@ class TestMarkov(CountingContract):
     config = tiny.recommender_config(MarkovConfig(successors=4, max_history=6))
 
 
+@pytest.mark.slow
 class TestPersonalFrequency(CountingContract):
     config = tiny.recommender_config(PersonalFrequencyConfig(max_history=6))
 
 
+@pytest.mark.slow
 class TestModulated(PredictorContract):
     config = tiny.recommender_config(
         SASRecConfig(dim=8, max_history=6, modulation=ModulationConfig(groups=2)), groups=GROUPS
@@ -164,6 +167,7 @@ class TestModulated(PredictorContract):
         assert early != pytest.approx(late, rel=1e-6)
 
 
+@pytest.mark.slow
 class TestModulatedAtManyInstants(TestModulated):
     """An encoder that encodes a history once for many query times."""
 
@@ -175,6 +179,7 @@ class TestModulatedAtManyInstants(TestModulated):
         assert isinstance(predictor.bundle.recommender.encoder, QuerySweep)
 
 
+@pytest.mark.slow
 class TestModulatedAndReranked(TestModulated):
     config = tiny.recommender_config(
         DINConfig(dim=8, hidden=(8, 4), max_history=6, modulation=ModulationConfig(groups=2)),

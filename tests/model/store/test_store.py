@@ -160,6 +160,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.slow
 def test_a_killed_publisher_leaves_an_intact_current(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
     published = 2 if stage in {"after_rename", "before_pointer", "after_pointer"} else 1
@@ -231,6 +232,7 @@ def test_a_change_waits_for_another_up_to_a_limit(
         pass
 
 
+@pytest.mark.slow
 def test_a_killed_process_releases_the_lock(store: BundleStore) -> None:
     publish(store)
     hold = (

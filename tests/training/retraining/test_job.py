@@ -351,6 +351,7 @@ def test_a_refused_first_challenger_is_not_promoted_later(place: Place) -> None:
     assert place.retrain(job).result == "kept"
 
 
+@pytest.mark.slow
 def test_a_killed_fit_resumes_from_its_checkpoint(place: Place) -> None:
     job = place.job(ring_world(), LEARNED)
     killed(place, "evaluate", job)
