@@ -1,13 +1,13 @@
-"""Runs the steps of Dockerfiles where no container engine is at hand, then what they made.
+"""Runs the steps of Dockerfiles without a container engine, then the resulting images.
 
     python docker/run_steps.py docker/*.Dockerfile --directory /var/tmp/kairos-images
 
 Every stage gets a root of its own: a Debian with Python, made by `debootstrap` in place of the
 image that FROM names. Then the last stage is run as docker-compose.yml runs it: a read-only root, a
-`/tmp` in memory, one writable volume, no capabilities, its own user. Prints what was found as JSON,
-and exits with 1 where that is not as it should be. Needs Linux, root, `debootstrap` and util-linux.
+`/tmp` in memory, one writable volume, no capabilities, its own user. Prints the findings as JSON, and
+exits with 1 if one is not as expected. Needs Linux, root, `debootstrap` and util-linux.
 
-What it cannot show: the named image itself, layers, and limits of memory and processors.
+Not covered: the named base image, layers, and limits of memory and processors.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, required=True, help="for the roots")
     parser.add_argument("--volume", type=Path, help="a bundle store; an empty one by default")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--borrow", action="append", default=[], help="paths the steps may see")
+    parser.add_argument("--borrow", action="append", default=[], help="paths of this machine that the steps may read")
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     volume = arguments.volume or arguments.directory / "volume"
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 class Container:
-    """A stage, run as a container would be."""
+    """Runs a stage as a container would run."""
 
     def __init__(self, stage: Stage, volume: Path) -> None:
         self._stage = stage
@@ -77,7 +77,7 @@ class Container:
             self._port = int(probe.getsockname()[1])
 
     def serve(self) -> dict[str, object]:
-        """What is found of a service: who it is, what it may, when it is ready, how it goes."""
+        """Run the service: its user, its rights, the time until it is ready, and how it stops."""
         began = time.monotonic()
         process = self._start(self._stage.command)
         while not (ready := self._is_ready()) and process.poll() is None:
@@ -114,7 +114,7 @@ class Container:
         return found
 
     def train(self) -> dict[str, object]:
-        """What is found of the trainer: that its job and its schedule can be started."""
+        """Run the trainer: whether its job and its schedule start."""
         job = self._start([*self._stage.command, "--help"]).wait(60)
         schedule = self._start(["on-schedule", "3600", "0", "true"])
         time.sleep(1)
@@ -137,7 +137,7 @@ class Container:
         environment = {
             **self._stage.environment,
             "HOME": "/tmp",
-            "KAIROS_HOST": "127.0.0.1",  # published to nobody
+            "KAIROS_HOST": "127.0.0.1",  # not published
             "KAIROS_PORT": str(self._port),
             "KAIROS_DATABASE_URL": "sqlite:////tmp/kairos.db",
             "volume": str(self._volume),
@@ -158,7 +158,7 @@ class Container:
             return False
 
     def _writable(self) -> list[str]:
-        """What the user may write to, but for `/tmp` and the volume."""
+        """The paths that the user may write to, apart from `/tmp` and the volume."""
         left_out = shlex.split(f"( -path /tmp -o -path {BUNDLES} ) -prune -o")
         searched = ["find", "/", "-xdev", *left_out, "-writable", "!", "-type", "l", "-print"]
         process = self._start(searched, reads=True)

@@ -1,32 +1,32 @@
 #!/bin/sh
-# Runs a command again and again: on-schedule SECONDS JITTER COMMAND...
+# Runs a command repeatedly: on-schedule SECONDS JITTER COMMAND...
 #
-# Waits SECONDS, and up to JITTER more by chance so that several machines do not begin as one, between
-# the end of one run and the start of the next; a run that fails is said, and tried again at the next
-# turn. The first begins after the jitter alone. SIGTERM reaches the run and ends the schedule.
+# Waits SECONDS between the end of one run and the start of the next, and up to JITTER more at random,
+# so that several machines do not start at once. A failed run is logged, and repeated at the next turn.
+# The first run starts after the jitter alone. SIGTERM reaches the run and ends the schedule.
 set -u
 
 seconds=$1
 jitter=$2
 shift 2
 
-say() {
+log_event() {
     printf '{"event":"%s","timestamp":"%s","%s":%s}\n' "$1" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$2" "$3"
 }
 
 child=
-leave() {
+stop() {
     trap '' TERM INT
     if [ -n "$child" ]; then
         kill -TERM "$child" 2>/dev/null
         wait "$child" 2>/dev/null
     fi
-    say schedule_ended status 0
+    log_event schedule_ended status 0
     exit 0
 }
-trap leave TERM INT
+trap stop TERM INT
 
-# In the background, because a shell minds no signal while a command runs before it.
+# In the background, because a shell handles no signal while a foreground command runs.
 run() {
     "$@" &
     child=$!
@@ -36,7 +36,7 @@ run() {
     return "$status"
 }
 
-chance() {
+random_jitter() {
     if [ "$jitter" -gt 0 ]; then
         echo "$(($(od -An -N2 -tu2 /dev/urandom) % (jitter + 1)))"
     else
@@ -44,11 +44,11 @@ chance() {
     fi
 }
 
-pause=$(chance)
+pause=$(random_jitter)
 while true; do
-    say next_run_in seconds "$pause"
+    log_event next_run_in seconds "$pause"
     run sleep "$pause"
     run "$@"
-    say run_ended status "$?"
-    pause=$((seconds + $(chance)))
+    log_event run_ended status "$?"
+    pause=$((seconds + $(random_jitter)))
 done

@@ -17,21 +17,21 @@ CONTEXT = Path(__file__).parents[1]
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 BORROWED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs", "/etc/pip.conf", "/proc", "/dev")
-"""What every root borrows from this machine."""
+"""Paths of this machine that are mounted in every root."""
 _SEEN = ("PIP_", "SSL_CERT_")
 _OF_NO_EFFECT = frozenset({"EXPOSE", "LABEL", "STOPSIGNAL"})
 
 
 class StepError(Exception):
-    """A step failed, or is of a kind that is not known here."""
+    """A step failed, or its instruction is not supported."""
 
 
 @dataclass
 class Stage:
-    """One stage: a root directory, and what holds in it.
+    """One stage of a Dockerfile: its root directory and settings.
 
     Attributes:
-        directory: where commands run, inside.
+        directory: the working directory, inside the root.
         command: of CMD.
         probe: of HEALTHCHECK.
     """
@@ -44,26 +44,26 @@ class Stage:
     command: list[str] = field(default_factory=list)
     probe: list[str] = field(default_factory=list)
 
-    def outside(self, path: str) -> Path:
-        """A path inside, as this machine sees it."""
+    def to_host_path(self, path: str) -> Path:
+        """The path on this machine of a path inside the root."""
         return self.root / os.path.join(self.directory, path).lstrip("/")
 
-    def filled_in(self, text: str) -> str:
-        """A text with its `${NAME}`s replaced."""
+    def expand(self, text: str) -> str:
+        """Replace each `${NAME}` of a text."""
         known = {**self.arguments, **self.environment}
         return re.sub(r"\$\{(\w+)\}", lambda match: known.get(match.group(1), ""), text)
 
 
 @dataclass
 class Build:
-    """Takes the steps of Dockerfiles, one after the other; those of equal stages once.
+    """Runs the steps of Dockerfiles in order; those of equal stages once.
 
     Attributes:
         directory: where the roots are.
         given: arguments of the build, by name.
-        borrowed: paths of this machine that the steps may see, beside the usual ones.
+        borrowed: paths of this machine that are mounted for the steps, beside the usual ones.
         stages: those of the Dockerfile at hand, by name.
-        made: every stage, by all that was done for it.
+        made: every stage, by its steps and those before it.
     """
 
     directory: Path
@@ -73,7 +73,7 @@ class Build:
     made: dict[str, Stage] = field(default_factory=dict)
 
     def run(self, dockerfile: Path) -> Stage:
-        """The last stage, once every step was taken.
+        """Run every step, and return the last stage.
 
         Raises:
             StepError: if a step fails.
@@ -83,7 +83,7 @@ class Build:
         known = dict(self._argument(value, {}) for _, value in before)
         done = ""
         for (_, origin), *steps in stages:
-            # What a stage is made of: its own steps, and those it may copy from.
+            # The identity of a stage: its own steps, and those that it may copy from.
             done += json.dumps([origin, steps])
             name = origin.partition(" AS ")[2].strip() or dockerfile.stem
             if done not in self.made:
@@ -99,8 +99,10 @@ class Build:
                 stage.arguments.update([self._argument(value, known)])
             elif instruction not in _OF_NO_EFFECT:
                 self._take(stage, instruction, value)
-            told = " ".join(value.split())[:80]
-            print(f"{name} {time.monotonic() - began:6.1f} s  {instruction} {told}", flush=True)
+            shortened = " ".join(value.split())[:80]
+            print(
+                f"{name} {time.monotonic() - began:6.1f} s  {instruction} {shortened}", flush=True
+            )
         return stage
 
     def _argument(self, value: str, known: dict[str, str]) -> tuple[str, str]:
@@ -122,10 +124,10 @@ class Build:
             self._copy(stage, shlex.split(value))
         elif name == "ENV":
             pairs = [pair.partition("=") for pair in shlex.split(value)]
-            stage.environment.update({key: stage.filled_in(text) for key, _, text in pairs})
+            stage.environment.update({key: stage.expand(text) for key, _, text in pairs})
         elif name == "WORKDIR":
             stage.directory = value
-            stage.outside(".").mkdir(parents=True, exist_ok=True)
+            stage.to_host_path(".").mkdir(parents=True, exist_ok=True)
         elif name == "USER":
             stage.user = value
         elif name == "CMD":
@@ -133,7 +135,9 @@ class Build:
         elif name == "HEALTHCHECK":
             stage.probe = json.loads(value[value.index("[") :])
         else:
-            raise StepError(f"a step is one of those known here, but got {name}; teach it")
+            raise StepError(
+                f"a step must be a supported instruction, but got {name}; add it to Build"
+            )
 
     def _run(self, stage: Stage, script: str) -> None:
         seen = {key: value for key, value in os.environ.items() if key.startswith(_SEEN)}
@@ -150,11 +154,11 @@ class Build:
     def _copy(self, stage: Stage, words: list[str]) -> None:
         flags = dict(word.split("=", 1) for word in words if word.startswith("--"))
         *sources, target = [word for word in words if not word.startswith("--")]
-        place = stage.outside(target)
+        place = stage.to_host_path(target)
         if "--from" in flags:
             (source,) = sources
             place.parent.mkdir(parents=True, exist_ok=True)
-            origin = self.stages[flags["--from"]].outside(source)
+            origin = self.stages[flags["--from"]].to_host_path(source)
             subprocess.run(["cp", "--archive", str(origin), str(place)], check=True)
             return
         is_directory = sources == ["."] or target.endswith("/")
@@ -173,8 +177,8 @@ def entering(
     """A command that runs another inside a stage's root, in mounts of its own.
 
     Args:
-        mounts: more shell, which finds the root in `$root`.
-        become: a command to run the command by, inside.
+        mounts: further shell lines; `$root` is the root.
+        become: a command that runs the command, such as setpriv.
     """
     lines = ["set -e", f"root={shlex.quote(str(stage.root))}", 'mount --bind "$root" "$root"']
     for path in filter(os.path.exists, (*BORROWED, *borrowed)):
@@ -217,7 +221,7 @@ def stages_of(dockerfile: Path) -> list[list[tuple[str, str]]]:
 
 
 def context_under(source: str) -> Iterator[Path]:
-    """The files below a path that a build sees, relative to the top: what .dockerignore leaves."""
+    """The files below a path that .dockerignore does not exclude, relative to the repository."""
     lines = (CONTEXT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
     top = CONTEXT / source
@@ -238,7 +242,7 @@ def _is_ignored(file: Path, patterns: list[str]) -> bool:
     """The last pattern that fits a file, or a folder it is in, decides."""
     ignored = False
     for pattern in patterns:
-        wanted = re.escape(pattern.lstrip("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
-        if any(re.fullmatch(wanted, str(path)) for path in (file, *file.parents)):
+        regex = re.escape(pattern.lstrip("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+        if any(re.fullmatch(regex, str(path)) for path in (file, *file.parents)):
             ignored = not pattern.startswith("!")
     return ignored
