@@ -27,7 +27,7 @@ from tests.browser.health_view import (
     wait_for,
 )
 from tests.browser.world import HOSTILE_TITLE
-from tests.deployment.proxy import keep_key
+from tests.deployment.proxy import store_key
 from tests.processes import Server, eventually
 
 Busy = tuple[Dashboard, MetricsRecorder]
@@ -288,7 +288,7 @@ def locked(open_shop: OpenShop) -> tuple[str, str]:
     """The URL of a service that requires a key, and a key."""
     server = open_shop()
     key_id, key = new_key()
-    keep_key(f"sqlite:///{server.log.parent / 'kairos.db'}", key_id, key)
+    store_key(f"sqlite:///{server.log.parent / 'kairos.db'}", key_id, key)
     eventually(lambda: httpx.get(f"{server.url}/v1/metrics").status_code == 401)
     return server.url, key
 

@@ -14,6 +14,7 @@ from tests.browser.items_view import VIEW, map_of, open_item, options, pixel, si
 from tests.processes import Server, processes
 
 SLASHED, DOTS, NEW, OVER = "lamps/red & blue?#", "..", "новинка", "sku-over"
+LIKE_PATHS = ("a/similar", "a/popularity", "a/../b", "a%2Fsimilar", f"{SLASHED}/similar")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,7 @@ def odd_shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 "properties": {"<i>": {"price": 3.5}},
             },
             {"item_id": DOTS, "title": "Dots"},
+            *({"item_id": item_id, "title": f"Lamp {item_id}"} for item_id in LIKE_PATHS),
             {"item_id": NEW, "title": "Lamp, new"},
             {"item_id": OVER, "title": "Lamp, gone", "available_until": "2025-02-01T00:00:00Z"},
         ]
@@ -106,12 +108,22 @@ def test_an_unknown_item_shows_the_problems_of_the_service(odd: Dashboard) -> No
         expect(odd.page.locator(place)).to_contain_text(detail)
 
 
-@pytest.mark.parametrize("item_id", [DOTS, ".", "a/../b", f"{SLASHED}/similar"])
-def test_an_id_that_no_address_can_contain_is_explained(odd: Dashboard, item_id: str) -> None:
+@pytest.mark.parametrize("item_id", LIKE_PATHS)
+def test_an_id_that_resembles_a_path_is_opened(odd: Dashboard, item_id: str) -> None:
+    odd.expected_complaint = "status of 404"
+    open_item(odd, item_id)
+    page = odd.page
+    expect(page.locator("#item-heading")).to_have_text(f"Lamp {item_id}")
+    expect(page.locator("#similar-note")).to_contain_text("retrain with events of that item")
+    expect(page.locator("#popularity-missing")).to_contain_text("No event of this item is stored")
+
+
+@pytest.mark.parametrize("item_id", [DOTS, "."])
+def test_an_id_that_no_url_can_contain_is_explained(odd: Dashboard, item_id: str) -> None:
     odd.expected_complaint = "status of 404"
     open_item(odd, item_id)
     expect(odd.page.locator("#item-heading")).to_have_text(item_id)
-    expect(odd.page.locator("#facts")).to_contain_text("store it under another id")
+    expect(odd.page.locator("#facts")).to_contain_text("under another id")
 
 
 def test_an_item_that_is_not_available_now_says_so(odd: Dashboard) -> None:

@@ -1,16 +1,16 @@
-"""A site, started once for the tests that leave it as it was."""
+"""A site, started once for the tests that leave it unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import published  # noqa: F401 - a fixture is found where it is named
-from tests.deployment.proxy import Site, site
+from tests.app.conftest import published  # noqa: F401 - a fixture
+from tests.deployment.proxy import Site, start_site
 
 
 @pytest.fixture(scope="session")
-def behind(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Site]:  # noqa: F811
+def site(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Site]:  # noqa: F811
     """Two replicas behind the proxy."""
-    with site(tmp_path_factory.mktemp("site"), published) as running:
+    with start_site(tmp_path_factory.mktemp("site"), published) as running:
         yield running

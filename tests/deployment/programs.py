@@ -1,4 +1,4 @@
-"""The programs of others that prove what is shipped; tests skip where one is missing."""
+"""External programs that the tests run; a test is skipped if its program is not installed."""
 
 import os
 import shutil
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-_PLACES = os.pathsep.join(
+_SEARCH_PATH = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin"]
 )
 
 
 def program(name: str) -> str | None:
-    """Where a program is; None where it is not installed."""
-    return shutil.which(name, path=_PLACES)
+    """The path of a program; None if it is not installed."""
+    return shutil.which(name, path=_SEARCH_PATH)
 
 
-def needs(name: str, package: str) -> pytest.MarkDecorator:
-    """Skips a test where a program is not installed, saying what Debian calls its package."""
+def requires_program(name: str, package: str) -> pytest.MarkDecorator:
+    """Skips a test if a program is not installed; the reason names its Debian package."""
     reason = f"{name} is not installed (Debian: apt-get install {package})"
     return pytest.mark.skipif(program(name) is None, reason=reason)

@@ -1,4 +1,4 @@
-"""The shipped proxy configuration, really run, in front of real replicas."""
+"""Runs nginx with the shipped configuration in front of real replicas."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from app.db.engine import open_engine
 from app.db.tables import StoredKey
 from migrations.run import upgrade
 from model.clock import now
-from tests.deployment.names import Names, name_server
-from tests.deployment.programs import needs, program
+from tests.deployment.name_server import NameServer, run_name_server
+from tests.deployment.programs import program, requires_program
 from tests.processes import ROOT, Server, Start, eventually, free_port, processes
 
 TEMPLATE = ROOT / "docker" / "proxy" / "nginx.conf.template"
 CONNECTIONS_PER_ADDRESS = 128
 
-needs_nginx = needs("nginx", "nginx-light")
+needs_nginx = requires_program("nginx", "nginx-light")
 
 
-def filled_in(template: str, values: dict[str, str]) -> str:
-    """A template with `${NAME}` replaced; what nginx itself calls `$name` stays."""
+def fill_template(template: str, values: dict[str, str]) -> str:
+    """Replaces `${NAME}` in a template; nginx's own variables, `$name`, stay."""
     return re.sub(r"\$\{(\w+)\}", lambda match: values[match.group(1)], template)
 
 
@@ -36,8 +36,8 @@ class Proxy:
     """A running proxy.
 
     Attributes:
-        http: a caller on this machine, with a key that opens everything.
-        log: what it wrote: one JSON object a request.
+        http: a client with an admin key.
+        log: the access log, one JSON object per request.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -47,13 +47,13 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The base URL."""
         return f"http://127.0.0.1:{self.port}"
 
 
 @dataclass(frozen=True)
 class Replica:
-    """A process of the service, at an address of its own and the port of all."""
+    """A process of the service; each has its own address, all have the same port."""
 
     address: str
     port: int
@@ -61,11 +61,11 @@ class Replica:
 
     @property
     def url(self) -> str:
-        """Where it answers, inside."""
+        """The base URL, which bypasses the proxy."""
         return f"http://{self.address}:{self.port}"
 
     def is_ready(self) -> bool:
-        """Whether it says that it is."""
+        """Whether the readiness probe succeeds."""
         assert self.server.process.poll() is None, f"the replica died; see {self.server.log}"
         try:
             return httpx.get(f"{self.url}/health/ready").is_success
@@ -75,15 +75,15 @@ class Replica:
 
 @dataclass(frozen=True)
 class Site:
-    """Replicas behind a proxy, which finds them by name.
+    """Replicas behind a proxy, which resolves them by name.
 
     Attributes:
-        key: opens everything, unless none was ever made.
-        settings: what every replica runs by, beside what the place in the site asks for.
+        key: an admin key; not stored if the site was started without one.
+        settings: additional `KAIROS_*` settings of every replica.
     """
 
     proxy: Proxy
-    names: Names
+    name_server: NameServer
     replicas: list[Replica]
     replica_port: int
     key: str
@@ -92,19 +92,19 @@ class Site:
 
     @property
     def pids(self) -> list[int]:
-        """The proxy and the replicas."""
+        """The process ids of the proxy and the replicas."""
         return [self.proxy.process.pid, *(each.server.process.pid for each in self.replicas)]
 
     def add_replicas(self, count: int) -> None:
-        """Start some more, and let them be found once they are ready."""
-        starting = [self._start(place) for place in range(count)]
+        """Start replicas, and register each with the name server once it is ready."""
+        starting = [self._start(number) for number in range(count)]
         for replica in starting:
             eventually(replica.is_ready, within_seconds=100)
-            self.names.addresses.append(replica.address)
+            self.name_server.addresses.append(replica.address)
         self.replicas.extend(starting)
 
-    def _start(self, place: int) -> Replica:
-        address = f"127.0.0.{2 + len(self.replicas) + place}"
+    def _start(self, number: int) -> Replica:
+        address = f"127.0.0.{2 + len(self.replicas) + number}"
         server = self.start(
             wait=False,
             KAIROS_HOST=address,
@@ -118,7 +118,7 @@ class Site:
 
 
 @contextmanager
-def site(
+def start_site(
     directory: Path,
     bundle_store: Path,
     *,
@@ -126,25 +126,25 @@ def site(
     has_key: bool = True,
     **settings: str,
 ) -> Iterator[Site]:
-    """Replicas on one database behind the shipped proxy, for as long as the block."""
+    """Runs replicas on one database behind the proxy for the duration of the block."""
     database_url = f"sqlite:///{directory / 'kairos.db'}"
     upgrade(database_url)
     key_id, key = new_key()
     if has_key:
-        keep_key(database_url, key_id, key)
+        store_key(database_url, key_id, key)
     replica_port = free_port()
     with (
-        name_server() as names,
-        proxy(directory, names.port, replica_port, key) as running,
+        run_name_server() as name_server,
+        run_proxy(directory, name_server.port, replica_port, key) as proxy,
         processes(directory, bundle_store) as start,
     ):
-        made = Site(running, names, [], replica_port, key, start, settings)
-        made.add_replicas(replicas)
-        yield made
+        site = Site(proxy, name_server, [], replica_port, key, start, settings)
+        site.add_replicas(replicas)
+        yield site
 
 
-def keep_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -> None:
-    """Store a key; one that opens everything, unless a role is named."""
+def store_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -> None:
+    """Store an API key."""
     stored = StoredKey(
         key_id=key_id, name="tests", role=role, digest=digest_key(key), created_at=now()
     )
@@ -155,43 +155,43 @@ def keep_key(database_url: str, key_id: str, key: str, *, role: str = "admin") -
 
 
 @contextmanager
-def proxy(directory: Path, resolver_port: int, replica_port: int, key: str) -> Iterator[Proxy]:
-    """The proxy by its shipped configuration, on a port of its own."""
+def run_proxy(directory: Path, resolver_port: int, replica_port: int, key: str) -> Iterator[Proxy]:
+    """Runs nginx with the shipped configuration on a free port for the duration of the block."""
     nginx = program("nginx")
     assert nginx is not None
-    port, run, log = free_port(), directory / "proxy", directory / "proxy.log"
-    run.mkdir()
+    port, work, log = free_port(), directory / "proxy", directory / "proxy.log"
+    work.mkdir()
     values = {
-        "PROXY_DIRECTORY": str(run),
+        "PROXY_DIRECTORY": str(work),
         "PROXY_LISTEN": f"127.0.0.1:{port}",
         "PROXY_RESOLVER": f"127.0.0.1:{resolver_port}",
         "PROXY_REPLICAS": f"api:{replica_port}",
         "PROXY_CONNECTIONS_PER_ADDRESS": str(CONNECTIONS_PER_ADDRESS),
     }
-    configuration = run / "nginx.conf"
-    configuration.write_text(filled_in(TEMPLATE.read_text(), values))
-    # As root its workers would become somebody who may not enter a test's directories.
-    orders = "daemon off;" + (" user root;" if os.geteuid() == 0 else "")
+    configuration = work / "nginx.conf"
+    configuration.write_text(fill_template(TEMPLATE.read_text(), values))
+    # As root, nginx would run its workers as a user without access to the tests' directories.
+    directives = "daemon off;" + (" user root;" if os.geteuid() == 0 else "")
     with log.open("ab") as stream:
         process = subprocess.Popen(
-            [nginx, "-e", "stderr", "-p", str(run), "-c", str(configuration), "-g", orders],
+            [nginx, "-e", "stderr", "-p", str(work), "-c", str(configuration), "-g", directives],
             stdout=stream,
             stderr=stream,
         )
     bearer = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=bearer, timeout=30) as http:
-        running = Proxy(process, port, http, log)
+        proxy = Proxy(process, port, http, log)
         try:
-            eventually(lambda: _answers(running))
-            yield running
+            eventually(lambda: _is_up(proxy))
+            yield proxy
         finally:
             process.terminate()
             process.wait(10)
 
 
-def _answers(running: Proxy) -> bool:
-    assert running.process.poll() is None, running.log.read_text()
+def _is_up(proxy: Proxy) -> bool:
+    assert proxy.process.poll() is None, proxy.log.read_text()
     try:
-        return running.http.get("/nowhere").status_code == 404
+        return proxy.http.get("/nowhere").status_code == 404
     except httpx.TransportError:
         return False

@@ -1,4 +1,4 @@
-"""What the compose file promises: who may reach whom, as whom, and with how much."""
+"""docker-compose.yml: networks, privileges, limits and settings of the containers."""
 
 import os
 import re
@@ -13,23 +13,23 @@ from tests.deployment.programs import program
 from tests.processes import ROOT
 
 FILE = ROOT / "docker-compose.yml"
-FILLED_IN = {"POSTGRES_PASSWORD": "one", "GRAFANA_PASSWORD": "two"}
+PASSWORDS = {"POSTGRES_PASSWORD": "one", "GRAFANA_PASSWORD": "two"}
 Service = dict[str, Any]
 FILE_SERVICES: dict[str, Service] = yaml.safe_load(FILE.read_text())["services"]
 every_service = pytest.mark.parametrize("name", FILE_SERVICES)
 
 
 def compose_command() -> list[str] | None:
-    """Whatever speaks compose here; no engine is needed to read the file."""
-    docker, own = program("docker"), program("docker-compose")
+    """The installed compose command; reading the file needs no container engine."""
+    docker, standalone = program("docker"), program("docker-compose")
     if docker is not None:
-        asked = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
-        if asked.returncode == 0:
+        plugin = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
+        if plugin.returncode == 0:
             return [docker, "compose"]
-    return None if own is None else [own]
+    return None if standalone is None else [standalone]
 
 
-def told_by_compose(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+def run_compose_config(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     command = compose_command()
     if command is None:
         pytest.skip("no compose is installed (Debian: apt-get install docker-compose)")
@@ -45,29 +45,29 @@ def told_by_compose(environment: dict[str, str]) -> "subprocess.CompletedProcess
 
 
 def test_compose_accepts_the_file() -> None:
-    told = told_by_compose(FILLED_IN)
-    assert told.returncode == 0, told.stderr
-    services = yaml.safe_load(told.stdout)["services"]
+    run = run_compose_config(PASSWORDS)
+    assert run.returncode == 0, run.stderr
+    services = yaml.safe_load(run.stdout)["services"]
     assert services.keys() == FILE_SERVICES.keys()
     assert services["api"]["environment"]["PGPASSWORD"] == "one"
 
 
-@pytest.mark.parametrize("missing", FILLED_IN)
+@pytest.mark.parametrize("missing", PASSWORDS)
 def test_a_missing_password_is_reported_by_name(missing: str) -> None:
-    given = {name: value for name, value in FILLED_IN.items() if name != missing}
-    told = told_by_compose(given)
-    assert told.returncode != 0
-    assert f"set {missing} in .env" in told.stderr
+    given = {name: value for name, value in PASSWORDS.items() if name != missing}
+    run = run_compose_config(given)
+    assert run.returncode != 0
+    assert f"set {missing} in .env" in run.stderr
 
 
 def test_the_example_names_every_variable_and_gives_no_password() -> None:
-    asked = set(re.findall(r"(?<!\$)\$\{(\w+)", FILE.read_text()))
+    used = set(re.findall(r"(?<!\$)\$\{(\w+)", FILE.read_text()))
     example = (ROOT / ".env.example").read_text()
-    told = dict(re.findall(r"^#?(\w+)=(.*)$", example, flags=re.MULTILINE))
-    assert asked == told.keys() - {"COMPOSE_PROJECT_NAME"}
-    assert {name: told[name] for name in FILLED_IN} == dict.fromkeys(FILLED_IN, "")
+    documented = dict(re.findall(r"^#?(\w+)=(.*)$", example, flags=re.MULTILINE))
+    assert used == documented.keys() - {"COMPOSE_PROJECT_NAME"}
+    assert {name: documented[name] for name in PASSWORDS} == dict.fromkeys(PASSWORDS, "")
     defaults = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text()))
-    assert {name: told[name] for name in defaults} == defaults
+    assert {name: documented[name] for name in defaults} == defaults
 
 
 @every_service
@@ -82,13 +82,13 @@ def test_a_container_has_few_privileges(name: str) -> None:
 
 
 @every_service
-def test_a_container_has_bounds(name: str) -> None:
+def test_a_container_has_resource_limits(name: str) -> None:
     service = FILE_SERVICES[name]
     assert {"mem_limit", "cpus", "pids_limit", "logging"} <= service.keys()
 
 
 @every_service
-def test_an_image_is_named_to_the_patch(name: str) -> None:
+def test_an_image_has_a_patch_version(name: str) -> None:
     image = FILE_SERVICES[name]["image"]
     assert re.fullmatch(r"[\w/-]+:(v?\d+\.\d+(\.\d+)?(-\w+)?|\$\{KAIROS_VERSION:-[\d.]+\})", image)
 
@@ -121,7 +121,7 @@ def test_networks_separate_the_services() -> None:
     assert open_ones == {"edge", "operators"}
 
 
-def test_the_schema_is_made_before_any_replica_starts() -> None:
+def test_migrations_finish_before_a_replica_starts() -> None:
     api = FILE_SERVICES["api"]
     assert api["environment"]["KAIROS_MIGRATE_ON_START"] == "false"
     assert api["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
@@ -139,7 +139,7 @@ def test_an_acknowledged_event_is_on_disk() -> None:
     assert {"--synchronous_commit=on", "--fsync=on"} <= set(FILE_SERVICES["database"]["command"])
 
 
-def test_replicas_together_leave_room_in_the_database() -> None:
+def test_replicas_use_at_most_half_of_the_connections() -> None:
     api, (most,) = (
         FILE_SERVICES["api"],
         [

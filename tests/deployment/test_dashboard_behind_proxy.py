@@ -10,7 +10,7 @@ from app.auth.key_cache import new_key
 from app.dashboard.pages import PAGES
 from tests.browser.conftest import browser, chromium, context, look_at, page  # noqa: F401
 from tests.browser.dashboard import Dashboard
-from tests.deployment.proxy import Site, keep_key, needs_nginx
+from tests.deployment.proxy import Site, needs_nginx, store_key
 from tests.processes import ROOT, eventually
 
 # A browser in this process keeps an event loop running, which would break other tests.
@@ -31,45 +31,45 @@ SECURITY_HEADERS = (
 )
 
 
-def test_files_pass_unchanged_with_their_security_headers(behind: Site) -> None:
-    replica = behind.replicas[0].url
+def test_files_pass_unchanged_with_their_security_headers(site: Site) -> None:
+    replica = site.replicas[0].url
     with (
-        httpx.Client(base_url=behind.proxy.url) as reader,
+        httpx.Client(base_url=site.proxy.url) as outside,
         httpx.Client(base_url=replica) as inside,
     ):
         for name in [*FILES, "", "plotly.min.js"]:
-            ours = inside.get(f"/dashboard/{name}")
+            direct = inside.get(f"/dashboard/{name}")
             # The second response is the proxy's cached copy.
-            for through in (reader.get(f"/dashboard/{name}"), reader.get(f"/dashboard/{name}")):
-                assert through.status_code == 200, name
-                assert through.content == ours.content, name
-                headers = {header: through.headers.get(header) for header in SECURITY_HEADERS}
-                assert headers == {header: ours.headers[header] for header in SECURITY_HEADERS}, (
+            for response in (outside.get(f"/dashboard/{name}"), outside.get(f"/dashboard/{name}")):
+                assert response.status_code == 200, name
+                assert response.content == direct.content, name
+                headers = {header: response.headers.get(header) for header in SECURITY_HEADERS}
+                assert headers == {header: direct.headers[header] for header in SECURITY_HEADERS}, (
                     name
                 )
 
 
-def test_the_first_requests_of_a_page_pass(behind: Site) -> None:
-    caller = behind.proxy.http.get("/v1/caller").json()
+def test_the_caller_is_read_through_the_proxy(site: Site) -> None:
+    caller = site.proxy.http.get("/v1/caller").json()
     assert (caller["role"], caller["has_key"]) == ("admin", True)
-    assert httpx.get(f"{behind.proxy.url}/v1/caller").status_code == 401
-    assert httpx.get(f"{behind.proxy.url}/v1/metrics").status_code == 401
+    assert httpx.get(f"{site.proxy.url}/v1/caller").status_code == 401
+    assert httpx.get(f"{site.proxy.url}/v1/metrics").status_code == 401
 
 
-def test_metrics_name_their_replica(behind: Site) -> None:
-    replicas = {behind.proxy.http.get("/v1/metrics").json()["instance"] for _ in range(30)}
-    assert len(replicas) == len(behind.replicas)
+def test_metrics_name_their_replica(site: Site) -> None:
+    replicas = {site.proxy.http.get("/v1/metrics").json()["instance"] for _ in range(30)}
+    assert len(replicas) == len(site.replicas)
 
 
 def test_a_page_opens_with_a_read_key_and_stores_it(
-    behind: Site,
+    site: Site,
     look_at: Callable[[str], Dashboard],  # noqa: F811
 ) -> None:
-    key = read_key(behind)
-    dashboard = look_at(behind.proxy.url)
+    key = read_key(site)
+    dashboard = look_at(site.proxy.url)
     dashboard.expected_complaint = "401"
     tab = dashboard.page
-    tab.goto(f"{behind.proxy.url}/dashboard/health.html#interval=1")
+    tab.goto(f"{site.proxy.url}/dashboard/health.html#interval=1")
     dialog = tab.get_by_role("dialog")
     dialog.get_by_label("API key").fill(key)
     dialog.get_by_role("button", name="Use key").click()
@@ -81,15 +81,15 @@ def test_a_page_opens_with_a_read_key_and_stores_it(
     expect(dialog).to_have_count(0)
 
 
-def read_key(behind: Site) -> str:
-    """A read key that every replica knows."""
+def read_key(site: Site) -> str:
+    """A read key that every replica accepts."""
     key_id, key = new_key()
-    keep_key(f"sqlite:///{behind.proxy.log.parent / 'kairos.db'}", key_id, key, role="read")
+    store_key(f"sqlite:///{site.proxy.log.parent / 'kairos.db'}", key_id, key, role="read")
     bearer = {"Authorization": f"Bearer {key}"}
 
-    def is_known() -> bool:
-        answers = (httpx.get(f"{each.url}/v1/caller", headers=bearer) for each in behind.replicas)
-        return all(answer.is_success for answer in answers)
+    def is_accepted() -> bool:
+        responses = (httpx.get(f"{each.url}/v1/caller", headers=bearer) for each in site.replicas)
+        return all(response.is_success for response in responses)
 
-    eventually(is_known)
+    eventually(is_accepted)
     return key

@@ -1,4 +1,4 @@
-"""What the images promise, read from the Dockerfiles that make them."""
+"""The Dockerfiles: stages, user, signals, contents."""
 
 import json
 import re
@@ -15,21 +15,21 @@ NAMES = ("api", "trainer")
 Steps = list[tuple[str, str]]
 
 
-def path_of(name: str) -> Path:
+def dockerfile(name: str) -> Path:
     return ROOT / "docker" / f"{name}.Dockerfile"
 
 
-def steps_of(name: str) -> Steps:
-    with path_of(name).open("rb") as opened:
+def read_steps(name: str) -> Steps:
+    with dockerfile(name).open("rb") as opened:
         structure = DockerfileParser(fileobj=opened, env_replace=False).structure
     steps = [(step["instruction"], step["value"]) for step in structure]
     return [step for step in steps if step[0] != "COMMENT"]
 
 
-def stages_of(name: str) -> list[Steps]:
+def read_stages(name: str) -> list[Steps]:
     """The steps before the first FROM, and those of each stage."""
     stages: list[Steps] = [[]]
-    for step in steps_of(name):
+    for step in read_steps(name):
         if step[0] == "FROM":
             stages.append([])
         stages[-1].append(step)
@@ -44,26 +44,26 @@ def values(steps: Steps, instruction: str) -> list[str]:
 def test_a_linter_finds_nothing(name: str) -> None:
     hadolint = program("hadolint")
     assert hadolint is not None, "hadolint comes with the development dependencies"
-    run = subprocess.run([hadolint, str(path_of(name))], capture_output=True, check=False)
+    run = subprocess.run([hadolint, str(dockerfile(name))], capture_output=True, check=False)
     assert run.stdout + run.stderr == b""
 
 
 def test_both_images_are_built_from_the_same_layers() -> None:
-    before, build, _ = stages_of("api")
-    assert stages_of("trainer")[:2] == [before, build]
+    before, build, _ = read_stages("api")
+    assert read_stages("trainer")[:2] == [before, build]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_base_is_named_to_the_patch(name: str) -> None:
-    (argument,) = values(stages_of(name)[0], "ARG")
+def test_the_base_image_has_a_patch_version(name: str) -> None:
+    (argument,) = values(read_stages(name)[0], "ARG")
     assert re.fullmatch(r"PYTHON_IMAGE=python:3\.11\.\d+-slim-\w+", argument)
-    origins = values(steps_of(name), "FROM")
+    origins = values(read_steps(name), "FROM")
     assert [origin.partition(" ")[0] for origin in origins] == ["${PYTHON_IMAGE}"] * 2
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_runs_as_a_user_of_a_fixed_number(name: str) -> None:
-    last = stages_of(name)[-1]
+def test_an_image_runs_with_a_fixed_user_id(name: str) -> None:
+    last = read_stages(name)[-1]
     assert values(last, "USER") == ["10001:10001"]
     after = [step for step, _ in last[[step for step, _ in last].index("USER") :]]
     assert not {"RUN", "COPY", "ADD"} & set(after)
@@ -71,30 +71,30 @@ def test_an_image_runs_as_a_user_of_a_fixed_number(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_signals_reach_the_process_itself(name: str) -> None:
-    (command,) = values(stages_of(name)[-1], "CMD")
+def test_the_command_receives_signals_directly(name: str) -> None:
+    (command,) = values(read_stages(name)[-1], "CMD")
     assert json.loads(command)[0] in {"python", "kairos"}
-    assert values(steps_of(name), "ENTRYPOINT") == []
+    assert values(read_steps(name), "ENTRYPOINT") == []
 
 
-def test_the_health_of_the_service_needs_no_other_client() -> None:
-    (probe,) = values(stages_of("api")[-1], "HEALTHCHECK")
+def test_the_health_check_needs_no_http_client() -> None:
+    (probe,) = values(read_stages("api")[-1], "HEALTHCHECK")
     assert json.loads(probe[probe.index("[") :]) == ["python", "/opt/kairos/share/probe.py"]
-    assert "curl" not in path_of("api").read_text()
+    assert "curl" not in dockerfile("api").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_holds_no_secret_and_no_more_than_it_needs(name: str) -> None:
-    text = path_of(name).read_text()
+def test_an_image_holds_no_secret_and_no_build_tool(name: str) -> None:
+    text = dockerfile(name).read_text()
     assert not re.search(r"(?i)password|secret|token|api.?key", text)
     assert "PIP_NO_CACHE_DIR=1" in text
     assert "[dev]" not in text
     assert "download.pytorch.org/whl/cpu" in text, "builds for GPUs are gigabytes larger"
-    assert values(stages_of(name)[-1], "COPY")[0] == "--from=build /opt/kairos /opt/kairos"
+    assert values(read_stages(name)[-1], "COPY")[0] == "--from=build /opt/kairos /opt/kairos"
 
 
-def test_the_service_counts_on_one_thread_for_each_library() -> None:
-    (environment,) = values(stages_of("api")[-1], "ENV")
+def test_each_math_library_of_the_service_has_one_thread() -> None:
+    (environment,) = values(read_stages("api")[-1], "ENV")
     assert set(re.findall(r"(\w+)_NUM_THREADS=1\b", environment)) == {"OMP", "MKL", "OPENBLAS"}
 
 

@@ -1,4 +1,4 @@
-"""The images' own steps, run for real: minutes, and a Debian's worth of packages."""
+"""Runs the steps of the Dockerfiles in Debian roots; takes minutes and downloads packages."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment.programs import needs
+from tests.deployment.programs import requires_program
 from tests.processes import ROOT
 
 LARGEST_MEBIBYTES = 1600
@@ -17,13 +17,13 @@ LARGEST_MEBIBYTES = 1600
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@needs("debootstrap", "debootstrap")
-@pytest.mark.skipif(os.geteuid() != 0, reason="changing roots takes root")
+@requires_program("debootstrap", "debootstrap")
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
 def test_the_images_build_and_run(tmp_path: Path, published: Path) -> None:
     volume = Path(shutil.copytree(published, tmp_path / "volume"))
-    # Where pip is told to look for packages on this machine, the steps must look, too.
-    found_in = os.environ.get("PIP_FIND_LINKS", "").split()
-    borrowed = [option for path in found_in for option in ("--borrow", path)]
+    # The steps use the same local package directories as pip on this machine.
+    directories = os.environ.get("PIP_FIND_LINKS", "").split()
+    borrowed = [option for path in directories for option in ("--borrow", path)]
     run = subprocess.run(
         [
             sys.executable,
@@ -37,8 +37,8 @@ def test_the_images_build_and_run(tmp_path: Path, published: Path) -> None:
         check=False,
     )
     shutil.rmtree(tmp_path / "images", ignore_errors=True)
-    told = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"image"')]
+    reports = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"image"')]
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
-    api, trainer = told
+    api, trainer = reports
     assert api["user"] == "10001"
     assert max(api["mebibytes"], trainer["mebibytes"]) < LARGEST_MEBIBYTES

@@ -1,4 +1,4 @@
-"""Scraping, alerts and graphs: against what the service exports, and in the real programs."""
+"""Scrape configuration, alerts and Grafana dashboard: every metric they read is exported."""
 
 import json
 import re
@@ -14,16 +14,16 @@ import pytest
 import yaml
 
 from app.observability.metrics import Metrics
-from tests.deployment.programs import needs, program
+from tests.deployment.programs import program, requires_program
 from tests.deployment.proxy import Site, needs_nginx
 from tests.processes import ROOT, eventually, free_port
 
 FOLDER = ROOT / "docker" / "prometheus"
 DASHBOARD = json.loads((ROOT / "docker" / "grafana" / "kairos.json").read_text())
 ALERTS = yaml.safe_load((FOLDER / "alerts.yml").read_text())
-TRIALS = sorted(FOLDER.glob("*.test.yml"))
+RULE_TESTS = sorted(FOLDER.glob("*.test.yml"))
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-WANTED = {
+REQUIRED_ALERTS = {
     "KairosErrors",
     "KairosSlow",
     "KairosEventsLate",
@@ -35,13 +35,13 @@ WANTED = {
     "KairosRetrainingFailed",
     "KairosVersionsDiffer",
 }
-# What Prometheus itself says.
-ITS_OWN = {"up", "ALERTS"}
-needs_promtool = needs("promtool", "prometheus")
-needs_prometheus = needs("prometheus", "prometheus")
+# Metrics of Prometheus itself.
+BUILT_IN = {"up", "ALERTS"}
+needs_promtool = requires_program("promtool", "prometheus")
+needs_prometheus = requires_program("prometheus", "prometheus")
 
 
-def graphed() -> Iterator[tuple[str, str]]:
+def graph_expressions() -> Iterator[tuple[str, str]]:
     """Every expression of the dashboard, with the title of its panel."""
     for panel in DASHBOARD["panels"]:
         for target in panel.get("targets", ()):
@@ -50,9 +50,9 @@ def graphed() -> Iterator[tuple[str, str]]:
         yield annotation["name"], annotation["expr"]
 
 
-def exported() -> set[str]:
-    """Every name the service exports, as Prometheus sees them."""
-    names = set(ITS_OWN)
+def exported_names() -> set[str]:
+    """The name of every series that the service exports."""
+    names = set(BUILT_IN)
     for family in Metrics().registry.collect():
         endings = {
             "counter": ("_total",),
@@ -63,15 +63,15 @@ def exported() -> set[str]:
     return names
 
 
-def named_in(expression: str) -> set[str]:
-    """The metrics an expression reads: names that stand before a brace, a bracket or an end."""
+def read_names(expression: str) -> set[str]:
+    """The metrics that an expression reads."""
     without_strings = re.sub(r'"[^"]*"', '""', expression)
     without_labels = re.sub(r"\{[^}]*\}", "{}", without_strings)
     without_groupings = re.sub(r"\b(by|on|ignoring|without) ?\([^)]*\)", "", without_labels)
     words = re.findall(
         r"[a-zA-Z_:][\w:]*", re.sub(r"\[[^]]*\]|\boffset \w+", "", without_groupings)
     )
-    return {word for word in words if "_" in word or word in ITS_OWN} - FUNCTIONS
+    return {word for word in words if "_" in word or word in BUILT_IN} - FUNCTIONS
 
 
 FUNCTIONS = {"histogram_quantile", "group_left", "group_right"}
@@ -79,36 +79,36 @@ FUNCTIONS = {"histogram_quantile", "group_left", "group_right"}
 
 def test_every_required_alert_exists_with_a_remedy() -> None:
     alerts = {rule["alert"]: rule for rule in RULES if "alert" in rule}
-    assert alerts.keys() >= WANTED
+    assert alerts.keys() >= REQUIRED_ALERTS
     for alert in alerts.values():
         assert alert["labels"]["severity"] in {"page", "ticket"}
         assert {"summary", "remedy"} <= alert["annotations"].keys()
 
 
-def test_every_alert_is_tried_on_a_series() -> None:
-    tried = "".join(file.read_text() for file in TRIALS)
-    assert [rule["alert"] for rule in RULES if "alert" in rule and rule["alert"] not in tried] == []
+def test_every_alert_has_a_rule_test() -> None:
+    tests = "".join(file.read_text() for file in RULE_TESTS)
+    assert [rule["alert"] for rule in RULES if "alert" in rule and rule["alert"] not in tests] == []
 
 
 def test_alerts_read_metrics_that_the_service_exports() -> None:
     recorded = {rule["record"] for rule in RULES if "record" in rule}
-    read = {name for rule in RULES for name in named_in(rule["expr"])}
-    assert read - exported() - recorded == set()
+    read = {name for rule in RULES for name in read_names(rule["expr"])}
+    assert read - exported_names() - recorded == set()
     assert len(read) > 8
 
 
-@pytest.mark.parametrize(("panel", "expression"), tuple(graphed()))
+@pytest.mark.parametrize(("panel", "expression"), tuple(graph_expressions()))
 def test_graphs_read_metrics_that_the_service_exports(panel: str, expression: str) -> None:
-    read = named_in(expression)
+    read = read_names(expression)
     assert read, expression
-    assert read <= exported()
+    assert read <= exported_names()
 
 
 def test_every_metric_is_on_the_dashboard() -> None:
-    read = {name for _, expression in graphed() for name in named_in(expression)}
+    read = {name for _, expression in graph_expressions() for name in read_names(expression)}
     families = {re.sub("_(bucket|sum|count)$", "", name) for name in read}
-    wanted = {re.sub("_(bucket|sum|count)$", "", name) for name in exported()}
-    assert wanted - families == set()
+    expected = {re.sub("_(bucket|sum|count)$", "", name) for name in exported_names()}
+    assert expected - families == set()
 
 
 def test_a_model_is_called_old_after_two_retraining_intervals() -> None:
@@ -120,45 +120,43 @@ def test_a_model_is_called_old_after_two_retraining_intervals() -> None:
 
 
 @needs_promtool
-def test_prometheus_understands_its_configuration(tmp_path: Path) -> None:
+def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
     configuration = (FOLDER / "prometheus.yml").read_text()
     (tmp_path / "alerts.yml").write_text((FOLDER / "alerts.yml").read_text())
     file = tmp_path / "prometheus.yml"
     file.write_text(configuration.replace("/etc/prometheus/", f"{tmp_path}/"))
-    told = run("promtool", "check", "config", str(file))
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert re.search(r"found: \d\d rules|\d\d rules found", told.stdout)
+    result = run("promtool", "check", "config", str(file))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"found: \d\d rules|\d\d rules found", result.stdout)
 
 
 @needs_promtool
 def test_alerts_fire_on_their_conditions_only() -> None:
-    told = run("promtool", "test", "rules", *map(str, TRIALS))
-    assert told.returncode == 0, told.stdout + told.stderr
+    result = run("promtool", "test", "rules", *map(str, RULE_TESTS))
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @needs_promtool
-def test_an_alert_that_stays_silent_is_noticed(tmp_path: Path) -> None:
+def test_rule_tests_notice_an_alert_that_never_fires(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "rules")
     rules = tmp_path / "rules" / "alerts.yml"
     rules.write_text(rules.read_text().replace("> 0.01", "> 0.99"))
-    told = run("promtool", "test", "rules", str(tmp_path / "rules" / "alerts.test.yml"))
-    assert told.returncode != 0
+    result = run("promtool", "test", "rules", str(tmp_path / "rules" / "alerts.test.yml"))
+    assert result.returncode != 0
 
 
 @needs_nginx
 @needs_prometheus
-def test_prometheus_scrapes_every_replica_and_draws_every_graph(
-    behind: Site, tmp_path: Path
-) -> None:
-    asked = {"history": [{"item_id": "i1", "timestamp": 1_767_225_600}]}
-    assert behind.proxy.http.post("/v1/recommendations", json=asked).is_success
-    with prometheus(behind, tmp_path) as http:
+def test_prometheus_scrapes_replicas_and_runs_every_query(site: Site, tmp_path: Path) -> None:
+    request = {"history": [{"item_id": "i1", "timestamp": 1_767_225_600}]}
+    assert site.proxy.http.post("/v1/recommendations", json=request).is_success
+    with prometheus(site, tmp_path) as http:
         eventually(lambda: value(http, 'count(up{job="kairos"} == 1)') == 2)
         eventually(lambda: value(http, "sum(kairos_model_info)") == 2)
         eventually(lambda: (value(http, "sum(kairos_recommendations_total)") or 0) > 0)
-        for panel, expression in graphed():
-            answer = http.get("/api/v1/query", params={"query": expression})
-            assert answer.status_code == 200, f"{panel}: {answer.text}"
+        for panel, expression in graph_expressions():
+            response = http.get("/api/v1/query", params={"query": expression})
+            assert response.status_code == 200, f"{panel}: {response.text}"
         rules = http.get("/api/v1/rules").json()["data"]["groups"]
         assert {rule["health"] for group in rules for rule in group["rules"]} <= {"ok", "unknown"}
         alerts = http.get("/api/v1/alerts").json()["data"]["alerts"]
@@ -167,15 +165,15 @@ def test_prometheus_scrapes_every_replica_and_draws_every_graph(
 
 
 @contextmanager
-def prometheus(behind: Site, directory: Path) -> Iterator[httpx.Client]:
-    """The shipped configuration in a real Prometheus; replicas are named, for want of their DNS."""
+def prometheus(site: Site, directory: Path) -> Iterator[httpx.Client]:
+    """Runs Prometheus with the shipped configuration, but static targets in place of DNS."""
     configuration: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     configuration["rule_files"] = [str(FOLDER / "alerts.yml")]
     configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     (job,) = configuration["scrape_configs"]
-    (looked_up,) = job.pop("dns_sd_configs")
-    assert looked_up["names"] == ["api"]
-    targets = [f"{replica.address}:{replica.port}" for replica in behind.replicas]
+    (lookup,) = job.pop("dns_sd_configs")
+    assert lookup["names"] == ["api"]
+    targets = [f"{replica.address}:{replica.port}" for replica in site.replicas]
     job["static_configs"] = [{"targets": targets}]
     file, port, log = directory / "prometheus.yml", free_port(), directory / "log"
     file.write_text(yaml.safe_dump(configuration))
@@ -205,7 +203,7 @@ def is_up(http: httpx.Client, process: "subprocess.Popen[bytes]", log: Path) -> 
 
 
 def value(http: httpx.Client, expression: str) -> float | None:
-    """What an expression comes to now; None where there is nothing."""
+    """The current value of an expression; None if it has no series."""
     found = http.get("/api/v1/query", params={"query": expression}).json()["data"]["result"]
     return float(found[0]["value"][1]) if found else None
 

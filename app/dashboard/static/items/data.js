@@ -1,7 +1,7 @@
 // @ts-check
 /** The state of the Items page, the requests it sends, and the groups of its map. */
 
-import { call, encodePath, Problem } from "../shell/api.js";
+import { call, Problem } from "../shell/api.js";
 import { clearProblem, showBusy, showProblem, showStale } from "../shell/page.js";
 import { choice, flag, integer, list, Permalink, text } from "../shell/permalink.js";
 import { seriesStyles } from "../widgets/series.js";
@@ -24,37 +24,37 @@ export const LINK = new Permalink({
 });
 
 /** A stored item. */
-export async function readItem(itemId, signal) {
-  // The address of an id such as "lamp/similar" is that of the items similar to "lamp".
-  if (/\/(similar|popularity)$/.test(itemId)) throw unreachable(itemId, "ends as other addresses do");
-  return call(address(itemId), { signal });
-}
+export const readItem = async (itemId, signal) => call(itemPath(itemId), { signal });
 
 /** The items most similar to one in a version, the most similar first. */
 export const readSimilarItems = async (itemId, { n, version }, signal) =>
-  call(`${address(itemId)}/similar`, { query: { n, model_version: version }, signal });
+  call(`${itemPath(itemId)}/similar`, { query: { n, model_version: version }, signal });
 
 /** The stored events of an item, counted by day, week or month. */
 export const readPopularity = async (itemId, step, signal) =>
-  call(`${address(itemId)}/popularity`, { query: { step }, signal });
+  call(`${itemPath(itemId)}/popularity`, { query: { step }, signal });
 
 /** The most popular items of a version as points of a plane. */
 export const readMap = (version, items, signal) =>
   call(`v1/models/${encodeURIComponent(version)}/map`, { query: { items }, signal });
 
-function address(itemId) {
-  if (itemId.split("/").some((step) => step === "." || step === "..")) {
-    throw unreachable(itemId, 'has "." or ".." between slashes, which addresses leave out');
+/**
+ * The path of an item. Every slash of the id is encoded, so that the service reads `lamp/similar` as
+ * an id, not as the items similar to `lamp`.
+ *
+ * @throws {Problem} if no URL can contain the id
+ */
+function itemPath(itemId) {
+  // Browsers remove these segments from a URL, also when they are percent-encoded.
+  if (itemId === "." || itemId === "..") {
+    throw new Problem(
+      `an id in a URL must not be "." or "..", but this one is ${JSON.stringify(itemId)}; ` +
+        "store the item under another id to see it here",
+      { status: 404 },
+    );
   }
-  return `v1/items/${encodePath(itemId)}`;
+  return `v1/items/${encodeURIComponent(itemId)}`;
 }
-
-const unreachable = (itemId, why) =>
-  new Problem(
-    `an item is requested by an address that contains its id, but ${JSON.stringify(itemId)} ${why}; ` +
-      "store it under another id to see it here",
-    { status: 404 },
-  );
 
 /**
  * Waits for a response, and separates refusals that belong on the page (not found, conflict, invalid)

@@ -1,7 +1,7 @@
 // @ts-check
 /** The card "What answers": which versions serve, and the dialogs that change it. */
 
-import { call, encodePath, Problem } from "../shell/api.js";
+import { call, Problem } from "../shell/api.js";
 import { formatPercent } from "../shell/format.js";
 import { html, live, nothing, render } from "../shell/html.js";
 import { versionLabel } from "../widgets/versions.js";
@@ -108,7 +108,7 @@ export const activate = (version, { models }) =>
     heading: "Activate this version?",
     effect: describeSwitch(version, currentVersion(models)),
     verb: "Activate",
-    path: `v1/models/${encodePath(version)}/activate`,
+    path: `v1/models/${encodeURIComponent(version)}/activate`,
   });
 
 /**

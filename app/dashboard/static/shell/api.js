@@ -62,9 +62,6 @@ async function obtainAnotherKey({ sentAt, key, requiredRole, problem }) {
   return promptForKey(requiredRole, problem.message, sentAt);
 }
 
-/** Encodes an id as part of a path; slashes stay. */
-export const encodePath = (id) => id.split("/").map(encodeURIComponent).join("/");
-
 /**
  * @param {URL} url
  * @param {RequestInit} request
