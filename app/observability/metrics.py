@@ -63,7 +63,7 @@ class Metrics:
         )
         self.events_ingested = Counter(
             "kairos_events_ingested_total",
-            "Events received, by what became of them: accepted, duplicate or rejected.",
+            "Events received, by outcome: accepted, duplicate or rejected.",
             ["result"],
             registry=registry,
         )
@@ -86,13 +86,13 @@ class Metrics:
         )
         self.model_swaps = Counter(
             "kairos_model_swaps_total",
-            "Bundles that CURRENT named, by what became of them: activated or refused.",
+            "Bundles that CURRENT named, by outcome: activated or refused.",
             ["result"],
             registry=registry,
         )
         self.offline_metric = Gauge(
             "kairos_offline_metric",
-            "What was measured of the served bundle before it was published, by metric.",
+            "Metrics of the served bundle, measured before it was published.",
             ["name", "version"],
             registry=registry,
         )
@@ -118,7 +118,7 @@ class Metrics:
         )
         self.shadow_answers = Counter(
             "kairos_shadow_answers_total",
-            "Questions to the shadow version, by what became of them: compared, skipped, failed.",
+            "Queries to the shadow version, by outcome: compared, skipped or failed.",
             ["result"],
             registry=registry,
         )
@@ -130,18 +130,18 @@ class Metrics:
         )
         self.recommendation_clicks = Counter(
             "kairos_recommendation_clicks_total",
-            "Events that name an item some recommendation showed, by the version that showed it.",
+            "Events that name an item of their recommendation, by the version that recommended it.",
             ["model_version"],
             registry=registry,
         )
         self.records_dropped = Counter(
             "kairos_recommendation_records_dropped_total",
-            "Answers that went unrecorded because the database did not take them in time.",
+            "Impressions dropped because the database did not accept them in time.",
             registry=registry,
         )
         self.shed_requests = Counter(
             "kairos_shed_requests_total",
-            "Requests refused because too much was waiting, by what they would have waited for.",
+            "Requests rejected because too many were waiting, by the resource they would wait for.",
             ["reason"],
             registry=registry,
         )
