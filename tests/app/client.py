@@ -45,7 +45,7 @@ class Client:
         return self.request("PUT", path, json=json, **content)
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of one metric; 0 before it was first touched."""
+        """The value of one metric; 0 before its first change."""
         registry = self.app.state.context.metrics.registry
         return float(registry.get_sample_value(name, labels) or 0.0)
 

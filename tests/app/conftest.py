@@ -1,4 +1,4 @@
-"""The databases and the application the tests of `app` run against."""
+"""The databases and the application of the tests of `app`."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def postgresql() -> Iterator["PostgresServer"]:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """The URL of a server that is up for as long as the tests."""
+    """The URL of a server that runs for the whole session."""
     with postgresql() as server:
         yield server.get_uri()
 
@@ -131,7 +131,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bundle_store(published: Path, tmp_path: Path) -> Path:
-    """A store with one bundle, and that one current."""
+    """A store with one bundle, which is current."""
     return Path(shutil.copytree(published, tmp_path / "bundles"))
 
 

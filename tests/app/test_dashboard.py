@@ -7,7 +7,7 @@ import pytest
 from tests.app.client import Client
 
 
-def test_the_policy_allows_only_the_own_service(client: Client) -> None:
+def test_the_policy_allows_only_the_service_itself(client: Client) -> None:
     page = client.get("/dashboard/")
     assert page.status_code == 200
     directives = page.headers["content-security-policy"].split("; ")

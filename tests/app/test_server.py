@@ -1,4 +1,4 @@
-"""The service as a process of its own: real sockets, real signals."""
+"""The service as a process, with real sockets and signals."""
 
 import json
 import os
@@ -17,12 +17,12 @@ import pytest
 
 from tests.processes import Server, Start, eventually, processes
 
-SECRET_USER = "user-nobody-may-read-in-a-log"
+SECRET_USER = "user-that-must-not-be-logged"
 
 
 @pytest.fixture
 def start(tmp_path: Path, published: Path) -> Iterator[Start]:
-    """For tests that stop what they start."""
+    """Starts processes that the test stops."""
     bundle_store = shutil.copytree(published, tmp_path / "bundles")
     with processes(tmp_path, bundle_store) as start:
         yield start
@@ -30,7 +30,7 @@ def start(tmp_path: Path, published: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Server]:
-    """For tests that leave the process as it was."""
+    """A process for tests that do not change its state."""
     directory = tmp_path_factory.mktemp("server")
     bundle_store = shutil.copytree(published, directory / "bundles")
     with processes(directory, bundle_store) as start:
@@ -50,8 +50,8 @@ def event(number: int) -> dict[str, object]:
 def test_a_process_serves_logs_and_stops_on_sigterm(start: Start) -> None:
     server = start()
     assert server.http.post("/v1/events", json={"events": [event(1)]}).json()["accepted"] == 1
-    asked = {"user_id": SECRET_USER, "explain": "attention"}
-    answer = server.http.post("/v1/recommendations", json=asked)
+    request = {"user_id": SECRET_USER, "explain": "attention"}
+    answer = server.http.post("/v1/recommendations", json=request)
     assert answer.json()["history_used"] == 1
     assert server.http.get(f"/v1/users/{SECRET_USER}").status_code == 200
     assert server.http.post("/v1/recommendations", content=b"{").status_code == 415
@@ -68,17 +68,17 @@ def test_a_process_serves_logs_and_stops_on_sigterm(start: Start) -> None:
 def test_threads_do_not_grow_with_use(server: Server) -> None:
     history = [{"item_id": "i1", "timestamp": number} for number in range(50)]
 
-    def ask() -> int:
+    def count_threads() -> int:
         answer = server.http.post("/v1/recommendations", json={"history": history})
         assert answer.status_code == 200
         return psutil.Process(server.process.pid).num_threads()
 
-    before = ask()
-    assert {ask() for _ in range(100)} == {before}
+    before = count_threads()
+    assert {count_threads() for _ in range(100)} == {before}
 
 
 @pytest.mark.slow
-def test_the_numeric_libraries_keep_to_one_thread(tmp_path: Path) -> None:
+def test_the_numeric_libraries_use_one_thread(tmp_path: Path) -> None:
     script = """
 import uvicorn
 uvicorn.Server.run = lambda self: setattr(self, "started", True)

@@ -1,4 +1,4 @@
-"""Every knob is documented, bounded, and read from the environment."""
+"""Every setting is described, bounded and read from the environment."""
 
 from pathlib import Path
 

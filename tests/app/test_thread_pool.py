@@ -24,28 +24,28 @@ class Barrier:
 
 
 def test_work_runs_on_a_named_thread() -> None:
-    async def story() -> str:
+    async def scenario() -> str:
         pool = BoundedPool("inference", threads=1, queue=0)
         name = await pool.run(lambda: threading.current_thread().name)
         pool.close()
         return name
 
-    assert asyncio.run(story()).startswith("kairos-inference")
+    assert asyncio.run(scenario()).startswith("kairos-inference")
 
 
 def test_an_exception_reaches_the_caller_and_frees_the_thread() -> None:
-    async def story() -> int:
+    async def scenario() -> int:
         pool = BoundedPool("inference", threads=1, queue=0)
         for _ in range(5):
             with pytest.raises(ZeroDivisionError):
                 await pool.run(lambda: 1 // 0)
         return await pool.run(lambda: 7)
 
-    assert asyncio.run(story()) == 7
+    assert asyncio.run(scenario()) == 7
 
 
 def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         barrier = Barrier()
         pool = BoundedPool("inference", threads=2, queue=3)
         waiting = [asyncio.create_task(pool.run(barrier.pass_through)) for _ in range(5)]
@@ -61,11 +61,11 @@ def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
         assert await pool.run(barrier.pass_through)
         pool.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_cancelled_waiting_call_frees_its_place() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         barrier = Barrier()
         pool = BoundedPool("inference", threads=1, queue=1)
         busy = asyncio.create_task(pool.run(barrier.pass_through))
@@ -79,11 +79,11 @@ def test_a_cancelled_waiting_call_frees_its_place() -> None:
         assert await busy == await replacement
         pool.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_cancelled_running_call_keeps_its_thread() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         barrier = Barrier()
         pool = BoundedPool("inference", threads=1, queue=0)
         busy = asyncio.create_task(pool.run(barrier.pass_through))
@@ -95,14 +95,14 @@ def test_a_cancelled_running_call_keeps_its_thread() -> None:
         barrier.open.set()
         pool.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_burst_may_wait_but_a_sustained_queue_is_short() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.1)
         for _ in range(60):
-            await pool.run(lambda: time.sleep(0.02))  # which it learns is how long a call takes
+            await pool.run(lambda: time.sleep(0.02))  # the pool measures how long a call takes
         barrier = Barrier()
         waiting = [asyncio.create_task(pool.run(barrier.pass_through)) for _ in range(20)]
         await asyncio.sleep(0)
@@ -117,11 +117,11 @@ def test_a_burst_may_wait_but_a_sustained_queue_is_short() -> None:
         pool.require_capacity()
         pool.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_slow_calls_keep_one_waiting_call_per_thread() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.001)
         await pool.run(lambda: time.sleep(0.1))
         barrier = Barrier()
@@ -133,14 +133,14 @@ def test_slow_calls_keep_one_waiting_call_per_thread() -> None:
         await asyncio.gather(*waiting)
         pool.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_hanging_thread_is_abandoned_on_close() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         barrier = Barrier()
         pool = BoundedPool("database", threads=1, queue=1)
-        stuck = asyncio.create_task(pool.run(barrier.pass_through))
+        hanging = asyncio.create_task(pool.run(barrier.pass_through))
         queued = asyncio.create_task(pool.run(barrier.pass_through))
         await asyncio.to_thread(barrier.entered.acquire, timeout=10)
         began = time.perf_counter()
@@ -149,6 +149,6 @@ def test_a_hanging_thread_is_abandoned_on_close() -> None:
         with pytest.raises(asyncio.CancelledError):
             await queued
         barrier.open.set()
-        assert await stuck
+        assert await hanging
 
-    asyncio.run(story())
+    asyncio.run(scenario())

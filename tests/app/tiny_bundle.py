@@ -1,4 +1,4 @@
-"""A world of twenty items, and real bundles of it that are built and opened in milliseconds."""
+"""Real bundles of twenty items, built and opened in milliseconds."""
 
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ def publish(
     profile: pl.DataFrame | None = None,
     provenance: dict[str, JsonValue] | None = None,
 ) -> str:
-    """Publish a bundle with weights drawn from `seed`; answers its version."""
+    """Publishes a bundle with weights drawn from `seed`; returns its version."""
     popularity = np.arange(items, 0, -1, dtype=np.int64)
     catalog = Catalog(
         item_ids=tuple(f"i{number}" for number in range(items)),
@@ -66,7 +66,7 @@ def publish(
 
 
 def damage(root: Path, version: str) -> None:
-    """Flip one bit of a published bundle's weights."""
+    """Flips one bit of a published bundle's weights."""
     weights = root / version / WEIGHTS
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1

@@ -1,4 +1,4 @@
-"""The repository as these tests see it."""
+"""Access to the files of the repository."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def sources(*folders: str) -> list[Path]:
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The modules that a file imports, wherever in it."""
+    """The modules that a file imports, at any level."""
     for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -19,21 +19,21 @@ SUITES = sorted((PAPERS / "suites").glob("*.toml"))
 REFRESH = "refresh it: kairos bench papers --render"
 
 
-def test_the_page_of_results_says_what_the_records_say() -> None:
+def test_the_page_of_results_equals_the_records() -> None:
     assert (PAPERS / "README.md").read_text("utf-8") == render_page(PAPERS), REFRESH
 
 
-def test_the_page_of_the_zoo_says_what_the_records_say() -> None:
+def test_the_page_of_the_zoo_equals_the_records() -> None:
     page = (ROOT / ZOO).read_text("utf-8")
     assert page == update_zoo_table(page, PAPERS), REFRESH
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
-def test_a_member_has_reached_a_number_or_says_that_it_has_none(config: type[Config]) -> None:
-    counted = {"popularity", "markov", "personal_frequency"}  # they stand among the references
+def test_a_member_has_a_result_or_is_marked_as_not_measured(config: type[Config]) -> None:
+    counted = {"popularity", "markov", "personal_frequency"}  # rows of the references
     rows = [line for line in document("docs/models.md").splitlines() if f"`{kind(config)}`" in line]
-    is_told = any("not measured" in row for row in rows)
-    assert kind(config) in find_measured_kinds(PAPERS) | counted or is_told
+    is_marked = any("not measured" in row for row in rows)
+    assert kind(config) in find_measured_kinds(PAPERS) | counted or is_marked
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
@@ -44,7 +44,7 @@ def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
-def test_every_plot_shows_what_the_records_say(file: Path) -> None:
+def test_every_plot_shows_the_records(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):
         assert has_digest(plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
@@ -52,7 +52,7 @@ def test_every_plot_shows_what_the_records_say(file: Path) -> None:
             assert has_digest(attention_plot_path(PAPERS, suite), digest_of_curves(curves)), REFRESH
 
 
-def test_every_record_belongs_to_a_row_as_its_suite_says_it_now() -> None:
+def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:
     suites = {file.stem: Suite.read(file) for file in SUITES}
     for file in (PAPERS / "results").rglob("*.json"):
         record = Record.read(file)
@@ -63,7 +63,7 @@ def test_every_record_belongs_to_a_row_as_its_suite_says_it_now() -> None:
         assert is_current(record, suite, suite.row(record.row)), f"{file}: run it again"
 
 
-def test_every_record_names_its_command_its_data_and_its_machine() -> None:
+def test_every_record_names_its_command_data_and_machine() -> None:
     for file in (PAPERS / "results").rglob("*.json"):
         record = Record.read(file)
         assert record.command.startswith("kairos bench papers")

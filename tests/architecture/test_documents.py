@@ -16,12 +16,12 @@ DECISIONS = sorted(name for name in DOCUMENTS if name.startswith("docs/decisions
 
 
 @pytest.mark.parametrize("setting", Settings.model_fields)
-def test_every_setting_says_what_it_does(setting: str) -> None:
+def test_every_setting_has_a_description(setting: str) -> None:
     assert Settings.model_fields[setting].description
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_links_between_documents_lead_somewhere(name: str) -> None:
+def test_links_between_documents_have_a_target(name: str) -> None:
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", document(name))
     assert [
         target for target in targets if not (ROOT / name).parent.joinpath(target).exists()
@@ -29,7 +29,7 @@ def test_links_between_documents_lead_somewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DECISIONS)
-def test_a_decision_fits_on_a_page(name: str) -> None:
+def test_a_decision_has_at_most_40_lines(name: str) -> None:
     assert len(document(name).splitlines()) <= 40
 
 
@@ -37,10 +37,10 @@ def test_a_decision_fits_on_a_page(name: str) -> None:
 def test_a_decision_names_code_that_exists(name: str) -> None:
     code = document(name).partition("## Code")[2]
     paths = [path for path in re.findall(r"`([\w./-]+)`", code) if "/" in path]
-    assert paths, "say under '## Code' where the decision can be seen"
+    assert paths, "list under '## Code' the files that implement the decision"
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_decisions_are_numbered_apart() -> None:
+def test_decisions_have_distinct_numbers() -> None:
     numbers = [Path(name).name.partition("-")[0] for name in DECISIONS]
     assert len(numbers) == len(set(numbers))

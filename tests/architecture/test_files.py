@@ -2,13 +2,15 @@ import pytest
 
 from tests.architecture.repository import PACKAGES, ROOT, sources
 
-JUNK_DRAWERS = {"base", "common", "helper", "helpers", "misc", "shared", "util", "utils"}
+REFUSED_NAMES = {"base", "common", "helper", "helpers", "misc", "shared", "util", "utils"}
 EVERYWHERE = (*PACKAGES, "benchmarks", "migrations", "tests")
 
 
-def test_no_file_is_a_junk_drawer() -> None:
-    named = [file for file in sources(*EVERYWHERE) if JUNK_DRAWERS & {*file.with_suffix("").parts}]
-    assert named == []
+def test_no_file_has_a_name_without_meaning() -> None:
+    misnamed = [
+        file for file in sources(*EVERYWHERE) if REFUSED_NAMES & {*file.with_suffix("").parts}
+    ]
+    assert misnamed == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,4 +1,4 @@
-"""The runbook has a section per alert, and the page of promises shows what was measured."""
+"""The runbook has a section per alert, and the page of promises shows the recorded figures."""
 
 import json
 import re
@@ -20,7 +20,7 @@ ALERTS = sorted(
 )
 
 
-def test_the_table_of_promises_is_that_of_the_records() -> None:
+def test_the_table_of_promises_equals_the_records() -> None:
     page = document(PROMISES_PAGE)
     assert page == replace_table(page, render_table()), "run python -m tests.promises.table"
 

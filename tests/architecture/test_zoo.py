@@ -16,7 +16,7 @@ UNIONS = {
 
 
 def members(union: object) -> tuple[type[Config], ...]:
-    """The configs of a discriminated union, or the one config that is all of it so far."""
+    """The configs of a discriminated union, or a single config."""
     if isinstance(union, type):
         return (union,)
     annotated = get_args(union)[0]
@@ -39,7 +39,7 @@ def test_the_union_holds_every_file_of_its_folder(folder: str) -> None:
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)
-def test_a_config_stands_in_the_file_of_its_kind(config: type[Config]) -> None:
+def test_a_config_is_in_the_file_of_its_kind(config: type[Config]) -> None:
     assert Path(inspect.getfile(config)).stem == kind(config)
 
 
@@ -55,7 +55,7 @@ def test_the_zoo_is_documented(config: type[Config]) -> None:
 
 
 VARIANTS = ("form", "gates", "map", "relation", "window")
-"""Fields that choose between methods, each of which the zoo's page tells by name."""
+"""Fields that choose between methods, each of which the zoo's page names."""
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)

@@ -1,11 +1,11 @@
-"""Requests as a gate sees them, without a service around it."""
+"""Builds requests for access control, without a service around it."""
 
 from starlette.requests import Request
 
 HERE = {"host": "localhost:8000"}
 
 
-def request(
+def build_request(
     headers: dict[str, str] | list[tuple[str, str]] | None = None,
     *,
     address: str | None = "127.0.0.1",

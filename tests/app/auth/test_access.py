@@ -1,4 +1,4 @@
-"""Who is let in, decided on the request alone."""
+"""Authentication, roles and rate limits, decided on the request alone."""
 
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -17,12 +17,12 @@ from app.errors import (
     UnauthenticatedError,
 )
 from model.clock import MICROSECONDS_PER_SECOND, now
-from tests.app.auth.bare_requests import HERE, request
+from tests.app.auth.bare_requests import HERE, build_request
 
 
 @dataclass
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that only a test advances."""
 
     seconds: float = 0.0
 
@@ -30,7 +30,7 @@ class Clock:
         return self.seconds
 
 
-def made(role: Role = "read", **changed: object) -> tuple[Key, str]:
+def make_key(role: Role = "read", **changed: object) -> tuple[Key, str]:
     key_id, secret = new_key()
     key = Key(
         key_id=key_id,
@@ -45,7 +45,7 @@ def made(role: Role = "read", **changed: object) -> tuple[Key, str]:
     return replace(key, **changed), secret  # type: ignore[arg-type]
 
 
-def bearer(secret: str) -> dict[str, str]:
+def bearer_headers(secret: str) -> dict[str, str]:
     return {"authorization": f"Bearer {secret}", "host": "kairos.example"}
 
 
@@ -55,11 +55,11 @@ def access_control_with(
     open_to_loopback: bool = False,
     clock: Clock | None = None,
 ) -> AccessControl:
-    ring = KeyCache()
-    ring.replace(keys)
+    cache = KeyCache()
+    cache.replace(keys)
     clock = clock or Clock()
     return AccessControl(
-        ring,
+        cache,
         requests_per_second=requests_per_second,
         open_to_loopback=open_to_loopback,
         key_limiter=RateLimiter(most=3, clock=clock),
@@ -68,15 +68,15 @@ def access_control_with(
 
 
 def test_a_valid_key_is_authorized_under_its_name() -> None:
-    key, secret = made()
-    caller = access_control_with(key).authorize(request(bearer(secret)), "read")
+    key, secret = make_key()
+    caller = access_control_with(key).authorize(build_request(bearer_headers(secret)), "read")
     assert caller.name == f"shop ({key.key_id})"
 
 
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_caller_has_the_role_of_its_key(role: Role) -> None:
-    key, secret = made(role)
-    caller = access_control_with(key).authorize(request(bearer(secret)), role)
+    key, secret = make_key(role)
+    caller = access_control_with(key).authorize(build_request(bearer_headers(secret)), role)
     assert (caller.role, caller.has_key) == (role, True)
     assert secret not in repr(caller)
 
@@ -94,8 +94,8 @@ def test_the_loopback_caller_is_an_admin_without_a_key() -> None:
     ],
 )
 def test_a_key_is_accepted_in_either_header(headers: object) -> None:
-    key, secret = made()
-    access_control_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
+    key, secret = make_key()
+    access_control_with(key).authorize(build_request(headers(secret)), "read")  # type: ignore[operator]
 
 
 REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "admin"}}
@@ -104,32 +104,32 @@ REACH = {"read": {"read"}, "ingest": {"ingest"}, "admin": {"read", "ingest", "ad
 @pytest.mark.parametrize("needed", get_args(Role))
 @pytest.mark.parametrize("role", get_args(Role))
 def test_a_role_authorizes_its_operations(role: Role, needed: Role) -> None:
-    key, secret = made(role)
+    key, secret = make_key(role)
     control = access_control_with(key)
     if needed in REACH[role]:
-        control.authorize(request(bearer(secret)), needed)
+        control.authorize(build_request(bearer_headers(secret)), needed)
     else:
         roles = "'admin'" if needed == "admin" else f"'{needed}' or 'admin'"
         with pytest.raises(ForbiddenError, match=f"the role {roles}, .*has '{role}'"):
-            control.authorize(request(bearer(secret)), needed)
+            control.authorize(build_request(bearer_headers(secret)), needed)
 
 
 def test_a_role_of_a_later_version_authorizes_nothing() -> None:
-    key, secret = made("auditor")  # type: ignore[arg-type]
+    key, secret = make_key("auditor")  # type: ignore[arg-type]
     with pytest.raises(ForbiddenError):
-        access_control_with(key).authorize(request(bearer(secret)), "read")
+        access_control_with(key).authorize(build_request(bearer_headers(secret)), "read")
 
 
 def test_revoked_and_expired_keys_are_refused() -> None:
     for ended in ({"revoked_at": 1}, {"expires_at": now()}, {"expires_at": 1}):
-        key, secret = made("admin", **ended)
+        key, secret = make_key("admin", **ended)
         with pytest.raises(UnauthenticatedError, match="not valid"):
-            access_control_with(key).authorize(request(bearer(secret)), "read")
-    key, secret = made(expires_at=now() + 3600 * MICROSECONDS_PER_SECOND)
-    access_control_with(key).authorize(request(bearer(secret)), "read")
+            access_control_with(key).authorize(build_request(bearer_headers(secret)), "read")
+    key, secret = make_key(expires_at=now() + 3600 * MICROSECONDS_PER_SECOND)
+    access_control_with(key).authorize(build_request(bearer_headers(secret)), "read")
 
 
-def tampered(secret: str) -> list[str]:
+def alter(secret: str) -> list[str]:
     head, tail = secret[:24], secret[24:]
     other = "A" if tail[-1] != "A" else "B"
     return [
@@ -152,17 +152,17 @@ def tampered(secret: str) -> list[str]:
 
 @pytest.mark.parametrize("number", range(14))
 def test_an_altered_key_is_refused(number: int) -> None:
-    key, secret = made("admin")
-    for headers in (bearer(tampered(secret)[number]), {"x-api-key": tampered(secret)[number]}):
+    key, secret = make_key("admin")
+    for headers in (bearer_headers(alter(secret)[number]), {"x-api-key": alter(secret)[number]}):
         with pytest.raises(UnauthenticatedError):
-            access_control_with(key).authorize(request(headers), "read")
+            access_control_with(key).authorize(build_request(headers), "read")
 
 
 def test_a_secret_with_the_id_of_another_key_is_refused() -> None:
-    (one, first), (other, second) = made("read"), made("admin")
+    (one, first), (other, second) = make_key("read"), make_key("admin")
     mixed = second[:24] + first[24:]
     with pytest.raises(UnauthenticatedError):
-        access_control_with(one, other).authorize(request(bearer(mixed)), "read")
+        access_control_with(one, other).authorize(build_request(bearer_headers(mixed)), "read")
 
 
 @pytest.mark.parametrize(
@@ -175,62 +175,67 @@ def test_a_secret_with_the_id_of_another_key_is_refused() -> None:
     ],
 )
 def test_two_keys_in_one_request_are_refused(headers: object) -> None:
-    key, secret = made()
+    key, secret = make_key()
     with pytest.raises(UnauthenticatedError, match="carries one key, but this one has 2"):
-        access_control_with(key).authorize(request(headers(secret)), "read")  # type: ignore[operator]
+        access_control_with(key).authorize(build_request(headers(secret)), "read")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Digest", "Token", "", "BearerX"])
 def test_other_schemes_are_refused(scheme: str) -> None:
-    key, secret = made()
+    key, secret = make_key()
     with pytest.raises(UnauthenticatedError, match="not valid"):
-        access_control_with(key).authorize(request({"authorization": f"{scheme} {secret}"}), "read")
+        access_control_with(key).authorize(
+            build_request({"authorization": f"{scheme} {secret}"}), "read"
+        )
 
 
 def test_a_key_in_the_url_is_refused_despite_a_valid_header() -> None:
-    key, secret = made()
+    key, secret = make_key()
     encoded = f"q=x&key={secret.replace('_', '%5F')}"
     for query in (f"api_key={secret}", encoded):
-        for headers in (HERE, bearer(secret)):
+        for headers in (HERE, bearer_headers(secret)):
             with pytest.raises(UnauthenticatedError, match="in the URL") as refused:
                 access_control_with(key, open_to_loopback=True).authorize(
-                    request(headers, query=query), "read"
+                    build_request(headers, query=query), "read"
                 )
             assert secret not in str(refused.value)
 
 
 def test_without_any_key_only_loopback_is_authorized() -> None:
-    assert access_control_with().authorize(request(), "admin") is LOOPBACK
+    assert access_control_with().authorize(build_request(), "admin") is LOOPBACK
     with pytest.raises(UnauthenticatedError, match="has none"):
-        access_control_with().authorize(request(address="192.0.2.1"), "read")
+        access_control_with().authorize(build_request(address="192.0.2.1"), "read")
 
 
 def test_after_the_first_key_loopback_needs_one_even_if_revoked() -> None:
-    key, _ = made(revoked_at=1)
+    key, _ = make_key(revoked_at=1)
     with pytest.raises(UnauthenticatedError):
-        access_control_with(key).authorize(request(), "read")
+        access_control_with(key).authorize(build_request(), "read")
 
 
 def test_loopback_can_stay_open_beside_keys() -> None:
-    key, _ = made()
-    assert access_control_with(key, open_to_loopback=True).authorize(request(), "admin") is LOOPBACK
+    key, _ = make_key()
+    assert (
+        access_control_with(key, open_to_loopback=True).authorize(build_request(), "admin")
+        is LOOPBACK
+    )
 
 
 def test_a_wrong_key_is_refused_even_if_none_is_needed() -> None:
     with pytest.raises(UnauthenticatedError):
-        access_control_with().authorize(request({**HERE, "x-api-key": "x"}), "read")
+        access_control_with().authorize(build_request({**HERE, "x-api-key": "x"}), "read")
 
 
 def test_no_request_is_authorized_before_keys_are_loaded() -> None:
     control = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
-    for asked in (request(), request(bearer(made()[1]))):
+    for unauthorized in (build_request(), build_request(bearer_headers(make_key()[1]))):
         with pytest.raises(DatabaseUnavailableError):
-            control.authorize(asked, "read")
+            control.authorize(unauthorized, "read")
 
 
-def refusal(control: AccessControl, asked: Request) -> type[ServiceError] | None:
+def refusal(control: AccessControl, sent: Request) -> type[ServiceError] | None:
     try:
-        control.authorize(asked, "read")
+        control.authorize(sent, "read")
     except ServiceError as error:
         return type(error)
     return None
@@ -238,67 +243,74 @@ def refusal(control: AccessControl, asked: Request) -> type[ServiceError] | None
 
 def test_a_key_is_limited_to_its_rate() -> None:
     clock = Clock()
-    key, secret = made()
+    key, secret = make_key()
     control = access_control_with(key, requests_per_second=10, clock=clock)
-    outcomes = [refusal(control, request(bearer(secret))) for _ in range(25)]
+    outcomes = [refusal(control, build_request(bearer_headers(secret))) for _ in range(25)]
     assert outcomes == [None] * 20 + [RateLimitedError] * 5
     clock.seconds += 0.5
-    assert [refusal(control, request(bearer(secret))) for _ in range(6)].count(None) == 5
+    assert [refusal(control, build_request(bearer_headers(secret))) for _ in range(6)].count(
+        None
+    ) == 5
 
 
 def test_a_key_may_have_its_own_limit() -> None:
-    key, secret = made(requests_per_second=0.25)
+    key, secret = make_key(requests_per_second=0.25)
     control = access_control_with(key)
-    assert refusal(control, request(bearer(secret))) is None
+    assert refusal(control, build_request(bearer_headers(secret))) is None
     with pytest.raises(RateLimitedError, match=r"may send 0\.25 requests a second") as refused:
-        control.authorize(request(bearer(secret)), "read")
+        control.authorize(build_request(bearer_headers(secret)), "read")
     assert refused.value.retry_after == 4
 
 
 def test_keys_do_not_share_their_limits() -> None:
-    (one, first), (other, second) = made(requests_per_second=1), made(requests_per_second=1)
+    (one, first), (other, second) = make_key(requests_per_second=1), make_key(requests_per_second=1)
     control = access_control_with(one, other)
-    assert [refusal(control, request(bearer(first))) for _ in range(3)][-1] is RateLimitedError
-    assert refusal(control, request(bearer(second))) is None
+    assert [refusal(control, build_request(bearer_headers(first))) for _ in range(3)][
+        -1
+    ] is RateLimitedError
+    assert refusal(control, build_request(bearer_headers(second))) is None
 
 
 def test_forbidden_requests_count_towards_the_limit() -> None:
-    key, secret = made("ingest", requests_per_second=1)
-    outcomes = [refusal(access_control_with(key), request(bearer(secret)))]
+    key, secret = make_key("ingest", requests_per_second=1)
+    outcomes = [refusal(access_control_with(key), build_request(bearer_headers(secret)))]
     control = access_control_with(key)
-    outcomes += [refusal(control, request(bearer(secret))) for _ in range(3)]
+    outcomes += [refusal(control, build_request(bearer_headers(secret))) for _ in range(3)]
     assert outcomes == [ForbiddenError] * 3 + [RateLimitedError]
 
 
 def test_requests_without_a_key_are_limited_by_network() -> None:
     clock = Clock()
-    key, secret = made()
+    key, secret = make_key()
     control = access_control_with(key, requests_per_second=1, clock=clock)
-    flood = [refusal(control, request(address="192.0.2.1")) for _ in range(4)]
-    assert flood == [UnauthenticatedError] * 2 + [RateLimitedError] * 2
-    assert refusal(control, request(address="192.0.2.2")) is UnauthenticatedError
-    assert refusal(control, request(bearer(secret), address="192.0.2.1")) is None
+    outcomes = [refusal(control, build_request(address="192.0.2.1")) for _ in range(4)]
+    assert outcomes == [UnauthenticatedError] * 2 + [RateLimitedError] * 2
+    assert refusal(control, build_request(address="192.0.2.2")) is UnauthenticatedError
+    assert refusal(control, build_request(bearer_headers(secret), address="192.0.2.1")) is None
     clock.seconds += 1
-    assert refusal(control, request(address="192.0.2.1")) is UnauthenticatedError
+    assert refusal(control, build_request(address="192.0.2.1")) is UnauthenticatedError
 
 
 def test_guessed_keys_are_limited_by_network() -> None:
-    control = access_control_with(made()[0], requests_per_second=1)
-    guesses = [refusal(control, request(bearer(made()[1]), address="192.0.2.1")) for _ in range(3)]
+    control = access_control_with(make_key()[0], requests_per_second=1)
+    guesses = [
+        refusal(control, build_request(bearer_headers(make_key()[1]), address="192.0.2.1"))
+        for _ in range(3)
+    ]
     assert guesses == [UnauthenticatedError] * 2 + [RateLimitedError]
 
 
-def test_buckets_are_kept_for_the_most_recent_names() -> None:
-    buckets = RateLimiter(most=3, clock=Clock())
+def test_a_limiter_keeps_the_most_recent_names() -> None:
+    limiter = RateLimiter(most=3, clock=Clock())
     for number in range(1000):
-        buckets.take(number, rate=1)
-    assert len(buckets) == 3
-    assert [buckets.take(999, rate=1) for _ in range(2)] == [0.0, 1.0]
+        limiter.take(number, rate=1)
+    assert len(limiter) == 3
+    assert [limiter.take(999, rate=1) for _ in range(2)] == [0.0, 1.0]
 
 
 def test_a_bucket_never_holds_more_than_its_burst() -> None:
     clock = Clock()
-    buckets = RateLimiter(most=1, clock=clock)
-    buckets.take("name", rate=5)
+    limiter = RateLimiter(most=1, clock=clock)
+    limiter.take("name", rate=5)
     clock.seconds += 1e9
-    assert [buckets.take("name", rate=5) for _ in range(11)].count(0.0) == 10
+    assert [limiter.take("name", rate=5) for _ in range(11)].count(0.0) == 10

@@ -1,21 +1,21 @@
-"""Which requests count as this machine's own."""
+"""Which requests count as coming from this machine."""
 
 import pytest
 
 from app.auth.loopback import client_network, is_loopback
-from tests.app.auth.bare_requests import HERE, request
+from tests.app.auth.bare_requests import HERE, build_request
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]", "localhost:"]
 )
 def test_local_hosts_are_loopback(host: str) -> None:
-    assert is_loopback(request({"host": host}))
+    assert is_loopback(build_request({"host": host}))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
 def test_loopback_addresses_are_loopback(address: str) -> None:
-    assert is_loopback(request(address=address))
+    assert is_loopback(build_request(address=address))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_loopback_addresses_are_loopback(address: str) -> None:
     ["192.0.2.1", "::ffff:192.0.2.1", "fe80::1", "0.0.0.0", "", "localhost", "2130706433", None],
 )
 def test_other_addresses_are_not_loopback(address: str | None) -> None:
-    assert not is_loopback(request(address=address))
+    assert not is_loopback(build_request(address=address))
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_other_addresses_are_not_loopback(address: str | None) -> None:
     ],
 )
 def test_a_foreign_name_that_resolves_here_is_not_loopback(host: str) -> None:
-    assert not is_loopback(request({"host": host}))
+    assert not is_loopback(build_request({"host": host}))
 
 
 def test_a_request_without_one_host_header_is_not_loopback() -> None:
-    assert not is_loopback(request([]))
-    assert not is_loopback(request([("host", "localhost"), ("host", "localhost")]))
+    assert not is_loopback(build_request([]))
+    assert not is_loopback(build_request([("host", "localhost"), ("host", "localhost")]))
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_a_request_without_one_host_header_is_not_loopback() -> None:
     ],
 )
 def test_a_forwarded_request_is_not_loopback(header: str) -> None:
-    assert not is_loopback(request({**HERE, header: "127.0.0.1"}))
-    assert not is_loopback(request({**HERE, header: ""}))
+    assert not is_loopback(build_request({**HERE, header: "127.0.0.1"}))
+    assert not is_loopback(build_request({**HERE, header: ""}))
 
 
 def test_http_1_0_counts_as_forwarded() -> None:
-    assert not is_loopback(request(http_version="1.0"))
+    assert not is_loopback(build_request(http_version="1.0"))
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,14 @@ def test_http_1_0_counts_as_forwarded() -> None:
 def test_a_request_from_a_foreign_page_is_not_loopback(
     header: str, value: str, is_own: bool
 ) -> None:
-    assert is_loopback(request({**HERE, header: value})) == is_own
+    assert is_loopback(build_request({**HERE, header: value})) == is_own
 
 
 def test_one_customers_ipv6_addresses_are_one_network() -> None:
-    networks = [client_network(request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")]
+    networks = [
+        client_network(build_request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")
+    ]
     assert networks == ["2001:db8::/64"] * 2
-    assert client_network(request(address="2001:db8:0:1::1")) != networks[0]
-    assert client_network(request(address="::ffff:192.0.2.1")) == "192.0.2.1"
-    assert client_network(request(address=None)) == client_network(request(address="?"))
+    assert client_network(build_request(address="2001:db8:0:1::1")) != networks[0]
+    assert client_network(build_request(address="::ffff:192.0.2.1")) == "192.0.2.1"
+    assert client_network(build_request(address=None)) == client_network(build_request(address="?"))

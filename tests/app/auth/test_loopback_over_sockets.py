@@ -1,4 +1,4 @@
-"""Whom a service without keys answers, asked over real sockets."""
+"""Which connections a service without keys authorizes, over real sockets."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ def server(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def status(server: Server, *lines: str, version: str = "1.1", address: str = "127.0.0.1") -> int:
-    """The status of a request for the items, written out line by line."""
+    """The status of a request for the items, sent as raw lines."""
     with socket.create_connection((address, server.port), timeout=10) as connection:
         request = "\r\n".join(
             (f"GET /v1/items HTTP/{version}", *lines, "Connection: close", "", "")
@@ -59,7 +59,7 @@ def test_a_connection_by_another_address_is_refused(server: Server) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        # The server itself believes these of a proxy on this machine.
+        # The server trusts these headers from a proxy on this machine.
         ("X-Forwarded-For: 127.0.0.1",),
         ("X-Forwarded-For: 192.0.2.1, 127.0.0.1",),
         ("x-forwarded-for:127.0.0.1", "X-Forwarded-For: ::1"),

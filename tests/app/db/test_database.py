@@ -1,4 +1,4 @@
-"""The database is down, locked, full, or empty: requests say so, and recover unaided."""
+"""The database is down, locked, full or empty: requests fail with 503 and recover by themselves."""
 
 import os
 import signal
@@ -76,7 +76,7 @@ def statuses(client: Client) -> dict[str, int]:
     }
 
 
-ALL_WELL = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
+ALL_OK = {"inline": 200, "stored": 200, "events": 200, "ready": 200, "live": 200}
 NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live": 200}
 
 
@@ -86,7 +86,7 @@ def test_postgresql_may_stop_and_come_back(
 ) -> None:
     server = stoppable_postgresql
     with running(settings.model_copy(update={"database_url": server.get_uri()})) as client:
-        assert statuses(client) == ALL_WELL
+        assert statuses(client) == ALL_OK
         os.kill(server.get_pid(), signal.SIGQUIT)  # PostgreSQL's immediate stop: a crash
         eventually(lambda: client.get("/health/ready").status_code == 503)
         assert statuses(client) == NO_DATABASE
@@ -96,10 +96,10 @@ def test_postgresql_may_stop_and_come_back(
         assert client.get("/health/ready").json()["model"] == "ok"
         eventually(lambda: not psutil.pid_exists(server.get_pid()))
         server.start()
-        came_back = time.monotonic()
+        restarted = time.monotonic()
         eventually(lambda: client.get("/health/ready").status_code == 200)
-        assert time.monotonic() - came_back < 5
-        assert statuses(client) == ALL_WELL
+        assert time.monotonic() - restarted < 5
+        assert statuses(client) == ALL_OK
         again = client.post("/v1/events", EVENTS).json()
         assert (again["accepted"], again["duplicates"]) == (0, 1)
 
@@ -116,7 +116,7 @@ def test_the_service_starts_before_its_database_does(
         assert statuses(client) == NO_DATABASE
         server.start()
         eventually(lambda: client.get("/health/ready").status_code == 200)
-        assert statuses(client) == ALL_WELL
+        assert statuses(client) == ALL_OK
 
 
 def test_a_database_without_a_schema_is_not_ready(settings: Settings, database_url: str) -> None:
@@ -138,7 +138,7 @@ def test_a_service_runs_on_the_schema_of_a_later_version(
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
     with running(settings.model_copy(update={"database_url": database_url})) as client:
-        assert statuses(client) == ALL_WELL
+        assert statuses(client) == ALL_OK
 
 
 def test_a_locked_sqlite_file_is_unavailable(
@@ -152,12 +152,12 @@ def test_a_locked_sqlite_file_is_unavailable(
         found = statuses(client)
         other.execute("ROLLBACK")
         other.close()
-        assert found == ALL_WELL | {"events": 503}
-        assert statuses(client) == ALL_WELL
+        assert found == ALL_OK | {"events": 503}
+        assert statuses(client) == ALL_OK
 
 
 def test_a_full_disk_is_unavailable(client: Client) -> None:
-    assert statuses(client) == ALL_WELL
+    assert statuses(client) == ALL_OK
     engine = client.app.state.context.database._engine
     engine.dispose()
 
@@ -172,7 +172,7 @@ def test_a_full_disk_is_unavailable(client: Client) -> None:
 
 
 def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
-    # What the service reads by itself stays out of the one thread's way.
+    # The only thread is kept free of the service's own polling.
     small = {
         "database_threads": 1,
         "database_queue": 0,
@@ -186,7 +186,7 @@ def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
             entered.set()
             leave.wait(60)
 
-        # Until what is read at start is through: without a queue it sheds this, too.
+        # Without a queue, this call is shed as well until the reads at start have ended.
         for _ in range(20):
             busy = client.portal.start_task_soon(client.app.state.context.database.read, occupy)
             if entered.wait(0.5):

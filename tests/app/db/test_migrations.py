@@ -1,4 +1,4 @@
-"""The schema moves up, down and up again, and is what the code declares."""
+"""Migrations: upgrade, downgrade and upgrade again; the result equals the code's tables."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def tables(database_url: str) -> set[str]:
         return set(inspect(connection).get_table_names())
 
 
-def test_the_schema_moves_up_down_and_up_again(database_url: str) -> None:
+def test_the_schema_upgrades_downgrades_and_upgrades_again(database_url: str) -> None:
     run.upgrade(database_url)
     declared = {"alembic_version", *Table.metadata.tables}
     assert tables(database_url) == declared
@@ -27,7 +27,7 @@ def test_the_schema_moves_up_down_and_up_again(database_url: str) -> None:
     assert tables(database_url) == declared
 
 
-def test_the_schema_is_what_the_code_declares(database_url: str) -> None:
+def test_the_schema_equals_the_tables_of_the_code(database_url: str) -> None:
     run.upgrade(database_url)
     run.check(database_url)
 

@@ -13,11 +13,11 @@ from tests.app.client import Client, running
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def told(client: Client) -> dict[str, dict[str, Any]]:
+def read_families(client: Client) -> dict[str, dict[str, Any]]:
     return {metric["name"]: metric for metric in client.get("/v1/metrics").json()["metrics"]}
 
 
-def of_prometheus(client: Client) -> Samples:
+def scrape_prometheus(client: Client) -> Samples:
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(client.get("/metrics").text)
@@ -26,7 +26,7 @@ def of_prometheus(client: Client) -> Samples:
     }
 
 
-def of_this(client: Client) -> Samples:
+def read_samples(client: Client) -> Samples:
     return {
         (sample["name"], frozenset(sample["labels"].items())): sample["value"]
         for metric in client.get("/v1/metrics").json()["metrics"]
@@ -36,9 +36,9 @@ def of_this(client: Client) -> Samples:
 
 def test_the_values_are_those_that_prometheus_scrapes(client: Client) -> None:
     client.post("/v1/recommendations", {"user_id": "u", "n": 2})
-    for ask in (of_this, of_prometheus):  # once each, so that the requests themselves are known
-        ask(client)
-    scraped, values = of_prometheus(client), of_this(client)
+    for read in (read_samples, scrape_prometheus):  # both routes then have a sample
+        read(client)
+    scraped, values = scrape_prometheus(client), read_samples(client)
     assert values.keys() == scraped.keys()
     moved = {key for key in values if values[key] != scraped[key]}
     assert {dict(labels).get("route") for _, labels in moved} == {"/metrics"}
@@ -46,7 +46,7 @@ def test_the_values_are_those_that_prometheus_scrapes(client: Client) -> None:
 
 
 def test_metrics_have_the_names_and_kinds_of_prometheus(client: Client) -> None:
-    families = told(client)
+    families = read_families(client)
     assert families["http_requests_total"]["kind"] == "counter"
     assert families["kairos_index_items"] == {
         "name": "kairos_index_items",
@@ -69,7 +69,7 @@ def test_every_process_has_its_own_instance_name(client: Client, settings: Setti
     assert abs((datetime.now(UTC) - at).total_seconds()) < 60
 
 
-def test_values_that_are_no_numbers_are_left_out() -> None:
+def test_nan_values_are_left_out() -> None:
     metrics = Metrics()
     metrics.index_items.set(float("nan"))
     (items,) = (m for m in collect_samples(metrics).metrics if m.name == "kairos_index_items")

@@ -1,4 +1,4 @@
-"""Whatever goes wrong is told as a problem document."""
+"""Every failure is a problem document (RFC 9457)."""
 
 import gzip
 from collections.abc import AsyncIterator
@@ -29,8 +29,8 @@ def test_an_unknown_path_is_a_problem(client: Client, path: str) -> None:
 def test_a_body_full_of_unknown_fields_is_one_error(
     client: Client, body: dict[str, Any], where: str
 ) -> None:
-    told = problem(client.post(PATH, body), 422, "validation_failed")
-    assert [(error["where"], error["code"]) for error in told["errors"]] == [
+    document = problem(client.post(PATH, body), 422, "validation_failed")
+    assert [(error["where"], error["code"]) for error in document["errors"]] == [
         (where, "too_many_fields")
     ]
 
@@ -121,8 +121,8 @@ def test_any_declaration_of_json_is_accepted(client: Client, declared: str) -> N
 
 
 def test_a_compressed_body_is_refused_unread(client: Client) -> None:
-    bomb = gzip.compress(b" " * 10_000_000)
-    response = client.post(PATH, content=bomb, headers={**JSON, "Content-Encoding": "gzip"})
+    compressed = gzip.compress(b" " * 10_000_000)
+    response = client.post(PATH, content=compressed, headers={**JSON, "Content-Encoding": "gzip"})
     problem(response, 415, "unsupported_media_type")
 
 
@@ -141,7 +141,7 @@ def test_a_body_that_grows_beyond_the_limit_is_not_kept(client: Client) -> None:
             yield b" " * 65536
 
     problem(client.post(PATH, content=endless(), headers=JSON), 413, "body_too_large")
-    # As much again is heard and thrown away, for the refusal to arrive.
+    # The service reads and discards as much again, so that the client receives the response.
     assert sent == 2 * 17
 
 
@@ -180,9 +180,9 @@ def test_many_validation_errors_are_listed_up_to_a_limit(client: Client) -> None
 
 
 def test_a_harmless_request_id_is_kept(client: Client) -> None:
-    def answered(offered: str) -> str:
-        return client.get("/health/live", headers={"X-Request-ID": offered}).headers["X-Request-ID"]
+    def returned_id(sent: str) -> str:
+        return client.get("/health/live", headers={"X-Request-ID": sent}).headers["X-Request-ID"]
 
-    assert answered("trace-1.A_b") == "trace-1.A_b"
-    assert answered("x" * 65) != "x" * 65
-    assert answered("a b\tc") != "a b\tc"
+    assert returned_id("trace-1.A_b") == "trace-1.A_b"
+    assert returned_id("x" * 65) != "x" * 65
+    assert returned_id("a b\tc") != "a b\tc"

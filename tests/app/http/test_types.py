@@ -1,4 +1,4 @@
-"""Ids and instants as they come in."""
+"""Parsing and formatting of ids and instants."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
@@ -85,7 +85,7 @@ def test_any_other_instant_is_refused_by_rule(sent: object, rule: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "a/b", "ключ", "🦊", "x" * 256, " ", "'; DROP TABLE--"])
-def test_an_id_is_nearly_any_text(name: str) -> None:
+def test_an_id_is_almost_any_text(name: str) -> None:
     assert ID.validate_python(name) == name
 
 

@@ -10,23 +10,23 @@ from tests.app.client import Client, problem, running
 
 
 def test_a_loopback_caller_has_the_role_admin(client: Client) -> None:
-    told = client.get("/v1/caller").json()
-    assert told == {"name": "loopback", "role": "admin", "has_key": False}
+    caller = client.get("/v1/caller").json()
+    assert caller == {"name": "loopback", "role": "admin", "has_key": False}
 
 
 @pytest.mark.parametrize("role", ["read", "admin"])
 def test_a_caller_reads_the_name_and_role_of_its_key(settings: Settings, role: Role) -> None:
     upgrade(settings.database_url)
-    made = create_key(settings.database_url, name="page", role=role)
+    key = create_key(settings.database_url, name="page", role=role)
     with running(settings) as client:
-        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {made.secret}"})
-    assert answer.json() == {"name": f"page ({made.key_id})", "role": role, "has_key": True}
-    assert made.secret not in answer.text
+        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {key.secret}"})
+    assert answer.json() == {"name": f"page ({key.key_id})", "role": role, "has_key": True}
+    assert key.secret not in answer.text
 
 
 def test_a_key_for_ingesting_is_refused(settings: Settings) -> None:
     upgrade(settings.database_url)
-    made = create_key(settings.database_url, name="shop", role="ingest")
+    key = create_key(settings.database_url, name="shop", role="ingest")
     with running(settings) as client:
-        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {made.secret}"})
+        answer = client.get("/v1/caller", headers={"Authorization": f"Bearer {key.secret}"})
         problem(answer, 403, "forbidden")

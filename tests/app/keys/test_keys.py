@@ -18,7 +18,7 @@ EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_767_2
 
 
 @pytest.fixture
-def keyed(settings: Settings, database_url: str) -> Iterator[tuple[Client, str]]:
+def service(settings: Settings, database_url: str) -> Iterator[tuple[Client, str]]:
     """A running service on either database in turn, and the database's URL."""
     settings = settings.model_copy(update={"database_url": database_url})
     with running(settings) as client:
@@ -33,33 +33,33 @@ def status(client: Client, secret: str | None = None, path: str = "/v1/items") -
     return client.get(path, headers={} if secret is None else bearer(secret)).status_code
 
 
-def from_elsewhere(client: Client, path: str, **content: Any) -> httpx.Response:
-    """What a caller at another address gets."""
+def get_from_elsewhere(client: Client, path: str, **content: Any) -> httpx.Response:
+    """Sends a request from another address."""
 
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(client.app, client=("192.0.2.1", 50_000))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
-            return await asking.get(path, **content)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as sender:
+            return await sender.get(path, **content)
 
     return client.portal.call(send)
 
 
 def test_before_the_first_key_only_loopback_is_authorized(client_on_either: Client) -> None:
     assert status(client_on_either) == 200
-    refused = from_elsewhere(client_on_either, "/v1/items")
+    refused = get_from_elsewhere(client_on_either, "/v1/items")
     assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
 
 
-def test_a_first_key_closes_the_service_within_a_poll(keyed: tuple[Client, str]) -> None:
-    client, database_url = keyed
+def test_a_first_key_closes_the_service_within_a_poll(service: tuple[Client, str]) -> None:
+    client, database_url = service
     key = create_key(database_url, "shop", "read")
     eventually(lambda: status(client) == 401)
     assert status(client, key.secret) == 200
-    assert from_elsewhere(client, "/v1/items", headers=bearer(key.secret)).status_code == 200
+    assert get_from_elsewhere(client, "/v1/items", headers=bearer(key.secret)).status_code == 200
 
 
-def test_a_revoked_key_is_refused_within_a_poll(keyed: tuple[Client, str]) -> None:
-    client, database_url = keyed
+def test_a_revoked_key_is_refused_within_a_poll(service: tuple[Client, str]) -> None:
+    client, database_url = service
     key = create_key(database_url, "shop", "read")
     eventually(lambda: status(client, key.secret) == 200)
     assert revoke_key(database_url, key.key_id)
@@ -76,8 +76,8 @@ def test_a_key_expires_by_itself_without_a_poll(settings: Settings) -> None:
         eventually(lambda: status(client, key.secret) == 401)
 
 
-def test_keys_stay_valid_while_the_database_is_down(keyed: tuple[Client, str]) -> None:
-    client, database_url = keyed
+def test_keys_stay_valid_while_the_database_is_down(service: tuple[Client, str]) -> None:
+    client, database_url = service
     key = create_key(database_url, "shop", "admin")
     eventually(lambda: status(client, key.secret) == 200)
     engine = open_engine(database_url)
@@ -99,9 +99,9 @@ def test_an_unreadable_row_does_not_end_the_refresh_loop(
     key = create_key(settings.database_url, "shop", "read")
     eventually(lambda: status(client, key.secret) == 200)
     engine = open_engine(settings.database_url)
-    broken = "INSERT INTO items (item_id, categories, updated_at) VALUES ('x', '{', :at)"
+    unreadable = "INSERT INTO items (item_id, categories, updated_at) VALUES ('x', '{', :at)"
     with engine.begin() as connection:
-        connection.execute(text(broken), {"at": now()})
+        connection.execute(text(unreadable), {"at": now()})
     revoke_key(settings.database_url, key.key_id)
     eventually(lambda: status(client, key.secret) == 401)
     engine.dispose()
@@ -139,8 +139,10 @@ def test_a_key_in_the_url_is_neither_accepted_nor_repeated(
 def test_a_head_request_needs_a_key(client: Client, settings: Settings) -> None:
     key = create_key(settings.database_url, "shop", "read")
     eventually(lambda: status(client) == 401)
-    asked = [client.request("HEAD", "/v1/items", headers=each) for each in ({}, bearer(key.secret))]
-    assert [answer.status_code for answer in asked] == [401, 200]
+    responses = [
+        client.request("HEAD", "/v1/items", headers=each) for each in ({}, bearer(key.secret))
+    ]
+    assert [answer.status_code for answer in responses] == [401, 200]
 
 
 def test_a_request_is_authorized_before_its_body_is_read(
@@ -159,10 +161,10 @@ def test_neither_keys_nor_their_ids_are_logged(
     eventually(lambda: status(client, key.secret) == 403)
     assert client.post("/v1/events", {"events": [EVENT]}, headers=bearer(key.secret)).is_success
     client.get("/v1/items", headers={"X-API-Key": key.secret + "x"})
-    said = "".join(capfd.readouterr())
-    assert "route=/v1/items" in said
-    assert key.secret not in said
-    assert key.key_id not in said
+    logged = "".join(capfd.readouterr())
+    assert "route=/v1/items" in logged
+    assert key.secret not in logged
+    assert key.key_id not in logged
 
 
 def test_a_service_without_keys_logs_one_warning(

@@ -1,4 +1,4 @@
-"""Activating, rolling back and routing by request, and the record of it."""
+"""Activation, rollback and traffic over HTTP, and the recorded changes."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END $$ LAN
 CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON model_changes
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION full_disk()
 """
-"""Lets a change be inserted, and fails when that is committed."""
+"""A trigger that accepts the insertion of a change and fails at its commit."""
 UNKNOWN = "20200101T000000Z-000000000000"
 
 
@@ -53,19 +53,19 @@ def roll_back(client: Client) -> httpx.Response:
     return client.post("/v1/models/rollback", {})
 
 
-def changes(client: Client) -> list[dict[str, Any]]:
+def read_changes(client: Client) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get("/v1/models/changes").json()["changes"]
     return found
 
 
-def rollback_version(client: Client, limit: int = 100) -> str | None:
+def read_rollback_version(client: Client, limit: int = 100) -> str | None:
     answer = client.get(f"/v1/models/changes?limit={limit}").json()
     assert len(answer["changes"]) <= limit
     version: str | None = answer["rollback_version"]
     return version
 
 
-def refused(response: httpx.Response, status: int, code: str) -> str:
+def refusal_detail(response: httpx.Response, status: int, code: str) -> str:
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
     return str(response.json()["detail"])
 
@@ -94,50 +94,50 @@ def test_every_change_is_recorded_newest_first(
     first, second, third = versions
     activate(client_on_either, second, "the new one")
     roll_back(client_on_either)
-    asked = {"challenger": third, "share": 0.5, "shadow": second, "reason": "comparing"}
-    client_on_either.put("/v1/models/traffic", asked)
-    told = changes(client_on_either)
-    assert [(c["change"], c["version"], c["previous_version"], c["reason"]) for c in told] == [
+    traffic = {"challenger": third, "share": 0.5, "shadow": second, "reason": "comparing"}
+    client_on_either.put("/v1/models/traffic", traffic)
+    recorded = read_changes(client_on_either)
+    assert [(c["change"], c["version"], c["previous_version"], c["reason"]) for c in recorded] == [
         ("traffic", first, first, "comparing"),
         ("rollback", first, second, None),
         ("activate", second, first, "the new one"),
     ]
-    assert told[0]["traffic"] == {"challenger": third, "share": 0.5, "shadow": second}
-    assert {c["actor"] for c in told} == {"loopback"}
-    assert [c["at"] for c in told] == sorted((c["at"] for c in told), reverse=True)
+    assert recorded[0]["traffic"] == {"challenger": third, "share": 0.5, "shadow": second}
+    assert {c["actor"] for c in recorded} == {"loopback"}
+    assert [c["at"] for c in recorded] == sorted((c["at"] for c in recorded), reverse=True)
     limited = client_on_either.get("/v1/models/changes?limit=1").json()["changes"]
-    assert limited == told[:1]
+    assert limited == recorded[:1]
 
 
 def test_changes_name_the_version_that_a_rollback_activates(
     client_on_either: Client, versions: list[str]
 ) -> None:
-    assert rollback_version(client_on_either) is None
+    assert read_rollback_version(client_on_either) is None
     for version in (versions[1], versions[2], versions[1]):
         activate(client_on_either, version)
-    while (expected := rollback_version(client_on_either, limit=1)) is not None:
+    while (expected := read_rollback_version(client_on_either, limit=1)) is not None:
         assert roll_back(client_on_either).json()["version"] == expected
-    refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
+    refusal_detail(roll_back(client_on_either), 409, "nothing_to_roll_back")
 
 
 def test_changes_are_listed_while_the_store_is_unreadable(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     activate(client, versions[1])
-    assert rollback_version(client) == versions[0]
+    assert read_rollback_version(client) == versions[0]
     (bundle_store / CURRENT).unlink()
     (bundle_store / CURRENT).mkdir()
-    assert len(changes(client)) == 1
-    assert rollback_version(client) is None
+    assert len(read_changes(client)) == 1
+    assert read_rollback_version(client) is None
 
 
 def test_rollbacks_go_further_back_each_time(client_on_either: Client, versions: list[str]) -> None:
     first, second, third = versions
     for version in (second, third, second):
         activate(client_on_either, version)
-    gone_back = [roll_back(client_on_either).json()["version"] for _ in range(3)]
-    assert gone_back == [third, second, first]
-    refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
+    rolled_back_to = [roll_back(client_on_either).json()["version"] for _ in range(3)]
+    assert rolled_back_to == [third, second, first]
+    refusal_detail(roll_back(client_on_either), 409, "nothing_to_roll_back")
     assert recommend(client_on_either)["model_version"] == first
 
 
@@ -171,7 +171,7 @@ def test_a_pointer_moved_without_a_record_can_be_rolled_back_to(
     eventually(lambda: recommend(client)["model_version"] == third)
     assert roll_back(client).json() == {"version": second, "previous_version": third}
     assert roll_back(client).json() == {"version": first, "previous_version": second}
-    refused(roll_back(client), 409, "nothing_to_roll_back")
+    refusal_detail(roll_back(client), 409, "nothing_to_roll_back")
 
 
 def test_a_missing_pointer_is_rolled_back_to_its_last_version(
@@ -183,9 +183,9 @@ def test_a_missing_pointer_is_rolled_back_to_its_last_version(
 
 
 def test_without_a_record_there_is_nothing_to_roll_back(client_on_either: Client) -> None:
-    told = refused(roll_back(client_on_either), 409, "nothing_to_roll_back")
-    assert "by its name" in told
-    assert changes(client_on_either) == []
+    detail = refusal_detail(roll_back(client_on_either), 409, "nothing_to_roll_back")
+    assert "by its name" in detail
+    assert read_changes(client_on_either) == []
 
 
 def test_a_rollback_does_not_skip_an_unusable_version(
@@ -195,12 +195,12 @@ def test_a_rollback_does_not_skip_an_unusable_version(
     activate(client, second)
     activate(client, third)
     tiny_bundle.damage(bundle_store, second)
-    assert second in refused(roll_back(client), 409, "model_refused")
-    (bundle_store / second).rename(bundle_store.parent / "gone")
-    assert second in refused(roll_back(client), 409, "model_refused")
+    assert second in refusal_detail(roll_back(client), 409, "model_refused")
+    (bundle_store / second).rename(bundle_store.parent / "moved")
+    assert second in refusal_detail(roll_back(client), 409, "model_refused")
     assert recommend(client)["model_version"] == third
     assert BundleStore(bundle_store).current() == third
-    assert len(changes(client)) == 2
+    assert len(read_changes(client)) == 2
     assert activate(client, first).status_code == 200
 
 
@@ -209,9 +209,9 @@ def test_an_unpublished_version_is_not_found(client: Client, versions: list[str]
         response = activate(client, unknown)
         assert response.status_code == 404, unknown
     for place in ("challenger", "shadow"):
-        asked = {place: UNKNOWN, "share": 0.0}
-        refused(client.put("/v1/models/traffic", asked), 404, "model_not_found")
-    assert changes(client) == []
+        traffic = {place: UNKNOWN, "share": 0.0}
+        refusal_detail(client.put("/v1/models/traffic", traffic), 404, "model_not_found")
+    assert read_changes(client) == []
     assert recommend(client)["model_version"] == versions[0]
 
 
@@ -221,14 +221,14 @@ def test_an_open_version_damaged_on_disk_is_not_activated(
     pinned = {**REQUEST, "model_version": versions[1]}
     assert client.post("/v1/recommendations", pinned).json()["model_version"] == versions[1]
     tiny_bundle.damage(bundle_store, versions[1])
-    assert "altered" in refused(activate(client, versions[1]), 409, "model_refused")
+    assert "altered" in refusal_detail(activate(client, versions[1]), 409, "model_refused")
     assert BundleStore(bundle_store).current() == versions[0]
 
 
 def test_a_reason_is_one_line(client: Client, versions: list[str]) -> None:
     for reason in ("", "x" * 501, "two\nlines", "nul\0", 5):
         response = client.post(f"/v1/models/{versions[1]}/activate", {"reason": reason})
-        refused(response, 422, "validation_failed")
+        refusal_detail(response, 422, "validation_failed")
     assert recommend(client)["model_version"] == versions[0]
 
 
@@ -240,8 +240,8 @@ def test_traffic_can_be_set_and_cleared(client_on_either: Client, versions: list
     known = {**REQUEST, "user_id": "u1"}
     answer = client_on_either.post("/v1/recommendations", known).json()
     assert answer["model_version"] == second
-    nobody = {"challenger": None, "share": 0.0, "shadow": None}
-    assert client_on_either.put("/v1/models/traffic", {}).json() == nobody
+    no_traffic = {"challenger": None, "share": 0.0, "shadow": None}
+    assert client_on_either.put("/v1/models/traffic", {}).json() == no_traffic
     answer = client_on_either.post("/v1/recommendations", known).json()
     assert answer["model_version"] == first
 
@@ -258,26 +258,26 @@ def test_traffic_reaches_the_other_process(
     )
 
 
-def test_a_broken_version_gets_no_traffic(
+def test_a_damaged_version_gets_no_traffic(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     tiny_bundle.damage(bundle_store, versions[2])
     before = {"challenger": versions[1], "share": 0.5, "shadow": None}
     client.put("/v1/models/traffic", before)
-    asked = {"challenger": versions[1], "share": 0.5, "shadow": versions[2]}
-    refused(client.put("/v1/models/traffic", asked), 409, "model_refused")
+    traffic = {"challenger": versions[1], "share": 0.5, "shadow": versions[2]}
+    refusal_detail(client.put("/v1/models/traffic", traffic), 409, "model_refused")
     assert client.get("/v1/models/traffic").json() == before
-    assert len(changes(client)) == 1
+    assert len(read_changes(client)) == 1
 
 
 def test_a_share_needs_a_challenger(client: Client, versions: list[str]) -> None:
-    for asked in ({"share": 0.5}, {"challenger": versions[1], "share": 1.5}, {"share": -0.1}):
-        refused(client.put("/v1/models/traffic", asked), 422, "validation_failed")
+    for traffic in ({"share": 0.5}, {"challenger": versions[1], "share": 1.5}, {"share": -0.1}):
+        refusal_detail(client.put("/v1/models/traffic", traffic), 422, "validation_failed")
 
 
 def test_an_unreadable_traffic_file_can_be_replaced(client: Client, bundle_store: Path) -> None:
     (bundle_store / TRAFFIC).write_text("{")
-    refused(client.get("/v1/models/traffic"), 503, "store_unavailable")
+    refusal_detail(client.get("/v1/models/traffic"), 503, "store_unavailable")
     assert client.put("/v1/models/traffic", {}).status_code == 200
     assert client.get("/v1/models/traffic").status_code == 200
 
@@ -293,7 +293,7 @@ def test_without_a_database_nothing_changes(
         client.put("/v1/models/traffic", {"shadow": versions[2]}),
         client.get("/v1/models/changes"),
     ):
-        refused(response, 503, "database_unavailable")
+        refusal_detail(response, 503, "database_unavailable")
         assert "Retry-After" in response.headers
     assert BundleStore(bundle_store).current() == versions[1]
     assert BundleStore(bundle_store).traffic() == Traffic()
@@ -312,28 +312,28 @@ def test_a_commit_that_fails_puts_the_pointer_back(
             activate(client, versions[1]),
             client.put("/v1/models/traffic", {"shadow": versions[1]}),
         ):
-            refused(response, 503, "database_unavailable")
+            refusal_detail(response, 503, "database_unavailable")
         assert BundleStore(bundle_store).current() == versions[0]
         assert BundleStore(bundle_store).traffic() == Traffic()
         assert recommend(client)["model_version"] == versions[0]
         connection.execute("DROP TRIGGER full_disk ON model_changes")
         assert activate(client, versions[1]).status_code == 200
-        assert len(changes(client)) == 1
+        assert len(read_changes(client)) == 1
 
 
 def test_a_store_that_cannot_be_written_to_changes_nothing(
     client: Client, versions: list[str], bundle_store: Path
 ) -> None:
     (bundle_store / ".lock").mkdir()
-    refused(activate(client, versions[1]), 503, "store_unavailable")
+    refusal_detail(activate(client, versions[1]), 503, "store_unavailable")
     assert recommend(client)["model_version"] == versions[0]
-    assert changes(client) == []
+    assert read_changes(client) == []
 
 
 def test_changes_in_two_processes_at_once_follow_one_another(
     client_on_either: Client, other_process: Client, versions: list[str], bundle_store: Path
 ) -> None:
-    for client in (client_on_either, other_process):  # routes are put together when first asked
+    for client in (client_on_either, other_process):  # the first request builds the routes
         assert activate(client, versions[0]).status_code == 200
         roll_back(client)
     started = threading.Barrier(2)
@@ -344,8 +344,8 @@ def test_changes_in_two_processes_at_once_follow_one_another(
         for _ in range(10):
             assert activate(client, version).status_code == 200
             back = roll_back(client)
-            if back.status_code != 200:  # the other may have rolled back what was activated here
-                refused(back, 409, "nothing_to_roll_back")
+            if back.status_code != 200:  # the other process may have rolled this activation back
+                refusal_detail(back, 409, "nothing_to_roll_back")
             made += 1 + (back.status_code == 200)
         return made
 
@@ -353,10 +353,12 @@ def test_changes_in_two_processes_at_once_follow_one_another(
         first = threads.submit(change, client_on_either, versions[1])
         second = threads.submit(change, other_process, versions[2])
         made = first.result(60) + second.result(60)
-    told = changes(client_on_either)[::-1]
-    assert len(told) == 2 + made >= 22
-    assert told[0]["previous_version"] == versions[0]
-    assert all(one["version"] == after["previous_version"] for one, after in pairwise(told))
-    assert BundleStore(bundle_store).current() == told[-1]["version"]
+    recorded = read_changes(client_on_either)[::-1]
+    assert len(recorded) == 2 + made >= 22
+    assert recorded[0]["previous_version"] == versions[0]
+    assert all(one["version"] == after["previous_version"] for one, after in pairwise(recorded))
+    assert BundleStore(bundle_store).current() == recorded[-1]["version"]
     for client in (client_on_either, other_process):
-        eventually(lambda client=client: recommend(client)["model_version"] == told[-1]["version"])
+        eventually(
+            lambda client=client: recommend(client)["model_version"] == recorded[-1]["version"]
+        )

@@ -19,7 +19,7 @@ def version(bundle_store: Path) -> str:
     return current
 
 
-def drawn(client: Client, version: str, **query: Any) -> dict[str, Any]:
+def read_map(client: Client, version: str, **query: Any) -> dict[str, Any]:
     response = client.get(f"/v1/models/{version}/map", params=query)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -29,22 +29,22 @@ def drawn(client: Client, version: str, **query: Any) -> dict[str, Any]:
 def test_items_have_the_coordinates_of_the_item_map(
     client: Client, version: str, bundle_store: Path
 ) -> None:
-    answer = drawn(client, version)
-    map_ = BundleStore(bundle_store).open(version).item_map
+    answer = read_map(client, version)
+    item_map = BundleStore(bundle_store).open(version).item_map
     assert (answer["model_version"], answer["method"]) == (version, "pca")
     assert [item["item_id"] for item in answer["items"]] == [*tiny_bundle.ITEM_IDS]
     assert [item["events"] for item in answer["items"]] == [*range(20, 0, -1)]
     points = [[item["x"], item["y"]] for item in answer["items"]]
-    assert points == [pytest.approx(point, abs=1e-6) for point in map_.points.tolist()]
-    assert answer["explained"] == pytest.approx(map_.explained)
+    assert points == [pytest.approx(point, abs=1e-6) for point in item_map.points.tolist()]
+    assert answer["explained"] == pytest.approx(item_map.explained)
 
 
 def test_fewer_items_keep_their_places(client: Client, version: str) -> None:
-    assert drawn(client, version, items=3)["items"] == drawn(client, version)["items"][:3]
+    assert read_map(client, version, items=3)["items"] == read_map(client, version)["items"][:3]
 
 
 def test_the_map_follows_stored_titles_and_deletions(client: Client, version: str) -> None:
-    before = {item["item_id"]: item for item in drawn(client, version)["items"]}
+    before = {item["item_id"]: item for item in read_map(client, version)["items"]}
     client.put(
         "/v1/items",
         {
@@ -56,16 +56,16 @@ def test_the_map_follows_stored_titles_and_deletions(client: Client, version: st
         },
     )
     client.request("DELETE", "/v1/items/i2")
-    after = {item["item_id"]: item for item in drawn(client, version)["items"]}
+    after = {item["item_id"]: item for item in read_map(client, version)["items"]}
     assert before.keys() - after.keys() == {"i2"}
     assert after["i0"] == {**before["i0"], "title": "Neu", "categories": ["x"]}
     assert (after["i1"]["x"], after["i1"]["y"]) == (before["i1"]["x"], before["i1"]["y"])
 
 
-def test_the_map_of_any_version_is_drawn(settings: Settings, bundle_store: Path) -> None:
+def test_the_map_of_any_version_is_returned(settings: Settings, bundle_store: Path) -> None:
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     with running(settings) as client:
-        assert drawn(client, other)["model_version"] == other
+        assert read_map(client, other)["model_version"] == other
 
 
 def test_a_version_that_is_not_published_is_not_found(client: Client) -> None:
@@ -73,13 +73,13 @@ def test_a_version_that_is_not_published_is_not_found(client: Client) -> None:
 
 
 def test_a_damaged_version_is_refused(settings: Settings, bundle_store: Path) -> None:
-    broken = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    tiny_bundle.damage(bundle_store, broken)
+    damaged = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, damaged)
     with running(settings) as client:
-        problem(client.get(f"/v1/models/{broken}/map"), 409, "model_refused")
+        problem(client.get(f"/v1/models/{damaged}/map"), 409, "model_refused")
 
 
-def test_a_model_without_item_vectors_says_so(settings: Settings, tmp_path: Path) -> None:
+def test_a_model_without_item_vectors_is_a_conflict(settings: Settings, tmp_path: Path) -> None:
     store = tmp_path / "popular"
     version = tiny_bundle.publish(store, seed=1, encoder=PopularityConfig())
     with running(settings.model_copy(update={"bundle_store": store})) as client:

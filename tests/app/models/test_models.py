@@ -13,7 +13,7 @@ from model.encoders.gru4rec import GRU4RecConfig
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client
-from tests.app.models.model_requests import detail, remove_database, why
+from tests.app.models.model_requests import missing_reason, read_detail, remove_database
 
 NO_CLICKS = {"shown": 0, "clicked": 0, "rate": None, "rate_low": None, "rate_high": None}
 """What a version without recorded answers has."""
@@ -78,8 +78,8 @@ def test_a_model_with_a_damaged_manifest_is_refused(client: Client, bundle_store
 
 
 def test_a_model_is_described_by_its_time_kernels(client: Client, bundle_store: Path) -> None:
-    told = detail(client, BundleStore(bundle_store).current())
-    (kernel,) = told["kernels"]
+    description = read_detail(client, BundleStore(bundle_store).current())
+    (kernel,) = description["kernels"]
     assert (kernel["kind"], kernel["is_stationary"]) == ("mercer", True)
     assert len(kernel["interval_days"]) == len(kernel["psi"]) == 128
     assert kernel["interval_days"][-1] == pytest.approx(100)
@@ -90,26 +90,26 @@ def test_a_model_is_described_by_its_time_kernels(client: Client, bundle_store: 
     )
     # At the shortest interval every cosine is 1.
     assert kernel["constant"] == pytest.approx(kernel["psi"][0] - power, abs=1e-5)
-    assert told["attention_is_normalised"] is True
-    assert "without one" in why(told, "attention_profile")
+    assert description["attention_is_normalised"] is True
+    assert "without one" in missing_reason(description, "attention_profile")
 
 
 def test_a_model_without_time_encoding_has_no_kernels(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(
         bundle_store, seed=2, activate=False, encoder=GRU4RecConfig(dim=8)
     )
-    assert "'gru4rec'" in why(detail(client, version), "kernels")
+    assert "'gru4rec'" in missing_reason(read_detail(client, version), "kernels")
 
 
 def test_a_damaged_model_is_described_by_its_manifest(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     tiny_bundle.damage(bundle_store, version)
-    told = detail(client, version)
-    assert told["manifest"]["metrics"] == {"ndcg@10": 0.25}
-    assert "altered" in why(told, "kernels")
-    assert "altered" in why(told, "attention_profile")
-    assert told["attention_is_normalised"] is None
-    assert told["clicks"] == NO_CLICKS
+    description = read_detail(client, version)
+    assert description["manifest"]["metrics"] == {"ndcg@10": 0.25}
+    assert "altered" in missing_reason(description, "kernels")
+    assert "altered" in missing_reason(description, "attention_profile")
+    assert description["attention_is_normalised"] is None
+    assert description["clicks"] == NO_CLICKS
 
 
 def test_an_attention_profile_is_returned_up_to_a_limit(client: Client, bundle_store: Path) -> None:
@@ -126,7 +126,7 @@ def test_an_attention_profile_is_returned_up_to_a_limit(client: Client, bundle_s
         }
     ).cast(SCHEMA)  # type: ignore[arg-type]
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False, profile=profile)
-    points = detail(client, version)["attention_profile"]
+    points = read_detail(client, version)["attention_profile"]
     assert len(points) == MOST_POINTS
     assert [point["interval_days"] for point in points] == days[:MOST_POINTS]
     assert points[0] == {
@@ -146,8 +146,8 @@ def test_a_mean_over_one_history_has_no_standard_error(client: Client, bundle_st
     point = ("predicted", "all", "", 1.0, 0.5, 0.1, 1)
     profile = pl.DataFrame([point], schema=list(SCHEMA), orient="row").cast(SCHEMA)  # type: ignore[arg-type]
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False, profile=profile)
-    (told,) = detail(client, version)["attention_profile"]
-    assert (told["sd"], told["standard_error"]) == (0.1, None)
+    (description,) = read_detail(client, version)["attention_profile"]
+    assert (description["sd"], description["standard_error"]) == (0.1, None)
 
 
 def test_clicks_are_events_that_name_an_impression_and_its_item(
@@ -157,13 +157,17 @@ def test_clicks_are_events_that_name_an_impression_and_its_item(
     answers = [
         client.post("/v1/recommendations", {"user_id": "u1", "n": 2}).json() for _ in range(4)
     ]
-    shown = [[item["item_id"] for item in answer["items"]] for answer in answers]
-    not_shown = next(i for i in tiny_bundle.ITEM_IDS if i not in {*shown[0], *shown[1], *shown[2]})
+    recommended = [[item["item_id"] for item in answer["items"]] for answer in answers]
+    not_recommended = next(
+        i
+        for i in tiny_bundle.ITEM_IDS
+        if i not in {*recommended[0], *recommended[1], *recommended[2]}
+    )
     clicks = [
-        (answers[0], shown[0][0]),
-        (answers[0], shown[0][1]),  # the same answer, clicked twice, counts once
-        (answers[1], shown[1][1]),
-        (answers[2], not_shown),
+        (answers[0], recommended[0][0]),
+        (answers[0], recommended[0][1]),  # a second click on the same response counts once
+        (answers[1], recommended[1][1]),
+        (answers[2], not_recommended),
     ]
     client.portal.call(write_impressions, client.app.state.context)
     events = [
@@ -177,7 +181,7 @@ def test_clicks_are_events_that_name_an_impression_and_its_item(
         for number, (answer, item_id) in enumerate(clicks)
     ]
     assert client.post("/v1/events", {"events": events}).json()["accepted"] == 4
-    assert detail(client, version)["clicks"] == {
+    assert read_detail(client, version)["clicks"] == {
         "shown": 4,
         "clicked": 2,
         "rate": 0.5,
@@ -185,7 +189,7 @@ def test_clicks_are_events_that_name_an_impression_and_its_item(
         "rate_high": pytest.approx(0.8500, abs=1e-4),
     }
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    assert detail(client, other)["clicks"] == NO_CLICKS
+    assert read_detail(client, other)["clicks"] == NO_CLICKS
 
 
 @pytest.mark.parametrize(
@@ -208,9 +212,9 @@ def test_without_a_database_only_the_clicks_are_missing(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
     remove_database(client, tmp_path)
-    told = detail(client, BundleStore(bundle_store).current())
-    assert "database" in why(told, "clicks")
-    assert told["kernels"]
+    description = read_detail(client, BundleStore(bundle_store).current())
+    assert "database" in missing_reason(description, "clicks")
+    assert description["kernels"]
 
 
 def test_an_unreadable_store_is_unavailable(client: Client, bundle_store: Path) -> None:

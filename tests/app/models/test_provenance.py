@@ -1,4 +1,4 @@
-"""GET /v1/models/{version}: what a bundle's provenance tells of its training."""
+"""GET /v1/models/{version}: the training record in a bundle's provenance."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from model.store.store import BundleStore
 from tests import tiny
 from tests.app import tiny_bundle
 from tests.app.client import Client
-from tests.app.models.model_requests import detail, why
+from tests.app.models.model_requests import missing_reason, read_detail
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import RUN
 from training.run import train
@@ -31,19 +31,19 @@ EPOCH: dict[str, JsonValue] = {
     "validation": {"ndcg@10": 0.1},
     "seconds": 3.25,
 }
-"""As a manifest has it."""
+"""The form of an epoch in a manifest."""
 
 
-def described(client: Client, root: Path, provenance: dict[str, JsonValue]) -> dict[str, Any]:
-    """What the service tells of a bundle with this provenance, checked against the schema."""
+def describe(client: Client, root: Path, provenance: dict[str, JsonValue]) -> dict[str, Any]:
+    """The description of a bundle with this provenance, validated against the schema."""
     version = tiny_bundle.publish(root, seed=2, activate=False, provenance=provenance)
-    told = detail(client, version)
-    RESPONSE.validate_json(json.dumps(told))
-    return told
+    description = read_detail(client, version)
+    RESPONSE.validate_json(json.dumps(description))
+    return description
 
 
-def reasons(told: dict[str, Any], part: str) -> list[str]:
-    return [missing["why"] for missing in told["missing"] if missing["part"] == part]
+def missing_reasons(description: dict[str, Any], part: str) -> list[str]:
+    return [missing["why"] for missing in description["missing"] if missing["part"] == part]
 
 
 def test_a_trained_model_returns_epochs_and_initial_kernels(
@@ -53,11 +53,11 @@ def test_a_trained_model_returns_epochs_and_initial_kernels(
         RUN, tiny.gap_world(users=30, length=8), None, tmp_path, progress=RecordingProgress()
     )
     version = BundleStore(bundle_store).add_copy(outcome.bundle, activate=False)
-    told = detail(client, version)
-    assert [epoch.pop("seconds") for epoch in told["epochs"]] == pytest.approx(
+    description = read_detail(client, version)
+    assert [epoch.pop("seconds") for epoch in description["epochs"]] == pytest.approx(
         [epoch.seconds for epoch in outcome.epochs], abs=1e-3
     )
-    assert told["epochs"] == [
+    assert description["epochs"] == [
         {
             "phase": "fit",
             "epoch": epoch.epoch,
@@ -66,7 +66,7 @@ def test_a_trained_model_returns_epochs_and_initial_kernels(
         }
         for epoch in outcome.epochs
     ]
-    (kernel,) = told["kernels"]
+    (kernel,) = description["kernels"]
     assert len(kernel["initial_psi"]) == len(kernel["psi"]) == 128
     assert kernel["initial_psi"] != pytest.approx(kernel["psi"], rel=1e-4)
     assert len(kernel["initial_spectrum"]) == len(kernel["spectrum"])
@@ -75,30 +75,30 @@ def test_a_trained_model_returns_epochs_and_initial_kernels(
         power = sum(rhythm["power"] for rhythm in kernel[f"{prefix}spectrum"])
         constant = kernel[f"{prefix}psi"][0] - power
         assert kernel[f"{prefix}constant"] == pytest.approx(constant, abs=1e-4)
-    assert told["index_recall"] == 1.0
-    assert told["p95_seconds"] == pytest.approx(outcome.latency.p95_seconds, rel=1e-5)
-    assert not {missing["part"] for missing in told["missing"]} & {*PARTS}
+    assert description["index_recall"] == 1.0
+    assert description["p95_seconds"] == pytest.approx(outcome.latency.p95_seconds, rel=1e-5)
+    assert not {missing["part"] for missing in description["missing"]} & {*PARTS}
 
 
 def test_a_bundle_of_an_older_release_lists_missing_parts(
     client: Client, bundle_store: Path
 ) -> None:
-    told = detail(client, BundleStore(bundle_store).current())
+    description = read_detail(client, BundleStore(bundle_store).current())
     for part in ("epochs", "index_recall", "p95_seconds"):
-        assert "published without" in why(told, part)
-    (kernel,) = told["kernels"]
+        assert "published without" in missing_reason(description, part)
+    (kernel,) = description["kernels"]
     assert (kernel["initial_psi"], kernel["initial_spectrum"]) == (None, None)
     assert kernel["initial_constant"] is None
-    (reason,) = reasons(told, "initial_kernels")
+    (reason,) = missing_reasons(description, "initial_kernels")
     assert "published without" in reason
 
 
 def test_recorded_provenance_is_returned(client: Client, bundle_store: Path) -> None:
-    told = described(
+    description = describe(
         client, bundle_store, {"epochs": [EPOCH], "index_recall": 0.5, "p95_seconds": 0.25}
     )
-    assert told["epochs"] == [EPOCH | {"phase": "fit"}]
-    assert (told["index_recall"], told["p95_seconds"]) == (0.5, 0.25)
+    assert description["epochs"] == [EPOCH | {"phase": "fit"}]
+    assert (description["index_recall"], description["p95_seconds"]) == (0.5, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -115,25 +115,25 @@ def test_recorded_provenance_is_returned(client: Client, bundle_store: Path) -> 
 def test_an_unreadable_part_is_null_with_a_reason(
     client: Client, bundle_store: Path, garbage: JsonValue
 ) -> None:
-    told = described(client, bundle_store, dict.fromkeys(PARTS, garbage))
+    description = describe(client, bundle_store, dict.fromkeys(PARTS, garbage))
     for part in PARTS:
-        (reason,) = reasons(told, part)
+        (reason,) = missing_reasons(description, part)
         assert f"cannot be read at {part}" in reason
         assert "train again" in reason
-        assert told.get(part) is None
-    assert [kernel["initial_psi"] for kernel in told["kernels"]] == [None]
+        assert description.get(part) is None
+    assert [kernel["initial_psi"] for kernel in description["kernels"]] == [None]
 
 
 def test_an_unreadable_part_affects_no_other(client: Client, bundle_store: Path) -> None:
-    told = described(client, bundle_store, {"epochs": "many", "index_recall": 0.5})
-    assert (told["epochs"], told["index_recall"]) == (None, 0.5)
+    description = describe(client, bundle_store, {"epochs": "many", "index_recall": 0.5})
+    assert (description["epochs"], description["index_recall"]) == (None, 0.5)
 
 
 def test_of_very_many_epochs_the_last_are_returned(client: Client, bundle_store: Path) -> None:
     epochs: list[JsonValue] = [EPOCH | {"epoch": number} for number in range(MOST_EPOCHS + 2)]
-    told = described(client, bundle_store, {"epochs": epochs})["epochs"]
-    assert len(told) == MOST_EPOCHS
-    assert (told[0]["epoch"], told[-1]["epoch"]) == (2, MOST_EPOCHS + 1)
+    returned = describe(client, bundle_store, {"epochs": epochs})["epochs"]
+    assert len(returned) == MOST_EPOCHS
+    assert (returned[0]["epoch"], returned[-1]["epoch"]) == (2, MOST_EPOCHS + 1)
 
 
 def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -> None:
@@ -144,13 +144,13 @@ def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -
         encoder=MarkovConfig(),
         provenance={"epochs": [], "initial_kernels": []},
     )
-    told = detail(client, version)
-    assert "'markov'" in why(told, "epochs")
-    assert reasons(told, "initial_kernels") == []
+    description = read_detail(client, version)
+    assert "'markov'" in missing_reason(description, "epochs")
+    assert missing_reasons(description, "initial_kernels") == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"place": "encoder.elsewhere"}, "none of 'encoder.time_encoding'"),
         ({"interval_days": (0.5,) * 128}, "other intervals"),
@@ -159,19 +159,19 @@ def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -
     ids=["place", "intervals", "length"],
 )
 def test_an_initial_kernel_at_other_intervals_is_left_out(
-    client: Client, bundle_store: Path, changed: dict[str, Any], said: str
+    client: Client, bundle_store: Path, changed: dict[str, Any], expected: str
 ) -> None:
     current = BundleStore(bundle_store).current()
     predictor = open_predictor(bundle_store / str(current))
     curves = kernel_curves(predictor.bundle.recommender, predictor.bundle.manifest.data_window.days)
-    alike = described(client, bundle_store, INITIAL_KERNELS.write(curves))
+    alike = describe(client, bundle_store, INITIAL_KERNELS.write(curves))
     assert alike["kernels"][0]["initial_psi"] == pytest.approx(curves[0].psi)
     other = (replace(curves[0], **changed),)
-    told = described(client, bundle_store, INITIAL_KERNELS.write(other))
-    (reason,) = reasons(told, "initial_kernels")
-    assert said in reason
-    assert told["kernels"][0]["initial_psi"] is None
-    assert told["kernels"][0]["psi"]
+    description = describe(client, bundle_store, INITIAL_KERNELS.write(other))
+    (reason,) = missing_reasons(description, "initial_kernels")
+    assert expected in reason
+    assert description["kernels"][0]["initial_psi"] is None
+    assert description["kernels"][0]["psi"]
 
 
 def test_a_damaged_model_still_returns_its_training_record(
@@ -181,12 +181,12 @@ def test_a_damaged_model_still_returns_its_training_record(
         bundle_store, seed=2, activate=False, provenance={"epochs": [EPOCH]}
     )
     tiny_bundle.damage(bundle_store, version)
-    told = detail(client, version)
-    assert told["epochs"] == [EPOCH | {"phase": "fit"}]
-    assert "altered" in why(told, "kernels")
+    description = read_detail(client, version)
+    assert description["epochs"] == [EPOCH | {"phase": "fit"}]
+    assert "altered" in missing_reason(description, "kernels")
 
 
 def test_numbers_beyond_json_do_not_break_the_response(client: Client, bundle_store: Path) -> None:
-    told = described(client, bundle_store, {"note": [2**70, 1e400, {"deep": [10**400]}]})
-    note = told["manifest"]["provenance"]["note"]
+    description = describe(client, bundle_store, {"note": [2**70, 1e400, {"deep": [10**400]}]})
+    note = description["manifest"]["provenance"]["note"]
     assert note == [pytest.approx(2**70), None, {"deep": [None]}]

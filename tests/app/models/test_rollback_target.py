@@ -1,4 +1,4 @@
-"""Which version a rollback leads to, by the record of changes alone."""
+"""The version that a rollback activates, computed from the record of changes alone."""
 
 from collections.abc import Sequence
 
@@ -11,94 +11,105 @@ from app.models.repository import Change
 from app.models.schemas import ChangeKind
 
 
-def recorded(*changes: tuple[ChangeKind, str | None, str | None]) -> list[Change]:
-    """Changes by kind, version and the version that was found."""
-    return [Change(0, "somebody", kind, version, found, None) for kind, version, found in changes]
+def build_changes(*changes: tuple[ChangeKind, str | None, str | None]) -> list[Change]:
+    """Builds changes of a kind, a version and the version that was current before."""
+    return [
+        Change(0, "actor", kind, version, previous, None) for kind, version, previous in changes
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "current", "before"),
     [
-        pytest.param([], None, None, id="nothing was ever served"),
-        pytest.param([], "a", None, id="no record of what is served"),
+        pytest.param([], None, None, id="no version was ever current"),
+        pytest.param([], "a", None, id="the current version has no record"),
         pytest.param([("activate", "a", None)], "a", None, id="the first version"),
-        pytest.param([("activate", "b", "a")], "b", "a", id="what was found counts"),
+        pytest.param([("activate", "b", "a")], "b", "a", id="the version that was current before"),
         pytest.param(
-            [("publish", "a", None), ("retrain", "b", "a")], "b", "a", id="whatever made it current"
+            [("publish", "a", None), ("retrain", "b", "a")],
+            "b",
+            "a",
+            id="activated by a retraining",
         ),
         pytest.param(
             [("activate", "a", None), ("activate", "b", "a"), ("rollback", "a", "b")],
             "a",
             None,
-            id="what was rolled back is not gone back to",
+            id="a rollback is not undone by another",
         ),
         pytest.param(
             [("activate", "a", None), ("activate", "b", "a"), ("activate", "b", "b")],
             "b",
             "a",
-            id="twice the same is one step",
+            id="activating twice is one step",
         ),
         pytest.param(
             [("activate", "a", None), ("activate", "b", "a"), ("activate", "a", "b")],
             "a",
             "b",
-            id="an older one named again is a step forward",
+            id="activating an older version is a new step",
         ),
         pytest.param(
-            [("activate", "b", "a"), ("traffic", "b", "b")], "b", "a", id="traffic is no step"
+            [("activate", "b", "a"), ("traffic", "b", "b")],
+            "b",
+            "a",
+            id="a change of traffic is no step",
         ),
-        pytest.param([("activate", "b", "a")], "c", "b", id="moved since without a word"),
-        pytest.param([("activate", "b", "a")], None, "b", id="the pointer is gone"),
+        pytest.param([("activate", "b", "a")], "c", "b", id="moved since without a record"),
+        pytest.param([("activate", "b", "a")], None, "b", id="the pointer is missing"),
         pytest.param(
             [("activate", "b", "a"), ("activate", "d", "c")],
             "d",
             "c",
-            id="moved in between without a word",
+            id="moved in between without a record",
         ),
         pytest.param(
-            [("activate", "b", "a"), ("rollback", "b", "c")], "b", "a", id="rolled back from there"
+            [("activate", "b", "a"), ("rollback", "b", "c")],
+            "b",
+            "a",
+            id="rolled back from an unrecorded version",
         ),
     ],
 )
-def test_a_rollback_leads_to(
+def test_a_rollback_activates_the_version_before(
     changes: Sequence[tuple[ChangeKind, str | None, str | None]],
     current: str | None,
     before: str | None,
 ) -> None:
-    assert rollback_target(recorded(*changes), current) == before
+    assert rollback_target(build_changes(*changes), current) == before
 
 
 @given(
     st.lists(
         st.one_of(
             st.tuples(st.just("activate"), st.sampled_from("abcd")),
-            st.tuples(st.just("move without a word"), st.sampled_from("abcd")),
+            st.tuples(st.just("unrecorded move"), st.sampled_from("abcd")),
             st.just(("rollback", "")),
         ),
         max_size=30,
     )
 )
-def test_rollbacks_retrace_the_way_whatever_it_was(steps: list[tuple[str, str]]) -> None:
-    """The record, replayed at every step, says what a plain stack of the versions says.
+def test_rollbacks_pop_a_stack_of_versions_for_any_changes(steps: list[tuple[str, str]]) -> None:
+    """The target equals the top of a plain stack of versions at every step.
 
-    Of moves without a word, only the last one before a change can be known of.
+    Of several unrecorded moves in a row, only the last one shows in the next change.
     """
     changes: list[Change] = []
-    way: list[str] = []
-    is_unsaid = False
+    stack: list[str] = []
+    is_unrecorded = False
     for step, version in steps:
-        current = way[-1] if way else None
+        current = stack[-1] if stack else None
         before = rollback_target(changes, current)
-        assert before == (way[-2] if len(way) > 1 else None)
+        assert before == (stack[-2] if len(stack) > 1 else None)
         if step == "rollback" and before is not None:
-            changes += recorded(("rollback", before, current))
-            way.pop()
-            is_unsaid = False
+            changes += build_changes(("rollback", before, current))
+            stack.pop()
+            is_unrecorded = False
         elif step == "activate":
-            changes += recorded(("activate", version, current))
-            way += [version] if version != current else []
-            is_unsaid = False
-        elif step == "move without a word" and version != current:
-            way = way[:-1] if is_unsaid else way
-            is_unsaid = way[-1:] != [version]
-            way += [version] if is_unsaid else []
+            changes += build_changes(("activate", version, current))
+            stack += [version] if version != current else []
+            is_unrecorded = False
+        elif step == "unrecorded move" and version != current:
+            stack = stack[:-1] if is_unrecorded else stack
+            is_unrecorded = stack[-1:] != [version]
+            stack += [version] if is_unrecorded else []

@@ -1,4 +1,4 @@
-"""What the log says, and what it keeps to itself."""
+"""Log records: their form, and the data that they must not contain."""
 
 import json
 import logging
@@ -12,14 +12,14 @@ from app.observability.logs import configure_logs
 from app.settings import Settings
 from tests.app.client import running
 
-SECRET = "nobody-may-read-this"
+SECRET = "must-not-be-logged"
 
 
 @pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # the client's own log names paths
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # the client's own log contains paths
     yield
     logging.getLogger("httpx").setLevel(logging.NOTSET)
     root.handlers, root.level = handlers, level
@@ -40,11 +40,11 @@ def test_a_defect_is_logged_without_the_users_data(
     configure_logs(log_format, "info")
     with running(settings) as client:
         assert client.get(f"/v1/users/{SECRET}").status_code == 500
-    said = capsys.readouterr().err
-    assert "request_failed" in said
-    assert "in fail" in said
-    assert "RuntimeError: (message withheld" in said
-    assert SECRET not in said
+    logged = capsys.readouterr().err
+    assert "request_failed" in logged
+    assert "in fail" in logged
+    assert "RuntimeError: (message withheld" in logged
+    assert SECRET not in logged
 
 
 def test_a_failing_statement_is_logged_without_its_parameters(
@@ -56,9 +56,9 @@ def test_a_failing_statement_is_logged_without_its_parameters(
     )
     with running(unmigrated) as client:
         assert client.get(f"/v1/users/{SECRET}").status_code == 503
-    said = capsys.readouterr().err
-    assert "no such table" in said
-    assert SECRET not in said
+    logged = capsys.readouterr().err
+    assert "no such table" in logged
+    assert SECRET not in logged
 
 
 def test_json_logs_are_an_object_per_line(

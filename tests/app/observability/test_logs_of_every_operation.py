@@ -27,7 +27,7 @@ from tests.promises.hostile import JSON, build_example, fill_path
 pytestmark = pytest.mark.slow
 
 DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
-MARKER = "nobody-may-read-this"
+MARKER = "must-not-be-logged"
 KEY = f"kairos_0123456789abcdef_{MARKER:x<43}"
 
 

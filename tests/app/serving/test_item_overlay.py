@@ -1,4 +1,4 @@
-"""What is known of items right now, and that recommendations follow it at once."""
+"""Live item data over the model's catalogue, and its effect on recommendations."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,14 +19,14 @@ AT = FIRST_AT + 100 * HOUR
 
 @pytest.fixture
 def two(settings: Settings, migrated_database_url: str) -> Iterator[tuple[Client, Client]]:
-    """Two processes' worth of service on one database, either in turn."""
+    """Two services on one database, of each kind."""
     settings = settings.model_copy(update={"database_url": migrated_database_url})
     with running(settings) as one, running(settings) as other:
         yield one, other
 
 
-def recommended(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
-    """Every item that is answered, by id."""
+def recommend_items(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
+    """Recommends every item; returns them by id."""
     request = {
         "history": [{"item_id": "i1", "timestamp": format_instant(FIRST_AT)}],
         "query_time": format_instant(AT),
@@ -39,12 +39,12 @@ def recommended(client: Client, **changed: Any) -> dict[str, dict[str, Any]]:
     return {item["item_id"]: item for item in response.json()["items"]}
 
 
-def put(client: Client, item_id: str, **described: Any) -> None:
-    item = {"item_id": item_id, **described}
+def put_item(client: Client, item_id: str, **fields: Any) -> None:
+    item = {"item_id": item_id, **fields}
     assert client.put("/v1/items", {"items": [item]}).status_code == 200
 
 
-def delete(client: Client, item_id: str) -> None:
+def delete_item(client: Client, item_id: str) -> None:
     assert client.request("DELETE", f"/v1/items/{item_id}").status_code == 204
 
 
@@ -52,24 +52,24 @@ def test_every_process_returns_the_stored_title(
     two: tuple[Client, Client],
 ) -> None:
     one, other = two
-    assert recommended(one)["i3"]["title"] == "Item 3"
-    put(one, "i3", title="Renamed")
-    assert recommended(one)["i3"]["title"] == "Renamed"
-    eventually(lambda: recommended(other)["i3"]["title"] == "Renamed")
+    assert recommend_items(one)["i3"]["title"] == "Item 3"
+    put_item(one, "i3", title="Renamed")
+    assert recommend_items(one)["i3"]["title"] == "Renamed"
+    eventually(lambda: recommend_items(other)["i3"]["title"] == "Renamed")
 
 
 def test_stored_categories_replace_those_of_the_catalogue(two: tuple[Client, Client]) -> None:
     one, other = two
-    sold = {"categories": {"any": ["sale"]}}
-    assert recommended(one, **sold) == {}
-    put(one, "i3", title="Item 3", categories=["sale"])
-    assert recommended(one, **sold).keys() == {"i3"}
-    assert "i3" not in recommended(one, categories={"any": ["odd"]})
-    eventually(lambda: recommended(other, **sold).keys() == {"i3"})
+    on_sale = {"categories": {"any": ["sale"]}}
+    assert recommend_items(one, **on_sale) == {}
+    put_item(one, "i3", title="Item 3", categories=["sale"])
+    assert recommend_items(one, **on_sale).keys() == {"i3"}
+    assert "i3" not in recommend_items(one, categories={"any": ["odd"]})
+    eventually(lambda: recommend_items(other, **on_sale).keys() == {"i3"})
 
 
 @pytest.mark.parametrize(
-    ("window", "is_answered"),
+    ("window", "is_recommended"),
     [
         ({"available_from": AT}, True),
         ({"available_from": AT + 1}, False),
@@ -81,16 +81,16 @@ def test_stored_categories_replace_those_of_the_catalogue(two: tuple[Client, Cli
     ],
 )
 def test_an_item_is_recommended_only_within_its_window(
-    client: Client, window: Mapping[str, int], is_answered: bool
+    client: Client, window: Mapping[str, int], is_recommended: bool
 ) -> None:
-    put(client, "i3", title="3", **{bound: format_instant(at) for bound, at in window.items()})
-    assert ("i3" in recommended(client)) == is_answered
-    assert "i3" in recommended(client, available_only=False)
-    assert len(recommended(client)) == len(ITEM_IDS) - (not is_answered)
+    put_item(client, "i3", title="3", **{bound: format_instant(at) for bound, at in window.items()})
+    assert ("i3" in recommend_items(client)) == is_recommended
+    assert "i3" in recommend_items(client, available_only=False)
+    assert len(recommend_items(client)) == len(ITEM_IDS) - (not is_recommended)
 
 
 def test_a_window_applies_to_the_query_time_not_the_clock(client: Client) -> None:
-    put(
+    put_item(
         client,
         "i3",
         title="3",
@@ -98,7 +98,7 @@ def test_a_window_applies_to_the_query_time_not_the_clock(client: Client) -> Non
         available_until=format_instant(AT + HOUR),
     )
     assert [
-        "i3" in recommended(client, query_time=format_instant(AT + hours * HOUR))
+        "i3" in recommend_items(client, query_time=format_instant(AT + hours * HOUR))
         for hours in (-1, 0, 1)
     ] == [False, True, False]
 
@@ -107,46 +107,46 @@ def test_a_deleted_item_disappears_in_every_process(
     two: tuple[Client, Client],
 ) -> None:
     one, other = two
-    put(one, "i3", title="3")
-    put(one, "i4", title="4")
-    eventually(lambda: recommended(other)["i3"]["title"] == "3")
-    delete(one, "i3")
-    ways: tuple[dict[str, Any], ...] = (
+    put_item(one, "i3", title="3")
+    put_item(one, "i4", title="4")
+    eventually(lambda: recommend_items(other)["i3"]["title"] == "3")
+    delete_item(one, "i3")
+    selections: tuple[dict[str, Any], ...] = (
         {},
         {"available_only": False},
         {"include_item_ids": ["i3", "i4"]},
         {"categories": {"none": ["even"]}},
         {"history": [], "strict": False},
     )
-    for way in ways:
-        assert "i3" not in recommended(one, **way), way
-    assert "i4" in recommended(one, include_item_ids=["i3", "i4"])
-    eventually(lambda: "i3" not in recommended(other))
-    for way in ways:
-        assert "i3" not in recommended(other, **way), way
+    for selection in selections:
+        assert "i3" not in recommend_items(one, **selection), selection
+    assert "i4" in recommend_items(one, include_item_ids=["i3", "i4"])
+    eventually(lambda: "i3" not in recommend_items(other))
+    for selection in selections:
+        assert "i3" not in recommend_items(other, **selection), selection
     assert other.get("/v1/items/i3").status_code == 404
 
 
 def test_an_item_stored_again_returns_in_every_process(two: tuple[Client, Client]) -> None:
     one, other = two
-    put(one, "i3", title="3")
-    delete(one, "i3")
-    eventually(lambda: "i3" not in recommended(other))
-    put(other, "i3", title="Back")
-    assert recommended(other)["i3"]["title"] == "Back"
-    eventually(lambda: "i3" in recommended(one))
+    put_item(one, "i3", title="3")
+    delete_item(one, "i3")
+    eventually(lambda: "i3" not in recommend_items(other))
+    put_item(other, "i3", title="Back")
+    assert recommend_items(other)["i3"]["title"] == "Back"
+    eventually(lambda: "i3" in recommend_items(one))
 
 
 def test_a_process_that_starts_later_reads_deletions(settings: Settings, database_url: str) -> None:
     settings = settings.model_copy(update={"database_url": database_url})
     with running(settings) as client:
-        put(client, "i3", title="3")
-        delete(client, "i3")
+        put_item(client, "i3", title="3")
+        delete_item(client, "i3")
     with running(settings) as later:
-        assert "i3" not in recommended(later)
+        assert "i3" not in recommend_items(later)
 
 
-def catalog() -> Catalog:
+def build_catalog() -> Catalog:
     ones = np.ones(3, dtype=np.int64)
     return Catalog(
         item_ids=("a", "b", "c"),
@@ -157,8 +157,8 @@ def catalog() -> Catalog:
     )
 
 
-def overlaid(item_id: str, **changed: Any) -> OverlaidItem:
-    described: dict[str, Any] = {
+def build_item(item_id: str, **changed: Any) -> OverlaidItem:
+    fields: dict[str, Any] = {
         "title": None,
         "categories": (),
         "available_from": None,
@@ -166,7 +166,7 @@ def overlaid(item_id: str, **changed: Any) -> OverlaidItem:
         "is_deleted": False,
         "updated_at": 1,
     }
-    return OverlaidItem(item_id=item_id, **(described | changed))
+    return OverlaidItem(item_id=item_id, **(fields | changed))
 
 
 def rows(mask: Mask | None) -> list[int]:
@@ -175,13 +175,13 @@ def rows(mask: Mask | None) -> list[int]:
 
 
 def test_without_a_filter_there_is_no_mask() -> None:
-    view = ItemOverlayView(catalog(), {"b": overlaid("b", title="B")})
+    view = ItemOverlayView(build_catalog(), {"b": build_item("b", title="B")})
     assert view.allowed(0) is None
     assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
 
 
-def test_categories_are_joined_by_any_and_cut_by_none() -> None:
-    view = ItemOverlayView(catalog(), {})
+def test_any_selects_categories_and_none_excludes_them() -> None:
+    view = ItemOverlayView(build_catalog(), {})
     assert rows(view.allowed(0, any_categories=["x"])) == [1, 2]
     assert rows(view.allowed(0, any_categories=["y", "x"])) == [1, 2]
     assert rows(view.allowed(0, no_categories=["y"])) == [1, 3]
@@ -190,29 +190,29 @@ def test_categories_are_joined_by_any_and_cut_by_none() -> None:
 
 
 def test_the_padding_row_is_never_allowed() -> None:
-    view = ItemOverlayView(catalog(), {"a": overlaid("a", is_deleted=True)})
+    view = ItemOverlayView(build_catalog(), {"a": build_item("a", is_deleted=True)})
     assert rows(view.allowed(0)) == [2, 3]
 
 
-def test_items_that_are_read_again_are_not_new() -> None:
+def test_items_that_are_put_again_are_unchanged() -> None:
     overlay = ItemOverlay()
-    assert overlay.put([overlaid("a", title="New", updated_at=7)])
-    assert not overlay.put([overlaid("a", title="New", updated_at=7)])
+    assert overlay.put([build_item("a", title="New", updated_at=7)])
+    assert not overlay.put([build_item("a", title="New", updated_at=7)])
     assert overlay.latest_update == 7
-    assert overlay.view("v", catalog()).title(1) == "New"
+    assert overlay.view("v", build_catalog()).title(1) == "New"
 
 
 def test_a_view_is_rebuilt_after_an_item_changes() -> None:
     overlay = ItemOverlay()
-    overlay.add_catalog("v", catalog())
-    before = overlay.view("v", catalog())
-    overlay.put([overlaid("a", title="Renamed"), overlaid("elsewhere")])
-    assert (before.title(1), overlay.view("v", catalog()).title(1)) == ("A", "Renamed")
+    overlay.add_catalog("v", build_catalog())
+    before = overlay.view("v", build_catalog())
+    overlay.put([build_item("a", title="Renamed"), build_item("elsewhere")])
+    assert (before.title(1), overlay.view("v", build_catalog()).title(1)) == ("A", "Renamed")
 
 
 def test_a_dropped_view_is_rebuilt_on_request() -> None:
     overlay = ItemOverlay()
-    overlay.add_catalog("v", catalog())
+    overlay.add_catalog("v", build_catalog())
     overlay.retain_versions([])
-    overlay.put([overlaid("a", title="Renamed")])
-    assert overlay.view("v", catalog()).title(1) == "Renamed"
+    overlay.put([build_item("a", title="Renamed")])
+    assert overlay.view("v", build_catalog()).title(1) == "Renamed"

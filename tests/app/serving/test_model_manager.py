@@ -1,4 +1,4 @@
-"""Following CURRENT: swaps, refusals, and requests in between."""
+"""The model manager follows CURRENT: swaps, refusals, and requests during a swap."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ def test_a_newly_activated_bundle_takes_over(client: Client, bundle_store: Path)
     assert swaps(client, "activated") == 2
 
 
-def test_a_broken_bundle_is_refused_once_and_not_activated(
+def test_a_damaged_bundle_is_refused_once_and_not_activated(
     client: Client, bundle_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = recommend(client)["model_version"]
@@ -46,35 +46,35 @@ def test_a_broken_bundle_is_refused_once_and_not_activated(
         return open_bundle(store, version)
 
     monkeypatch.setattr(BundleStore, "open", counting_open)
-    broken = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    tiny_bundle.damage(bundle_store, broken)
-    BundleStore(bundle_store).activate(broken)
+    damaged = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, damaged)
+    BundleStore(bundle_store).activate(damaged)
     eventually(lambda: swaps(client, "refused") == 1)
-    time.sleep(0.2)  # ten more looks at CURRENT
-    assert attempts == [broken]
+    time.sleep(0.2)  # ten more polls of CURRENT
+    assert attempts == [damaged]
     assert serves(client, old)
     assert client.get("/health/ready").status_code == 200
 
 
 def test_after_a_refusal_the_next_bundle_takes_over(client: Client, bundle_store: Path) -> None:
     old = recommend(client)["model_version"]
-    broken = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    tiny_bundle.damage(bundle_store, broken)
+    damaged = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, damaged)
     store = BundleStore(bundle_store)
-    store.activate(broken)
+    store.activate(damaged)
     eventually(lambda: swaps(client, "refused") == 1)
     store.activate(old)
     time.sleep(0.1)
-    tiny_bundle.damage(bundle_store, broken)  # the same bit again: it is whole now
-    store.activate(broken)
-    eventually(lambda: serves(client, broken))
+    tiny_bundle.damage(bundle_store, damaged)  # flips the same bit back
+    store.activate(damaged)
+    eventually(lambda: serves(client, damaged))
 
 
-def test_a_pointer_to_nowhere_is_refused(client: Client, bundle_store: Path) -> None:
+def test_a_pointer_to_no_bundle_is_refused(client: Client, bundle_store: Path) -> None:
     old = recommend(client)["model_version"]
-    for nowhere in (b"../../etc", b"20200101T000000Z-000000000000", b"\0", b"\xff\xfe"):
+    for pointer in (b"../../etc", b"20200101T000000Z-000000000000", b"\0", b"\xff\xfe"):
         refused = swaps(client, "refused")
-        (bundle_store / CURRENT).write_bytes(nowhere)
+        (bundle_store / CURRENT).write_bytes(pointer)
         eventually(lambda refused=refused: swaps(client, "refused") == refused + 1)
         assert serves(client, old)
 
@@ -131,7 +131,7 @@ def test_a_request_finishes_on_the_bundle_it_began_with(client: Client, bundle_s
 
 @pytest.fixture
 def patient(settings: Settings) -> Iterator[Client]:
-    """A service that sheds no load: a busy machine is no matter of swaps."""
+    """A service that waits long instead of shedding load on a busy machine."""
     with running(settings.model_copy(update={"inference_patience_seconds": 60.0})) as client:
         yield client
 
@@ -153,18 +153,18 @@ def test_no_request_fails_while_bundles_change_under_load(
     stop = threading.Event()
     answers: list[dict[str, Any]] = []
 
-    def ask_on() -> None:
+    def request_continuously() -> None:
         while not stop.is_set():
             answers.append(recommend(client))
 
     with ThreadPoolExecutor(3) as threads:
-        asking = [threads.submit(ask_on) for _ in range(3)]
+        requesting = [threads.submit(request_continuously) for _ in range(3)]
         before = swaps(client, "activated")
         for number in range(30):
             store.activate(versions[number % 3])
             eventually(lambda number=number: swaps(client, "activated") == before + number + 1)
         stop.set()
-        for each in asking:
+        for each in requesting:
             each.result(PATIENCE_SECONDS)
     assert {answer["model_version"] for answer in answers} == set(versions)
     assert all(answer["items"] == expected[answer["model_version"]] for answer in answers)

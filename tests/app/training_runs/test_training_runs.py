@@ -40,7 +40,7 @@ REPORT: dict[str, Any] = {
 
 @pytest.fixture
 def database(client_on_either: Client) -> Iterator[Database]:
-    """The service's own database, from a process beside it."""
+    """The service's database, opened a second time."""
     url = client_on_either.app.state.context.settings.database_url
     database = Database(url, threads=1, queue=0)
     yield database
@@ -155,9 +155,9 @@ def test_runs_of_other_processes_are_counted_for_prometheus(
     begin(journal, "dead")
     begin(journal, "one", AT + 1)
     finish(journal, "one", "promoted")
-    begin(journal, "going on", AT + 2)
+    begin(journal, "unfinished", AT + 2)
     service = TrainingRunCounter(client_on_either.app.state.context)
-    for _ in range(2):  # counting again counts nothing twice
+    for _ in range(2):  # the second count adds nothing
         client_on_either.portal.call(service.count)
     counted = {
         result: client_on_either.metric("kairos_training_runs_total", result=result)
@@ -169,16 +169,16 @@ def test_runs_of_other_processes_are_counted_for_prometheus(
 def test_offline_metrics_of_the_current_version_are_exported(
     client: Client, bundle_store: Path
 ) -> None:
-    def measured(version: str | None) -> float | None:
+    def exported_metric(version: str | None) -> float | None:
         labels = {"name": "ndcg@10", "version": str(version)}
         registry = client.app.state.context.metrics.registry
         return registry.get_sample_value("kairos_offline_metric", labels)  # type: ignore[no-any-return]
 
     first = BundleStore(bundle_store).current()
-    assert measured(first) == 0.25
+    assert exported_metric(first) == 0.25
     second = tiny_bundle.publish(bundle_store, seed=2)
-    eventually(lambda: measured(second) == 0.25)
-    assert measured(first) is None
+    eventually(lambda: exported_metric(second) == 0.25)
+    assert exported_metric(first) is None
 
 
 def test_one_process_at_a_time_holds_the_advisory_lock(postgresql_url: str) -> None:
