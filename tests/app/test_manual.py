@@ -1,4 +1,4 @@
-"""docs/api.md, tried out: every request and every program it shows, in the order it shows them."""
+"""Every request and Python example of docs/api.md runs, in the order of the page."""
 
 import json
 import re
@@ -31,68 +31,68 @@ MAY_BE_MISSING = (
     *("attention_profile", "epochs", "index_recall", "p95_seconds"),
     *("initial_psi", "initial_spectrum", "initial_constant"),
 )
-"""What the demo's model has, and the one of these tests does not."""
+"""Fields of the demo's model that the model of these tests lacks."""
 
 
 @pytest.fixture
-def says_when(settings: Settings, tmp_path: Path) -> Iterator[Client]:
-    """A service on the same database whose model also says when."""
-    store = tmp_path / "says_when"
+def time_client(settings: Settings, tmp_path: Path) -> Iterator[Client]:
+    """A service on the same database with a model of event times."""
+    store = tmp_path / "event_times"
     tiny_bundle.publish(store, seed=1, encoder=RMTPPConfig(dim=8, hidden=8))
     with running(settings.model_copy(update={"bundle_store": store})) as client:
         yield client
 
 
-def test_every_example_of_the_manual_works(client: Client, says_when: Client) -> None:
+def test_every_example_of_the_manual_works(client: Client, time_client: Client) -> None:
     store: BundleStore = client.app.state.context.store
     tiny_bundle.publish(store.root, seed=2, activate=False)
-    in_their_place = stand_ins(store)
+    replacements = map_to_fixtures(store)
     programs: dict[str, object] = {}
     assert len(EXAMPLES) >= 30
     with run_faulty_proxy(client) as socket, ExitStack() as stack:
         stack.callback(lambda: cast(KairosClient, programs["kairos"]).close())
         for kind, shown_example, shown in EXAMPLES:
             example = re.sub(
-                "|".join(in_their_place), lambda found: in_their_place[found[0]], shown_example
+                "|".join(replacements), lambda found: replacements[found[0]], shown_example
             )
             if kind == "python":
                 exec(example.replace(ADDRESS, socket.url), programs)
             else:
-                ask(example, shown, says_when if "/next-time" in example else client)
+                check_request(example, shown, time_client if "/next-time" in example else client)
 
 
-def ask(command: str, shown: str, client: Client) -> None:
-    method, path, body = as_request(command)
+def check_request(command: str, shown: str, client: Client) -> None:
+    method, path, body = parse_curl(command)
     response = client.request(method, path, json=body)
     expected = 204 if method == "DELETE" and "/items/" in path else 200
     assert response.status_code == expected, f"{command}: {response.text}"
     if shown:
-        same_fields(json.loads(shown), response.json(), path)
+        assert_same_fields(json.loads(shown), response.json(), path)
 
 
-def stand_ins(store: BundleStore) -> dict[str, str]:
-    """The versions and items that examples name, and those of the service here in their place."""
+def map_to_fixtures(store: BundleStore) -> dict[str, str]:
+    """Map the versions and items of the examples to those of this service."""
     named = " ".join(example for _, example, _ in EXAMPLES)
     versions = zip(sorted({*VERSION.findall(named)}), sorted(store.versions()), strict=True)
     items = zip(sorted({*ITEM.findall(named)}), tiny_bundle.ITEM_IDS, strict=False)
     return dict([*versions, *items])
 
 
-def test_the_limits_of_the_manual_are_those_of_the_code() -> None:
+def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     _, _, table = MANUAL.partition("### Limits")
     rows = re.findall(r"^\| ([a-z ]+) \| (\d+) \|$", table.partition("###")[0], re.M)
     fields = SNAPSHOT["components"]["schemas"]
-    asked = fields["RecommendationRequest"]["properties"]
+    request = fields["RecommendationRequest"]["properties"]
     assert {what: int(most) for what, most in rows} == {
         "bytes of a body": Settings.model_fields["max_body_bytes"].default,
         "events of a request": fields["EventBatch"]["properties"]["events"]["maxItems"],
         "items of a request": fields["ItemBatch"]["properties"]["items"]["maxItems"],
-        "events of an inline history": asked["history"]["anyOf"][0]["maxItems"],
-        "items answered": asked["n"]["maximum"],
-        "items included or excluded": asked["exclude_item_ids"]["maxItems"],
+        "events of an inline history": request["history"]["anyOf"][0]["maxItems"],
+        "items answered": request["n"]["maximum"],
+        "items included or excluded": request["exclude_item_ids"]["maxItems"],
         "items ranked": fields["RankingRequest"]["properties"]["item_ids"]["maxItems"],
         "instants of a sweep": fields["AttentionRequest"]["properties"]["query_times"]["maxItems"],
-        "characters of an id": asked["exclude_item_ids"]["items"]["maxLength"],
+        "characters of an id": request["exclude_item_ids"]["items"]["maxLength"],
         "bytes of the properties of an event or an item": MOST_PROPERTY_BYTES,
     }
 
@@ -101,20 +101,20 @@ def test_the_manual_lists_the_documented_conditions() -> None:
     _, _, section = MANUAL.partition("## POST /v1/recommendations")
     row = r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) ?\|"
     rows = re.findall(row, section.partition("\n## ")[0], re.M)
-    told = {field: default for names, default in rows for field in re.findall(r"\w+", names)}
-    asked = SNAPSHOT["components"]["schemas"]["RecommendationRequest"]["properties"]
-    assert told.keys() == asked.keys()
-    for field, schema in asked.items():
+    defaults = {field: default for names, default in rows for field in re.findall(r"\w+", names)}
+    properties = SNAPSHOT["components"]["schemas"]["RecommendationRequest"]["properties"]
+    assert defaults.keys() == properties.keys()
+    for field, schema in properties.items():
         default = schema.get("default")
         if isinstance(default, bool | int | float):
-            assert told[field] == json.dumps(default).removesuffix(".0"), field
+            assert defaults[field] == json.dumps(default).removesuffix(".0"), field
 
 
 def test_the_manual_lists_the_documented_operations() -> None:
     row = r"^\| \[`(\w+) (\S+)`\]\(#([a-z0-9_-]+)\) \| (\w*) ?\| `(\w+)` \|$"
     rows = re.findall(row, MANUAL, re.M)
-    told = {(method, path, role, name) for method, path, _, role, name in rows}
-    assert told == {
+    documented = {(method, path, role, name) for method, path, _, role, name in rows}
+    assert documented == {
         (method.upper(), path, operation.get("x-role", ""), operation["operationId"])
         for path, operations in SNAPSHOT["paths"].items()
         for method, operation in operations.items()
@@ -123,7 +123,7 @@ def test_the_manual_lists_the_documented_operations() -> None:
     assert {anchor for _, _, anchor, _, _ in rows} <= sections
 
 
-def as_request(command: str) -> tuple[str, str, object]:
+def parse_curl(command: str) -> tuple[str, str, object]:
     words = shlex.split(command)
     (url,) = (word for word in words if word.startswith("$KAIROS"))
     body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
@@ -131,8 +131,8 @@ def as_request(command: str) -> tuple[str, str, object]:
     return method, url.removeprefix("$KAIROS"), body
 
 
-def same_fields(shown: Any, real: Any, place: str) -> None:
-    """Objects have the fields shown, no fewer and no more; lists and the manifest are shortened."""
+def assert_same_fields(shown: Any, real: Any, place: str) -> None:
+    """Objects have exactly the fields shown; lists and the manifest may be shortened."""
     if real is None and place.endswith(MAY_BE_MISSING):
         return
     if place.endswith(".manifest"):
@@ -143,8 +143,8 @@ def same_fields(shown: Any, real: Any, place: str) -> None:
         assert isinstance(real, dict), place
         assert shown.keys() == real.keys(), place
         for name, value in shown.items():
-            same_fields(value, real[name], f"{place}.{name}")
+            assert_same_fields(value, real[name], f"{place}.{name}")
     elif isinstance(shown, list):
         assert isinstance(real, list), place
         for one, other in zip(shown, real, strict=False):
-            same_fields(one, other, place)
+            assert_same_fields(one, other, place)
