@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a documented one."""
+"""Random requests get documented responses."""
 
 from typing import Any
 from urllib.parse import quote
@@ -78,7 +78,7 @@ _VALID: dict[str, dict[str, Any]] = {
 
 @st.composite
 def nearly_valid(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
-    """A valid request but for a field or two, of its own or of an object within it."""
+    """Generate a valid request with one or two changed fields, nested ones included."""
     odd = dict(body)
     for name in draw(st.lists(st.sampled_from(sorted(body)), max_size=2)):
         match body[name]:
@@ -92,7 +92,7 @@ def nearly_valid(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def bodies(path: str) -> st.SearchStrategy[Any]:
-    """Anything at all, and more often what nearly is a request."""
+    """Generate arbitrary JSON, and more often nearly valid requests."""
     return st.one_of(values, nearly_valid(_VALID[path]), nearly_valid(_VALID[path]))
 
 
@@ -136,6 +136,6 @@ def test_any_query_gets_a_documented_answer(
 @THOROUGH
 def test_any_path_gets_an_answer(client: Client, folder: str, name: str) -> None:
     status = client.get(quote(f"{folder}/{name}")).status_code
-    # A folder of pages sends a browser to its address with a slash at the end.
+    # A folder of static pages redirects to its address with a final slash.
     redirects = {307} if folder == "/dashboard" else set()
     assert status in {200, 404, 422} | redirects

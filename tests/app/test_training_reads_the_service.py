@@ -1,4 +1,4 @@
-"""The tables are the only thing that app and training share; here both sides meet."""
+"""Training reads the tables that the service writes."""
 
 from sqlalchemy.orm import Session
 

@@ -1,4 +1,4 @@
-"""Whole files into the database, beside what requests bring; on both databases."""
+"""Imports of files into the database, together with requests; on both databases."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def events(happened: list[tuple[str, str, int]]) -> pl.DataFrame:
     return event_log(happened, action="view")
 
 
-def test_what_is_imported_is_what_training_reads(database_url: str) -> None:
+def test_training_reads_the_imported_rows(database_url: str) -> None:
     run.upgrade(database_url)
     assert import_events(database_url, events(TWICE)).stored == 4
     assert read_events(database_url).equals(events(TWICE))
@@ -66,14 +66,14 @@ def test_events_imported_and_then_sent_are_stored_once(
 
 
 @pytest.mark.parametrize("item_id", ["i" * 257, "nul\0", "line\nbreak"])
-def test_what_a_request_could_not_send_is_not_imported(database_url: str, item_id: str) -> None:
+def test_rows_that_a_request_would_refuse_are_not_imported(database_url: str, item_id: str) -> None:
     run.upgrade(database_url)
     with pytest.raises(EventSourceError, match=r"row 2, column 'item_id': .* at most 256"):
         import_events(database_url, events([HAPPENED[0], ("ü", item_id, AT)]))
     assert count_events(database_url) == 0
 
 
-def test_items_are_imported_in_place_of_what_was_known(database_url: str) -> None:
+def test_imported_items_replace_stored_ones(database_url: str) -> None:
     run.upgrade(database_url)
     items = pl.DataFrame({"item_id": ["i1"], "title": ["Old"], "categories": [["a"]]})
     import_items(database_url, items)

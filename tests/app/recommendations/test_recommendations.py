@@ -6,60 +6,31 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import TypeAdapter
 
 from app.http.types import format_instant
-from app.recommendations.schemas import RecommendationAnswer
 from app.settings import Settings
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.store.store import BundleStore
 from tests.app.client import Client, running
+from tests.app.recommendations.recommendation_requests import (
+    QUERY_TIME,
+    attended,
+    build_inline,
+    build_stored,
+    list_ids,
+    recommend,
+)
 from tests.app.tiny_bundle import FIRST_AT, HEADS, HOUR, ITEM_IDS, LAST_AT, MAX_HISTORY
 
-ASKED_AT = FIRST_AT + 10 * HOUR
-RESPONSE_CONFIG = TypeAdapter(RecommendationAnswer)
 
-
-def inline(*item_ids: str) -> list[dict[str, Any]]:
-    """An inline history, one event an hour."""
-    return [
-        {"item_id": item_id, "timestamp": format_instant(FIRST_AT + number * HOUR)}
-        for number, item_id in enumerate(item_ids)
-    ]
-
-
-def stored(user_id: str, *item_ids: str) -> dict[str, Any]:
-    """The same history, for the store."""
-    return {
-        "events": [{**event, "user_id": user_id, "action": "view"} for event in inline(*item_ids)]
-    }
-
-
-def ask(client: Client, **asked: Any) -> dict[str, Any]:
-    """The answer to a request about `ASKED_AT`, checked against its schema."""
-    response = client.post("/v1/recommendations", {"query_time": format_instant(ASKED_AT)} | asked)
-    assert response.status_code == 200, response.text
-    RESPONSE_CONFIG.validate_json(response.content)
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-def ids(answer: dict[str, Any]) -> list[str]:
-    return [item["item_id"] for item in answer["items"]]
-
-
-def attended(answer: dict[str, Any]) -> list[str]:
-    return [event["item_id"] for event in answer["attention"]["events"]]
-
-
-def test_an_answer_is_what_the_bundle_says(client: Client, bundle_store: Path) -> None:
-    answer = ask(client, history=inline("i3", "i4", "i5"), n=5)
+def test_an_answer_equals_that_of_the_bundle(client: Client, bundle_store: Path) -> None:
+    answer = recommend(client, history=build_inline("i3", "i4", "i5"), n=5)
     predictor = BundleStore(bundle_store).open()
     events = tuple(Event(f"i{3 + number}", FIRST_AT + number * HOUR) for number in range(3))
-    expected = predictor.recommend(Query(events, ASKED_AT), Constraints(n=5))
+    expected = predictor.recommend(Query(events, QUERY_TIME), Constraints(n=5))
     assert answer["model_version"] == predictor.version
-    assert answer["query_time"] == format_instant(ASKED_AT)
+    assert answer["query_time"] == format_instant(QUERY_TIME)
     assert answer["history_used"] == 3
     assert answer["fallback"] is None
     assert [(item["item_id"], item["rank"]) for item in answer["items"]] == [
@@ -76,19 +47,20 @@ def test_an_answer_is_what_the_bundle_says(client: Client, bundle_store: Path) -
 
 
 def test_every_answer_has_an_id_of_its_own(client: Client) -> None:
-    one, other = (ask(client, history=inline("i1")) for _ in range(2))
+    one, other = (recommend(client, history=build_inline("i1")) for _ in range(2))
     assert one.pop("recommendation_id") != other.pop("recommendation_id")
     assert one == other
 
 
 def test_the_stored_history_answers_like_the_inline_one(client_on_either: Client) -> None:
     assert (
-        client_on_either.post("/v1/events", stored("u", "i3", "i4", "i5")).json()["accepted"] == 3
+        client_on_either.post("/v1/events", build_stored("u", "i3", "i4", "i5")).json()["accepted"]
+        == 3
     )
-    from_store = ask(client_on_either, user_id="u", explain="heads")
-    from_request = ask(
+    from_store = recommend(client_on_either, user_id="u", explain="heads")
+    from_request = recommend(
         client_on_either,
-        history=[{**event, "action": "view"} for event in inline("i3", "i4", "i5")],
+        history=[{**event, "action": "view"} for event in build_inline("i3", "i4", "i5")],
         explain="heads",
     )
     from_store.pop("recommendation_id"), from_request.pop("recommendation_id")
@@ -96,8 +68,8 @@ def test_the_stored_history_answers_like_the_inline_one(client_on_either: Client
 
 
 def test_events_after_the_query_time_do_not_matter(client_on_either: Client) -> None:
-    client_on_either.post("/v1/events", stored("u", "i3", "i4", "i5"))
-    answer = ask(
+    client_on_either.post("/v1/events", build_stored("u", "i3", "i4", "i5"))
+    answer = recommend(
         client_on_either,
         user_id="u",
         query_time=format_instant(FIRST_AT + HOUR),
@@ -107,57 +79,59 @@ def test_events_after_the_query_time_do_not_matter(client_on_either: Client) -> 
     assert answer["warnings"] == []
 
 
-def test_inline_events_after_the_query_time_are_left_out_with_a_warning(client: Client) -> None:
-    answer = ask(client, history=inline("i3", "i4"), query_time=format_instant(FIRST_AT))
+def test_inline_events_after_the_query_time_give_a_warning(client: Client) -> None:
+    answer = recommend(
+        client, history=build_inline("i3", "i4"), query_time=format_instant(FIRST_AT)
+    )
     assert answer["history_used"] == 1
     assert answer["warnings"] == ["events_after_query_time"]
 
 
 def test_an_inline_history_wins_over_the_stored_one(client: Client) -> None:
-    client.post("/v1/events", stored("u", "i3"))
-    answer = ask(client, user_id="u", history=inline("i7"), explain="attention")
+    client.post("/v1/events", build_stored("u", "i3"))
+    answer = recommend(client, user_id="u", history=build_inline("i7"), explain="attention")
     assert attended(answer) == ["i7"]
 
 
-def test_merging_joins_both_histories_and_counts_a_shared_event_once(client: Client) -> None:
-    client.post("/v1/events", stored("u", "i3", "i4"))
-    shared = {**inline("i3", "i4")[1], "action": "view"}
+def test_merging_counts_a_shared_event_once(client: Client) -> None:
+    client.post("/v1/events", build_stored("u", "i3", "i4"))
+    shared = {**build_inline("i3", "i4")[1], "action": "view"}
     late = {"item_id": "i5", "timestamp": format_instant(FIRST_AT + 5 * HOUR)}
     early = {"item_id": "i6", "timestamp": format_instant(FIRST_AT - HOUR)}
-    answer = ask(
+    answer = recommend(
         client, user_id="u", history=[late, shared, early], merge=True, explain="attention"
     )
     assert attended(answer) == ["i6", "i3", "i4", "i5"]
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "body",
     [{}, {"user_id": "nobody"}, {"history": []}, {"user_id": "nobody", "merge": True}],
     ids=["nothing", "unknown user", "empty history", "nothing to merge"],
 )
-def test_without_a_history_the_answer_is_what_is_popular(
-    client: Client, asked: dict[str, Any]
+def test_without_a_history_popular_items_are_recommended(
+    client: Client, body: dict[str, Any]
 ) -> None:
-    answer = ask(client, **asked, explain="attention", n=3)
+    answer = recommend(client, **body, explain="attention", n=3)
     assert answer["fallback"] == "no_history"
     assert answer["history_used"] == 0
     assert answer["attention"] is None
-    assert ids(answer) == ["i0", "i1", "i2"]
+    assert list_ids(answer) == ["i0", "i1", "i2"]
     assert {item["reason"] for item in answer["items"]} == {"popular"}
 
 
 def test_unknown_items_are_named_and_skipped(client: Client) -> None:
-    answer = ask(client, history=inline("i1", "new/ï", "i2", "new/ï", "newer"))
+    answer = recommend(client, history=build_inline("i1", "new/ï", "i2", "new/ï", "newer"))
     assert answer["unknown_item_ids"] == ["new/ï", "newer"]
     assert answer["history_used"] == 2
-    only_unknown = ask(client, history=inline("newer"))
+    only_unknown = recommend(client, history=build_inline("newer"))
     assert only_unknown["fallback"] == "no_history"
     assert only_unknown["unknown_item_ids"] == ["newer"]
 
 
 def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
-    history = inline("i1", "unknown", "i2", "i3")
-    answer = ask(client, history=history[::-1], explain="heads")
+    history = build_inline("i1", "unknown", "i2", "i3")
+    answer = recommend(client, history=history[::-1], explain="heads")
     attention = answer["attention"]
     assert (attention["layer"], attention["aggregation"]) == ("last", "mean_heads")
     assert attention["normalised"] is True
@@ -171,37 +145,43 @@ def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
     assert weights == pytest.approx(means, abs=1e-6)
 
 
-def test_heads_come_only_when_asked_for(client: Client) -> None:
-    history = inline("i1", "i2")
-    assert ask(client, history=history, explain="attention")["attention"]["heads"] is None
-    assert ask(client, history=history, explain="none")["attention"] is None
-    assert ask(client, history=history)["attention"] is None
+def test_heads_are_returned_only_on_request(client: Client) -> None:
+    history = build_inline("i1", "i2")
+    assert recommend(client, history=history, explain="attention")["attention"]["heads"] is None
+    assert recommend(client, history=history, explain="none")["attention"] is None
+    assert recommend(client, history=history)["attention"] is None
 
 
-def test_what_may_be_answered_can_be_bounded(client: Client) -> None:
-    history = inline("i1", "i2")
+def test_items_can_be_excluded_and_included(client: Client) -> None:
+    history = build_inline("i1", "i2")
     everything = set(ITEM_IDS)
-    assert set(ids(ask(client, history=history, n=500, strict=True))) == everything - {"i1", "i2"}
-    assert set(ids(ask(client, history=history, n=500, exclude_seen=False))) == everything
-    chosen = ask(
+    assert set(list_ids(recommend(client, history=history, n=500, strict=True))) == everything - {
+        "i1",
+        "i2",
+    }
+    assert (
+        set(list_ids(recommend(client, history=history, n=500, exclude_seen=False))) == everything
+    )
+    chosen = recommend(
         client,
         history=history,
         include_item_ids=["i1", "i5", "i6", "unknown"],
         exclude_item_ids=["i6"],
     )
-    assert ids(chosen) == ["i5"]
+    assert list_ids(chosen) == ["i5"]
 
 
 def test_an_empty_list_of_allowed_items_allows_all(client: Client) -> None:
-    assert len(ask(client, history=inline("i1"), include_item_ids=[])["items"]) == 10
+    assert len(recommend(client, history=build_inline("i1"), include_item_ids=[])["items"]) == 10
 
 
-def test_withholding_the_query_time_changes_what_the_model_sees(client: Client) -> None:
-    history = inline("i1", "i2", "i3")
-    times = [format_instant(ASKED_AT), format_instant(ASKED_AT + 100 * HOUR)]
-    given = [ask(client, history=history, query_time=time) for time in times]
+def test_withholding_the_query_time_changes_the_scores(client: Client) -> None:
+    history = build_inline("i1", "i2", "i3")
+    times = [format_instant(QUERY_TIME), format_instant(QUERY_TIME + 100 * HOUR)]
+    given = [recommend(client, history=history, query_time=time) for time in times]
     withheld = [
-        ask(client, history=history, query_time=time, query_time_withheld=True) for time in times
+        recommend(client, history=history, query_time=time, query_time_withheld=True)
+        for time in times
     ]
     assert scores(given[0]) != pytest.approx(scores(given[1]), abs=1e-6)
     assert scores(withheld[0]) == pytest.approx(scores(withheld[1]), abs=1e-6)
@@ -212,44 +192,46 @@ def scores(answer: dict[str, Any]) -> list[float]:
 
 
 def test_the_query_time_is_now_unless_given(client: Client) -> None:
-    answer = client.post("/v1/recommendations", {"history": inline("i1")}).json()
+    answer = client.post("/v1/recommendations", {"history": build_inline("i1")}).json()
     assert answer["query_time"] > format_instant(LAST_AT)
     assert "beyond_training_window" in answer["warnings"]
 
 
 def test_the_order_of_an_inline_history_does_not_matter(client: Client) -> None:
-    history = inline("i1", "i2", "i3", "i4")
-    forwards = ask(client, history=history, explain="attention")
-    backwards = ask(client, history=history[::-1], explain="attention")
+    history = build_inline("i1", "i2", "i3", "i4")
+    forwards = recommend(client, history=history, explain="attention")
+    backwards = recommend(client, history=history[::-1], explain="attention")
     forwards.pop("recommendation_id"), backwards.pop("recommendation_id")
     assert forwards == backwards
 
 
 def test_instants_may_be_texts_or_numbers(client: Client) -> None:
-    as_text = ask(client, history=inline("i1", "i2"))
-    as_numbers = ask(
+    as_text = recommend(client, history=build_inline("i1", "i2"))
+    as_numbers = recommend(
         client,
         history=[
             {"item_id": "i1", "timestamp": FIRST_AT // 1_000_000},
             {"item_id": "i2", "timestamp": (FIRST_AT + HOUR) / 1e6},
         ],
-        query_time=ASKED_AT // 1_000_000,
+        query_time=QUERY_TIME // 1_000_000,
     )
     assert scores(as_text) == scores(as_numbers)
 
 
 def test_a_long_history_is_cut_to_the_most_recent_events(settings: Settings) -> None:
     with running(settings.model_copy(update={"max_history": 3})) as client:
-        client.post("/v1/events", stored("u", "i1", "i2", "i3", "i4", "i5"))
-        assert attended(ask(client, user_id="u", explain="attention")) == ["i3", "i4", "i5"]
-        response = client.post("/v1/recommendations", {"history": inline("i1", "i2", "i3", "i4")})
+        client.post("/v1/events", build_stored("u", "i1", "i2", "i3", "i4", "i5"))
+        assert attended(recommend(client, user_id="u", explain="attention")) == ["i3", "i4", "i5"]
+        response = client.post(
+            "/v1/recommendations", {"history": build_inline("i1", "i2", "i3", "i4")}
+        )
         assert response.status_code == 422
         assert response.json()["detail"].startswith("an inline history holds at most 3 events")
 
 
-def test_the_most_events_and_items_are_answered(client: Client) -> None:
-    history = inline(*(ITEM_IDS * 50))
-    answer = ask(
+def test_the_maximum_of_events_and_items_is_accepted(client: Client) -> None:
+    history = build_inline(*(ITEM_IDS * 50))
+    answer = recommend(
         client, history=history, query_time=format_instant(LAST_AT), n=500, explain="heads"
     )
     assert answer["history_used"] == MAX_HISTORY
@@ -257,7 +239,7 @@ def test_the_most_events_and_items_are_answered(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "where", "code"),
+    ("body", "where", "code"),
     [
         ({"n": 0}, "#/n", "greater_than_equal"),
         ({"n": 501}, "#/n", "less_than_equal"),
@@ -273,7 +255,7 @@ def test_the_most_events_and_items_are_answered(client: Client) -> None:
         ({"user_id": 7}, "#/user_id", "string_type"),
         ({"history": [{"item_id": "i1"}]}, "#/history/0/timestamp", "missing"),
         ({"history": {}}, "#/history", "list_type"),
-        ({"history": inline("i1") * 1001}, "#/history", "too_long"),
+        ({"history": build_inline("i1") * 1001}, "#/history", "too_long"),
         (
             {"history": [{"item_id": "i1", "timestamp": "2026-01-01T00:00:00"}]},
             "#/history/0/timestamp",
@@ -300,8 +282,8 @@ def test_the_most_events_and_items_are_answered(client: Client) -> None:
         ({"~a/b" * 40: 1}, "#/" + "~0a~1b" * 15, "extra_forbidden"),
     ],
 )
-def test_a_broken_rule_is_named(client: Client, asked: object, where: str, code: str) -> None:
-    response = client.post("/v1/recommendations", asked)
+def test_a_broken_rule_is_named(client: Client, body: object, where: str, code: str) -> None:
+    response = client.post("/v1/recommendations", body)
     assert response.status_code == 422
     problem = response.json()
     assert problem["code"] == "validation_failed"
@@ -312,9 +294,9 @@ def test_a_broken_rule_is_named(client: Client, asked: object, where: str, code:
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
-def test_the_ends_of_time_are_answered(client: Client, instant: str) -> None:
+def test_extreme_query_times_are_accepted(client: Client, instant: str) -> None:
     history = [{"item_id": "i1", "timestamp": "0001-01-01T00:00:00Z"}]
-    answer = ask(client, history=history, query_time=instant, explain="attention")
+    answer = recommend(client, history=history, query_time=instant, explain="attention")
     assert answer["history_used"] == 1
     assert all(isinstance(item["score"], float) for item in answer["items"])
 
@@ -338,17 +320,17 @@ def test_requests_beyond_the_queue_are_shed(settings: Settings) -> None:
         inference = client.app.state.context.inference
         busy = client.portal.start_task_soon(inference.run, occupy)
         assert entered.wait(10)
-        response = client.post("/v1/recommendations", {"history": inline("i1")})
+        response = client.post("/v1/recommendations", {"history": build_inline("i1")})
         leave.set()
         busy.result(10)
         assert response.status_code == 503
         assert response.json()["code"] == "overloaded"
         assert int(response.headers["Retry-After"]) >= 1
         assert client.metric("kairos_shed_requests_total", reason="inference") == 1
-        assert ask(client, history=inline("i1"))["history_used"] == 1
+        assert recommend(client, history=build_inline("i1"))["history_used"] == 1
 
 
-def test_the_event_loop_turns_while_the_model_works(client: Client) -> None:
+def test_inference_does_not_block_the_event_loop(client: Client) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def occupy() -> None:
@@ -364,10 +346,10 @@ def test_the_event_loop_turns_while_the_model_works(client: Client) -> None:
 
 
 def test_answers_are_counted_by_their_fallback(client: Client) -> None:
-    ask(client, history=inline("i1"))
-    ask(client)
-    ask(client, history=inline("i1"), n=500)
+    recommend(client, history=build_inline("i1"))
+    recommend(client)
+    recommend(client, history=build_inline("i1"), n=500)
     assert client.metric("kairos_recommendations_total", fallback="none") == 2
     assert client.metric("kairos_recommendations_total", fallback="no_history") == 1
-    for stage, asked in {"history": 3, "filter": 8, "encode": 2, "search": 2}.items():
-        assert client.metric("kairos_stage_duration_seconds_count", stage=stage) == asked
+    for stage, body in {"history": 3, "filter": 8, "encode": 2, "search": 2}.items():
+        assert client.metric("kairos_stage_duration_seconds_count", stage=stage) == body

@@ -1,4 +1,4 @@
-"""POST /v1/recommendations: what an answer rests on, by which version, and what is kept of it."""
+"""POST /v1/recommendations: explanations, model versions and stored impressions."""
 
 import time
 from pathlib import Path
@@ -16,10 +16,10 @@ from model.store.store import BundleStore
 from model.store.traffic import Traffic
 from tests.app import tiny_bundle
 from tests.app.client import Client, problem, running
-from tests.app.test_recommendations import ask, ids, inline
+from tests.app.recommendations.recommendation_requests import build_inline, list_ids, recommend
 from tests.app.tiny_bundle import HEADS, ITEM_IDS
 
-HISTORY = inline("i1", "i2", "i3", "i4")
+HISTORY = build_inline("i1", "i2", "i3", "i4")
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/recommendations", {}),
     ("/v1/rankings", {"item_ids": ["i1"]}),
@@ -28,7 +28,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 def score_of(client: Client, item_id: str, history: list[dict[str, Any]]) -> float:
-    answer = ask(client, history=history, n=500, exclude_seen=False)
+    answer = recommend(client, history=history, n=500, exclude_seen=False)
     return float({item["item_id"]: item["score"] for item in answer["items"]}[item_id])
 
 
@@ -36,8 +36,8 @@ def owed(answer: dict[str, Any]) -> list[float | None]:
     return [event["occlusion"] for event in answer["attention"]["events"]]
 
 
-def test_occlusion_is_what_the_score_loses_without_the_event(client: Client) -> None:
-    answer = ask(client, history=HISTORY, explain="occlusion")
+def test_occlusion_is_the_loss_of_score_without_the_event(client: Client) -> None:
+    answer = recommend(client, history=HISTORY, explain="occlusion")
     best = answer["items"][0]
     assert answer["attention"]["occlusion_of_item_id"] == best["item_id"]
     assert {tuple(event["categories"]) for event in answer["attention"]["events"]} <= {
@@ -50,15 +50,15 @@ def test_occlusion_is_what_the_score_loses_without_the_event(client: Client) -> 
         assert change == pytest.approx(expected, abs=1e-4)
 
 
-def test_faithfulness_says_whether_attention_and_occlusion_agree(client: Client) -> None:
-    answer = ask(client, history=HISTORY, explain="occlusion")
+def test_faithfulness_correlates_attention_and_occlusion(client: Client) -> None:
+    answer = recommend(client, history=HISTORY, explain="occlusion")
     weights = [event["weight"] for event in answer["attention"]["events"]]
     expected = spearmanr(weights, owed(answer)).statistic
     assert answer["attention"]["faithfulness"] == pytest.approx(expected)
 
 
-def test_any_item_the_model_knows_can_be_explained(client: Client) -> None:
-    answer = ask(client, history=HISTORY, explain="occlusion", explain_item_id="i9", n=1)
+def test_any_item_of_the_model_can_be_explained(client: Client) -> None:
+    answer = recommend(client, history=HISTORY, explain="occlusion", explain_item_id="i9", n=1)
     assert answer["attention"]["occlusion_of_item_id"] == "i9"
     without_the_first = score_of(client, "i9", HISTORY[1:])
     assert owed(answer)[0] == pytest.approx(
@@ -66,10 +66,10 @@ def test_any_item_the_model_knows_can_be_explained(client: Client) -> None:
     )
 
 
-def test_only_the_most_attended_events_are_left_out(client: Client) -> None:
-    history = inline(*(f"i{number % 20}" for number in range(40)))
-    asked = {"history": history, "exclude_seen": False, "query_time": "2026-01-05T00:00:00Z"}
-    answer = ask(client, **asked, explain="occlusion")
+def test_only_the_most_attended_events_are_occluded(client: Client) -> None:
+    history = build_inline(*(f"i{number % 20}" for number in range(40)))
+    body = {"history": history, "exclude_seen": False, "query_time": "2026-01-05T00:00:00Z"}
+    answer = recommend(client, **body, explain="occlusion")
     events = answer["attention"]["events"]
     measured = {event["weight"] for event in events if event["occlusion"] is not None}
     skipped = {event["weight"] for event in events if event["occlusion"] is None}
@@ -78,19 +78,21 @@ def test_only_the_most_attended_events_are_left_out(client: Client) -> None:
 
 
 def test_without_an_item_there_is_nothing_to_occlude(client: Client) -> None:
-    attention = ask(client, history=HISTORY, include_item_ids=["unknown"], explain="occlusion")
+    attention = recommend(
+        client, history=HISTORY, include_item_ids=["unknown"], explain="occlusion"
+    )
     assert attention["attention"]["occlusion_of_item_id"] is None
 
 
-def test_a_single_event_owes_everything_and_is_not_left_out(client: Client) -> None:
-    answer = ask(client, history=inline("i1"), explain="occlusion")
+def test_a_single_event_is_not_occluded(client: Client) -> None:
+    answer = recommend(client, history=build_inline("i1"), explain="occlusion")
     assert owed(answer) == [None]
     assert answer["attention"]["faithfulness"] is None
 
 
 @pytest.mark.parametrize("explain", ["attention", "heads"])
-def test_occlusion_comes_only_when_asked_for(client: Client, explain: str) -> None:
-    attention = ask(client, history=HISTORY, explain=explain)["attention"]
+def test_occlusion_is_computed_only_on_request(client: Client, explain: str) -> None:
+    attention = recommend(client, history=HISTORY, explain=explain)["attention"]
     assert attention["occlusion_of_item_id"] is None
     assert {event["occlusion"] for event in attention["events"]} == {None}
     assert (attention["heads"] is None) == (explain == "attention")
@@ -98,24 +100,24 @@ def test_occlusion_comes_only_when_asked_for(client: Client, explain: str) -> No
         assert [len(head) for head in attention["heads"]] == [4] * HEADS
 
 
-def test_an_item_the_model_does_not_know_cannot_be_explained(client: Client) -> None:
-    asked = {"history": HISTORY, "explain": "occlusion", "explain_item_id": "unknown"}
-    detail = problem(client.post("/v1/recommendations", asked), 422, "validation_failed")["detail"]
+def test_an_unknown_item_cannot_be_explained(client: Client) -> None:
+    body = {"history": HISTORY, "explain": "occlusion", "explain_item_id": "unknown"}
+    detail = problem(client.post("/v1/recommendations", body), 422, "validation_failed")["detail"]
     assert detail.startswith("#/explain_item_id: ")
 
 
-def test_a_version_that_is_insisted_on_answers(settings: Settings, bundle_store: Path) -> None:
+def test_a_requested_version_answers(settings: Settings, bundle_store: Path) -> None:
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     with running(settings) as client:
         by_default, pinned = (
-            ask(client, history=HISTORY, **asked) for asked in ({}, {"model_version": other})
+            recommend(client, history=HISTORY, **body) for body in ({}, {"model_version": other})
         )
         assert by_default["model_version"] == BundleStore(bundle_store).current()
         assert pinned["model_version"] == other
-        assert ids(pinned) != ids(by_default)
-        asked = {"history": HISTORY, "model_version": "no such version"}
-        problem(client.post("/v1/recommendations", asked), 404, "model_not_found")
-        assert ask(client, history=HISTORY)["model_version"] == by_default["model_version"]
+        assert list_ids(pinned) != list_ids(by_default)
+        body = {"history": HISTORY, "model_version": "no such version"}
+        problem(client.post("/v1/recommendations", body), 404, "model_not_found")
+        assert recommend(client, history=HISTORY)["model_version"] == by_default["model_version"]
 
 
 def test_a_version_that_does_not_open_is_refused(settings: Settings, bundle_store: Path) -> None:
@@ -128,10 +130,10 @@ def test_a_version_that_does_not_open_is_refused(settings: Settings, bundle_stor
         assert client.get(f"/v1/items/i1/similar?model_version={other}").status_code == 409
 
 
-def test_one_user_is_answered_by_one_version_whatever_is_asked(
+def test_one_user_gets_one_version_in_every_operation(
     settings: Settings, bundle_store: Path
 ) -> None:
-    """The challenger has its users; recommendations, rankings and sweeps of one agree on it."""
+    """Recommendations, rankings and sweeps of one user use the same version."""
     store = BundleStore(bundle_store)
     challenger = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     store.route(Traffic(challenger=challenger, share=0.5))
@@ -149,19 +151,19 @@ def test_one_user_is_answered_by_one_version_whatever_is_asked(
         assert met == {store.current(), challenger}
 
 
-def test_what_was_shown_is_kept_for_the_clicks_to_come(client_on_either: Client) -> None:
-    shown = ask(client_on_either, user_id="u", history=HISTORY, n=3)
+def test_impressions_are_stored(client_on_either: Client) -> None:
+    shown = recommend(client_on_either, user_id="u", history=HISTORY, n=3)
     simple = client_on_either.get("/v1/users/u/recommendations?n=2").json()
-    anonymous = ask(client_on_either, history=HISTORY, n=1)
+    anonymous = recommend(client_on_either, history=HISTORY, n=1)
     kept = recorded(client_on_either, 3)
     for answer, user_id in [(shown, "u"), (simple, "u"), (anonymous, None)]:
         record = kept[answer["recommendation_id"]]
         assert (record.user_id, record.model_version) == (user_id, answer["model_version"])
-        assert record.item_ids == ids(answer)
+        assert record.item_ids == list_ids(answer)
         assert record.fallback == answer["fallback"]
     click = {
         "user_id": "u",
-        "item_id": ids(shown)[0],
+        "item_id": list_ids(shown)[0],
         "action": "click",
         "timestamp": 0,
         "recommendation_id": shown["recommendation_id"],
@@ -176,7 +178,7 @@ def test_what_was_shown_is_kept_for_the_clicks_to_come(client_on_either: Client)
 
 
 def recorded(client: Client, expected: int) -> dict[str, StoredRecommendation]:
-    """What the database keeps of what was shown, once it is all there."""
+    """Wait for the stored impressions, and return them."""
     engine = open_engine(client.app.state.context.settings.database_url)
     for _ in range(200):
         with Session(engine) as session:
@@ -196,15 +198,15 @@ class TestTheSimpleCase:
         simple = client_on_either.get(
             "/v1/users/a/b/recommendations", params={"n": 3, "at": at}
         ).json()
-        full = ask(client_on_either, user_id="a/b", query_time=at, n=3)
+        full = recommend(client_on_either, user_id="a/b", query_time=at, n=3)
         assert simple.pop("recommendation_id") != full.pop("recommendation_id")
         assert simple == full
         assert simple["history_used"] == 3
 
-    def test_knows_no_user_as_a_cold_start(self, client: Client) -> None:
+    def test_an_unknown_user_is_a_cold_start(self, client: Client) -> None:
         answer = client.get("/v1/users/nobody/recommendations").json()
         assert answer["fallback"] == "no_history"
-        assert ids(answer) == list(ITEM_IDS[:10])
+        assert list_ids(answer) == list(ITEM_IDS[:10])
 
     @pytest.mark.parametrize("query", ["n=0", "n=501", "at=soon", "at="])
     def test_refuses_a_query_that_breaks_a_rule(self, client: Client, query: str) -> None:

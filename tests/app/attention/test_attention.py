@@ -16,7 +16,7 @@ from model.encoders.gru4rec import GRU4RecConfig
 from model.layers.self_modulation import ModulationConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, problem, running
-from tests.app.test_recommendations import ask, inline, stored
+from tests.app.recommendations.recommendation_requests import build_inline, build_stored, recommend
 from tests.app.tiny_bundle import FIRST_AT, HOUR, LAST_AT, MAX_HISTORY
 
 RESPONSE_CONFIG = TypeAdapter(AttentionAnswer)
@@ -27,17 +27,17 @@ def at(hours: float) -> str:
     return format_instant(FIRST_AT + int(hours * HOUR))
 
 
-def sweep(client: Client, *hours: float, **asked: Any) -> dict[str, Any]:
-    """The sweep over instants so many hours after the first event, checked against its schema."""
-    response = client.post("/v1/attention", {"query_times": [at(hour) for hour in hours]} | asked)
+def sweep(client: Client, *hours: float, **body: Any) -> dict[str, Any]:
+    """Request a sweep over instants in hours after the first event; check its schema."""
+    response = client.post("/v1/attention", {"query_times": [at(hour) for hour in hours]} | body)
     assert response.status_code == 200, response.text
     RESPONSE_CONFIG.validate_json(response.content)
     answer: dict[str, Any] = response.json()
     return answer
 
 
-def test_each_instant_is_answered_as_it_would_be_alone(client: Client) -> None:
-    history = inline("i1", "unknown", "i2", "i3", "i1")
+def test_each_instant_equals_a_single_recommendation(client: Client) -> None:
+    history = build_inline("i1", "unknown", "i2", "i3", "i1")
     answer = sweep(client, *HOURS, history=history, n=5)
     assert (answer["layer"], answer["aggregation"], answer["normalised"]) == (
         "last",
@@ -59,7 +59,7 @@ def test_each_instant_is_answered_as_it_would_be_alone(client: Client) -> None:
     ]
     assert [instant["query_time"] for instant in answer["instants"]] == [at(h) for h in HOURS]
     for instant in answer["instants"]:
-        alone = ask(
+        alone = recommend(
             client, history=history, query_time=instant["query_time"], n=5, explain="attention"
         )
         assert instant["history_used"] == alone["history_used"]
@@ -79,29 +79,29 @@ def test_each_instant_is_answered_as_it_would_be_alone(client: Client) -> None:
 
 
 def test_weights_alone_are_the_default(client: Client) -> None:
-    answer = sweep(client, 0, 9, history=inline("i1", "i2"))
+    answer = sweep(client, 0, 9, history=build_inline("i1", "i2"))
     assert [instant["items"] for instant in answer["instants"]] == [[], []]
     assert answer["instants"][0]["weights"] == [1.0, None]
     assert sum(answer["instants"][1]["weights"]) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_stored_history_is_swept_like_the_inline_one(client_on_either: Client) -> None:
-    client_on_either.post("/v1/events", stored("u", "i1", "i2", "i3"))
-    history = [{**event, "action": "view"} for event in inline("i1", "i2", "i3")]
+    client_on_either.post("/v1/events", build_stored("u", "i1", "i2", "i3"))
+    history = [{**event, "action": "view"} for event in build_inline("i1", "i2", "i3")]
     assert sweep(client_on_either, *HOURS, user_id="u", n=3) == sweep(
         client_on_either, *HOURS, history=history, n=3
     )
 
 
 def test_events_after_every_instant_are_left_out_with_a_warning(client: Client) -> None:
-    answer = sweep(client, 0, 0.5, history=inline("i1", "i2", "i3"))
+    answer = sweep(client, 0, 0.5, history=build_inline("i1", "i2", "i3"))
     assert [event["item_id"] for event in answer["events"]] == ["i1"]
     assert answer["warnings"] == ["events_after_query_time"]
 
 
-def test_what_the_model_no_longer_reads_weighs_nothing(client: Client) -> None:
+def test_events_beyond_the_read_length_have_zero_weight(client: Client) -> None:
     items = [f"i{number % 20}" for number in range(MAX_HISTORY + 10)]
-    answer = sweep(client, MAX_HISTORY - 1, MAX_HISTORY + 9, history=inline(*items))
+    answer = sweep(client, MAX_HISTORY - 1, MAX_HISTORY + 9, history=build_inline(*items))
     early, late = answer["instants"]
     assert len(answer["events"]) == MAX_HISTORY + 10
     assert early["weights"][MAX_HISTORY:] == [None] * 10
@@ -112,17 +112,17 @@ def test_what_the_model_no_longer_reads_weighs_nothing(client: Client) -> None:
     assert answer["warnings"] == ["history_truncated"]
 
 
-def test_an_instant_whose_events_were_too_long_ago_to_be_read_says_so(settings: Settings) -> None:
+def test_an_instant_without_readable_events_has_a_fallback(settings: Settings) -> None:
     with running(settings.model_copy(update={"max_history": 3})) as client:
-        client.post("/v1/events", stored("u", "i1", "i2", "i3", "i4", "i5"))
+        client.post("/v1/events", build_stored("u", "i1", "i2", "i3", "i4", "i5"))
         early, late = sweep(client, 2, 4, user_id="u")["instants"]
         assert (early["history_used"], early["warnings"]) == (1, ["history_truncated"])
         assert (late["history_used"], late["warnings"]) == (3, [])
 
 
-def test_a_warning_is_of_the_instant_it_is_about(client: Client) -> None:
+def test_a_warning_belongs_to_its_instant(client: Client) -> None:
     hours = (LAST_AT - FIRST_AT) / HOUR
-    answer = sweep(client, 1, 2 * hours, history=inline("i1"))
+    answer = sweep(client, 1, 2 * hours, history=build_inline("i1"))
     assert [instant["warnings"] for instant in answer["instants"]] == [
         [],
         ["beyond_training_window"],
@@ -132,7 +132,7 @@ def test_a_warning_is_of_the_instant_it_is_about(client: Client) -> None:
 def test_availability_is_that_of_the_instant(client: Client) -> None:
     described = {"item_id": "i7", "available_from": at(2), "available_until": at(4)}
     client.put("/v1/items", {"items": [described]})
-    answer = sweep(client, 1, 2, 3, 4, history=inline("i1"), n=100)
+    answer = sweep(client, 1, 2, 3, 4, history=build_inline("i1"), n=100)
     assert ["i7" in {i["item_id"] for i in one["items"]} for one in answer["instants"]] == [
         False,
         True,
@@ -141,49 +141,47 @@ def test_availability_is_that_of_the_instant(client: Client) -> None:
     ]
 
 
-def test_a_model_that_does_not_attend_answers_without_weights(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_a_model_without_attention_returns_no_weights(settings: Settings, tmp_path: Path) -> None:
     encoder: EncoderConfig = GRU4RecConfig(dim=8, hidden=8)
     tiny_bundle.publish(tmp_path / "recurrent", seed=1, encoder=encoder)
     with running(settings.model_copy(update={"bundle_store": tmp_path / "recurrent"})) as client:
-        answer = sweep(client, -1, 3, history=inline("i1"), n=2)
+        answer = sweep(client, -1, 3, history=build_inline("i1"), n=2)
         assert [instant["weights"] for instant in answer["instants"]] == [None, None]
         assert answer["warnings"] == ["attention_unavailable"]
         assert [len(instant["items"]) for instant in answer["instants"]] == [2, 2]
 
 
-def test_a_self_modulating_model_tells_its_intensities_at_each_instant(
+def test_a_self_modulating_model_returns_its_intensities(
     settings: Settings, tmp_path: Path
 ) -> None:
     encoder = tiny_bundle.ENCODER.model_copy(update={"modulation": ModulationConfig(groups=2)})
     groups = ("tea", "coffee")
     tiny_bundle.publish(tmp_path / "modulated", seed=1, encoder=encoder, groups=groups)
-    history = inline("i1", "i2", "i3")
+    history = build_inline("i1", "i2", "i3")
     with running(settings.model_copy(update={"bundle_store": tmp_path / "modulated"})) as client:
         answer = sweep(client, *HOURS, history=history)
         assert answer["groups"] == ["tea", "coffee"]
         for instant in answer["instants"]:
             query_time = instant["query_time"]
-            alone = ask(client, history=history, query_time=query_time, explain="attention")
+            alone = recommend(client, history=history, query_time=query_time, explain="attention")
             if alone["attention"] is None:
                 assert instant["intensities"] is None
                 continue
             named = dict(zip(answer["groups"], instant["intensities"], strict=True))
             assert named == pytest.approx(
-                {told["group"]: told["intensity"] for told in alone["attention"]["intensities"]},
+                {each["group"]: each["intensity"] for each in alone["attention"]["intensities"]},
                 abs=1e-5,
             )
         assert sweep(client, -1, history=history)["groups"] is None
 
 
-def test_a_model_without_intensities_says_null(client: Client) -> None:
-    answer = sweep(client, 0, 9, history=inline("i1", "i2"))
+def test_a_model_without_intensities_returns_null(client: Client) -> None:
+    answer = sweep(client, 0, 9, history=build_inline("i1", "i2"))
     assert answer["groups"] is None
     assert [instant["intensities"] for instant in answer["instants"]] == [None, None]
 
 
-def test_without_a_history_there_is_nothing_to_weigh(client: Client) -> None:
+def test_without_a_history_there_are_no_weights(client: Client) -> None:
     answer = sweep(client, 1, user_id="nobody", n=2)
     assert (answer["events"], answer["warnings"]) == ([], [])
     (instant,) = answer["instants"]
@@ -191,14 +189,17 @@ def test_without_a_history_there_is_nothing_to_weigh(client: Client) -> None:
     assert [item["item_id"] for item in instant["items"]] == ["i0", "i1"]
 
 
-def test_a_version_can_be_insisted_on(settings: Settings, bundle_store: Path) -> None:
+def test_a_version_can_be_requested(settings: Settings, bundle_store: Path) -> None:
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     with running(settings) as client:
-        assert sweep(client, 1, history=inline("i1"), model_version=other)["model_version"] == other
+        assert (
+            sweep(client, 1, history=build_inline("i1"), model_version=other)["model_version"]
+            == other
+        )
 
 
 @pytest.mark.parametrize(
-    ("asked", "where", "code"),
+    ("body", "where", "code"),
     [
         ({"query_times": []}, "#/query_times", "too_short"),
         ({"query_times": [0] * 501}, "#/query_times", "too_long"),
@@ -209,23 +210,23 @@ def test_a_version_can_be_insisted_on(settings: Settings, bundle_store: Path) ->
     ],
 )
 def test_a_broken_rule_is_named(
-    client: Client, asked: dict[str, Any], where: str, code: str
+    client: Client, body: dict[str, Any], where: str, code: str
 ) -> None:
-    error = problem(client.post("/v1/attention", asked), 422, "validation_failed")["errors"][0]
+    error = problem(client.post("/v1/attention", body), 422, "validation_failed")["errors"][0]
     assert (error["where"], error["code"]) == (where, code)
 
 
-def test_two_hundred_instants_over_two_hundred_events_take_less_than_a_second(
+def test_a_sweep_of_200_instants_and_events_takes_under_a_second(
     settings: Settings, tmp_path: Path
 ) -> None:
     encoder = tiny_bundle.ENCODER.model_copy(update={"max_history": 200, "dim": 32})
     tiny_bundle.publish(tmp_path / "long", seed=1, encoder=encoder)
-    history = inline(*(f"i{number % 20}" for number in range(200)))
+    history = build_inline(*(f"i{number % 20}" for number in range(200)))
     hours = [3 * number for number in range(200)]
     with running(settings.model_copy(update={"bundle_store": tmp_path / "long"})) as client:
         took = []
         for _ in range(3):
-            # Of the processor: another busy process must not fail this one.
+            # CPU time: independent of the machine's load.
             began = time.process_time()
             answer = sweep(client, *hours, history=history, n=10)
             took.append(time.process_time() - began)

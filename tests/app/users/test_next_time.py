@@ -1,4 +1,4 @@
-"""GET /v1/users/{user_id}/next-time, by real bundles of the models that say when."""
+"""GET /v1/users/{user_id}/next-time, with bundles of models of event times."""
 
 import itertools
 import math
@@ -33,7 +33,7 @@ SAYING_WHEN: list[EncoderConfig] = [
 def client(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
-    """A service of a model that says when, with some events stored; no test adds any."""
+    """A service with a model of event times and stored events; no test adds events."""
     root = tmp_path_factory.mktemp("saying_when")
     tiny_bundle.publish(root / "bundles", seed=3, encoder=request.param)
     settings = Settings(
@@ -85,7 +85,7 @@ def interval_by_the_model(client: Client) -> IntervalDistribution:
     return said
 
 
-def test_an_answer_says_what_it_rests_on(client: Client) -> None:
+def test_an_answer_names_its_version_and_history(client: Client) -> None:
     answer = estimate(client, A_WEEK_LATER)
     assert answer["user_id"] == "a/b"
     assert answer["model_version"] == client.app.state.context.store.current()
@@ -105,7 +105,7 @@ def test_at_the_last_event_the_quantiles_are_those_of_the_model(client: Client) 
     assert answer["median"] == answer["quantiles"][1]["instant"]
 
 
-def test_time_without_an_event_is_taken_into_account(client: Client) -> None:
+def test_quantiles_are_conditional_on_the_elapsed_time(client: Client) -> None:
     said = interval_by_the_model(client)
     for quantile in estimate(client, A_WEEK_LATER)["quantiles"]:
         instant = datetime.fromisoformat(quantile["instant"])
@@ -116,7 +116,7 @@ def test_time_without_an_event_is_taken_into_account(client: Client) -> None:
         assert math.exp(longer - week) == pytest.approx(1 - quantile["share"], rel=1e-6)
 
 
-def test_the_density_covers_what_is_left(client: Client) -> None:
+def test_the_density_covers_the_remaining_probability(client: Client) -> None:
     for at, waited in ((LAST_EVENT_AT, 0.0), (A_WEEK_LATER, 7.0)):
         points = estimate(client, at)["density"]
         days = [point["interval_days"] for point in points]
@@ -138,14 +138,14 @@ def test_later_events_are_not_used(client: Client) -> None:
     assert answer["last_event_at"] == "2026-01-02T12:00:00Z"
 
 
-def test_without_an_instant_it_is_now(client: Client) -> None:
+def test_the_instant_defaults_to_now(client: Client) -> None:
     answer = estimate(client)
     assert answer["history_used"] == 3
     assert datetime.fromisoformat(answer["at"]) > datetime.fromisoformat(LAST_EVENT_AT)
 
 
 @pytest.mark.parametrize("at", ["1767398400", "1767398400.0", "2026-01-03T01:00:00+01:00"])
-def test_an_instant_is_written_in_any_way(client: Client, at: str) -> None:
+def test_an_instant_has_several_notations(client: Client, at: str) -> None:
     assert estimate(client, at)["at"] == LAST_EVENT_AT
 
 
@@ -172,12 +172,12 @@ def test_the_end_of_the_calendar_is_answered(client: Client) -> None:
 
 
 @pytest.mark.parametrize("at", ["", "soon", "2026-01-03T00:00:00", "1e5", "9" * 5000, "\0"])
-def test_an_instant_that_is_none_is_refused(client: Client, at: str) -> None:
+def test_an_invalid_instant_is_refused(client: Client, at: str) -> None:
     response = client.get("/v1/users/a/next-time", params={"at": at})
     assert problem(response, 422, "validation_failed")["errors"][0]["where"] == "query.at"
 
 
-def test_the_history_of_a_user_is_found_where_it_was(client: Client) -> None:
+def test_the_history_of_a_user_keeps_its_path(client: Client) -> None:
     assert len(client.get("/v1/users/a/b").json()["events"]) == 3
 
 

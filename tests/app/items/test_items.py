@@ -62,7 +62,7 @@ def test_pages_follow_each_other_in_code_point_order(client_on_either: Client) -
 
 
 @pytest.mark.parametrize("cursor", ["!", "AA", "_w", "é", "a" * 1401])
-def test_a_cursor_of_somebody_elses_is_refused(client: Client, cursor: str) -> None:
+def test_a_foreign_cursor_is_refused(client: Client, cursor: str) -> None:
     assert client.get("/v1/items", params={"cursor": cursor}).status_code == 422
 
 
@@ -82,7 +82,7 @@ def test_titles_are_searched_in_any_case_and_any_script(client_on_either: Client
     assert len(titles(client_on_either, q="")) == 4
 
 
-def test_an_item_nobody_stored_is_not_found(client_on_either: Client) -> None:
+def test_an_unknown_item_is_not_found(client_on_either: Client) -> None:
     response = client_on_either.get("/v1/items/nowhere/to/be/found")
     assert response.status_code == 404
     assert response.json()["code"] == "item_not_found"
@@ -90,7 +90,7 @@ def test_an_item_nobody_stored_is_not_found(client_on_either: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/items/%00", "/v1/items/" + "x" * 257, "/v1/items/"])
-def test_a_path_that_is_no_id_breaks_a_rule(client: Client, path: str) -> None:
+def test_a_path_with_an_invalid_id_is_refused(client: Client, path: str) -> None:
     assert client.get(path).status_code == 422
 
 
@@ -110,7 +110,7 @@ def test_a_thousand_items_are_stored_at_once_and_one_more_is_refused(
     put(client_on_either, *items[:1000])
 
 
-def test_a_description_that_changes_between_two_looks_is_told_from_one_that_does_not(
+def test_a_changed_description_changes_the_update_counters(
     client_on_either: Client,
 ) -> None:
     put(client_on_either, {"item_id": "a"}, {"item_id": "b"})

@@ -14,7 +14,7 @@ MONDAY = "2026-03-02T00:00:00Z"
 
 
 def happen(client: Client, *events: tuple[str, str, Any]) -> None:
-    """Events (item, action, instant), each of a user of its own."""
+    """Store events (item, action, instant), each of another user."""
     sent = [
         {"user_id": f"u{n}", "item_id": item_id, "action": action, "timestamp": instant}
         for n, (item_id, action, instant) in enumerate(events)
@@ -39,7 +39,7 @@ def events(answer: dict[str, Any]) -> list[int]:
     return [count["events"] for count in answer["counts"]]
 
 
-def test_days_without_events_between_the_first_and_the_last_are_zero(
+def test_days_between_events_count_zero(
     client_on_either: Client,
 ) -> None:
     happen(
@@ -80,7 +80,7 @@ def test_events_before_1970_are_counted_on_their_day(client_on_either: Client) -
     assert events(answer) == [2, 1]
 
 
-def test_what_is_counted_can_be_bounded_and_the_bounds_belong_to_it(
+def test_the_bounds_of_a_count_are_inclusive(
     client_on_either: Client,
 ) -> None:
     happen(client_on_either, *(("mug", "buy", 100 * DAY + n * DAY) for n in range(5)))
@@ -90,7 +90,7 @@ def test_what_is_counted_can_be_bounded_and_the_bounds_belong_to_it(
     assert (before["counts"], before["first_at"], before["actions"]) == ([], None, {})
 
 
-def test_an_item_that_is_stored_but_in_no_event_has_no_buckets(client: Client) -> None:
+def test_a_stored_item_without_events_has_no_buckets(client: Client) -> None:
     client.put("/v1/items", {"items": [{"item_id": "a/b"}]})
     answer = popularity(client, "a/b")
     assert (answer["item_id"], answer["counts"], answer["events"]) == ("a/b", [], 0)
@@ -104,7 +104,7 @@ def test_events_of_a_deleted_item_are_counted(client: Client) -> None:
     assert popularity(client, "mug")["events"] == 1
 
 
-def test_an_item_nobody_has_heard_of_is_not_found(client_on_either: Client) -> None:
+def test_an_unknown_item_is_not_found(client_on_either: Client) -> None:
     response = client_on_either.get("/v1/items/no/such/popularity")
     assert "'no/such'" in problem(response, 404, "item_not_found")["detail"]
 
@@ -115,13 +115,13 @@ def test_an_item_that_was_deleted_without_events_is_not_found(client: Client) ->
     problem(client.get("/v1/items/mug/popularity"), 404, "item_not_found")
 
 
-def test_an_item_called_popularity_can_be_asked_for(client: Client) -> None:
+def test_an_item_named_popularity_is_counted(client: Client) -> None:
     happen(client, ("popularity", "buy", MONDAY), ("x/similar", "buy", MONDAY))
     assert popularity(client, "popularity")["events"] == 1
     assert popularity(client, "x/similar")["events"] == 1
 
 
-def test_as_many_buckets_as_allowed_are_answered_and_one_more_is_refused(
+def test_one_bucket_more_than_allowed_is_refused(
     client_on_either: Client,
 ) -> None:
     happen(client_on_either, ("mug", "buy", 0), ("mug", "buy", (MAX_BUCKETS - 1) * DAY))
@@ -137,7 +137,7 @@ def test_as_many_buckets_as_allowed_are_answered_and_one_more_is_refused(
     assert events(since) == [1, 1]
 
 
-def test_the_first_and_the_last_instant_there_are_can_be_asked_about(client: Client) -> None:
+def test_the_first_and_last_instants_are_valid_bounds(client: Client) -> None:
     happen(client, ("old", "buy", "0001-01-01T00:00:00Z"), ("mug", "buy", "0001-01-01T00:00:00Z"))
     for step in ("day", "week", "month"):
         assert starts(popularity(client, "old", step=step)) == ["0001-01-01"]

@@ -6,7 +6,7 @@ from tests.app.client import Client
 
 
 def see(client: Client, *user_ids: str) -> None:
-    """Store for each user as many events as it has been named so far."""
+    """Store one event per mention of each user."""
     events = [
         {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": number}
         for number, user_id in enumerate(user_ids)
@@ -28,7 +28,7 @@ def test_users_are_listed_with_their_events(client_on_either: Client) -> None:
     }
 
 
-def test_a_prefix_is_taken_literally(client_on_either: Client) -> None:
+def test_a_prefix_is_literal(client_on_either: Client) -> None:
     see(client_on_either, "an", "ann", "anna", "Ann", "a_n", "a%", "b", "an🦊", "ao")
     assert listed(client_on_either, prefix="an") == ["an", "ann", "anna", "an🦊"]
     assert listed(client_on_either, prefix="a_") == ["a_n"]
@@ -47,7 +47,7 @@ def test_a_history_comes_newest_first(client_on_either: Client) -> None:
     ]
 
 
-def test_a_user_nobody_has_heard_of_has_no_events(client: Client) -> None:
+def test_an_unknown_user_has_no_events(client: Client) -> None:
     response = client.get("/v1/users/nobody")
     assert (response.status_code, response.json()) == (200, {"user_id": "nobody", "events": []})
 

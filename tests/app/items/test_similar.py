@@ -19,7 +19,7 @@ def similar(client: Client, item_id: str, **query: Any) -> dict[str, Any]:
     return answer
 
 
-def test_items_are_alike_as_the_bundle_says(client: Client, bundle_store: Path) -> None:
+def test_similarities_equal_those_of_the_bundle(client: Client, bundle_store: Path) -> None:
     answer = similar(client, "i3", n=4)
     predictor = BundleStore(bundle_store).open()
     expected = predictor.similar("i3", 4)
@@ -35,13 +35,13 @@ def test_items_are_alike_as_the_bundle_says(client: Client, bundle_store: Path) 
     assert all(-1 <= score <= 1 for score in scores)
 
 
-def test_an_item_is_not_among_those_like_it(client: Client) -> None:
+def test_an_item_is_not_similar_to_itself(client: Client) -> None:
     found = [item["item_id"] for item in similar(client, "i3", n=500)["items"]]
     assert len(found) == 19
     assert "i3" not in found
 
 
-def test_titles_are_those_last_stored_and_what_is_gone_is_left_out(client: Client) -> None:
+def test_stored_titles_apply_and_deleted_items_are_excluded(client: Client) -> None:
     first, second, third = (item["item_id"] for item in similar(client, "i3", n=3)["items"])
     client.put(
         "/v1/items",
@@ -59,19 +59,19 @@ def test_titles_are_those_last_stored_and_what_is_gone_is_left_out(client: Clien
     assert not {second, third} & {item["item_id"] for item in found}
 
 
-def test_an_item_the_model_does_not_know_is_not_found(client: Client) -> None:
+def test_an_unknown_item_is_not_found(client: Client) -> None:
     client.put("/v1/items", {"items": [{"item_id": "new/one"}]})
     detail = problem(client.get("/v1/items/new/one/similar"), 404, "item_not_found")["detail"]
     assert "'new/one'" in detail
 
 
-def test_a_model_without_item_vectors_says_so(settings: Settings, tmp_path: Path) -> None:
+def test_a_model_without_item_vectors_is_409(settings: Settings, tmp_path: Path) -> None:
     tiny_bundle.publish(tmp_path / "popular", seed=1, encoder=PopularityConfig())
     with running(settings.model_copy(update={"bundle_store": tmp_path / "popular"})) as client:
         problem(client.get("/v1/items/i3/similar"), 409, "no_item_space")
 
 
-def test_a_version_can_be_insisted_on(settings: Settings, bundle_store: Path) -> None:
+def test_a_version_can_be_requested(settings: Settings, bundle_store: Path) -> None:
     other = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     with running(settings) as client:
         assert similar(client, "i3", model_version=other)["model_version"] == other

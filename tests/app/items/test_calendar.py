@@ -32,16 +32,12 @@ def at(text: str) -> int:
         ("month", "9999-12-31T23:59:59Z", "9999-12-01T00:00:00Z"),
     ],
 )
-def test_an_instant_is_in_the_bucket_of_its_day_its_monday_or_its_first(
-    step: Step, instant: str, start: str
-) -> None:
+def test_an_instant_is_in_the_bucket_of_its_step(step: Step, instant: str, start: str) -> None:
     assert bucket_start(bucket_number(at(instant), step), step) == at(start)
 
 
 @given(INSTANTS, st.sampled_from(STEPS))
-def test_a_bucket_begins_at_midnight_before_what_is_in_it_and_is_followed_by_the_next(
-    instant: int, step: Step
-) -> None:
+def test_buckets_begin_at_midnight_and_follow_each_other(instant: int, step: Step) -> None:
     number = bucket_number(instant, step)
     start = bucket_start(number, step)
     assert start <= instant

@@ -1,4 +1,4 @@
-"""What was shown is kept, behind the answer; and the events it leads to are told by version."""
+"""Impressions are stored after the response; clicks are attributed to model versions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +67,7 @@ def click(client: Client, answer: Row, item_id: str, **changed: Any) -> None:
 
 @contextmanager
 def away(engine: Engine) -> Iterator[None]:
-    """The table cannot be written to for a while."""
+    """Make the table unavailable for the time of the block."""
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE recommendations RENAME TO away"))
     yield
@@ -75,7 +75,7 @@ def away(engine: Engine) -> Iterator[None]:
         connection.execute(text("ALTER TABLE away RENAME TO recommendations"))
 
 
-def test_an_answer_is_kept_as_it_was_given(client: Client, engine: Engine) -> None:
+def test_an_impression_is_stored_as_answered(client: Client, engine: Engine) -> None:
     answer = client.post("/v1/recommendations", {"user_id": "ü", "n": 3}).json()
     eventually(lambda: len(records(engine)) == 1)
     (row,) = records(engine)
@@ -87,22 +87,20 @@ def test_an_answer_is_kept_as_it_was_given(client: Client, engine: Engine) -> No
     assert all(f'"{item_id}"' in str(row["item_ids"]).replace("'", '"') for item_id in shown)
 
 
-def test_a_look_that_nobody_is_shown_is_not_kept(client: Client, engine: Engine) -> None:
+def test_a_preview_is_not_stored(client: Client, engine: Engine) -> None:
     client.post("/v1/recommendations", {"user_id": "u", "n": 3, "shown": False})
     shown = client.post("/v1/recommendations", {"user_id": "u", "n": 3}).json()
     eventually(lambda: is_kept(engine, shown))
     assert len(records(engine)) == 1
 
 
-def test_an_answer_to_nobody_in_particular_is_kept_without_a_user(
-    client: Client, engine: Engine
-) -> None:
+def test_an_anonymous_impression_has_no_user(client: Client, engine: Engine) -> None:
     recommend(client)
     eventually(lambda: len(records(engine)) == 1)
     assert records(engine)[0]["user_id"] is None
 
 
-def test_what_waits_is_written_when_the_service_stops(
+def test_buffered_impressions_are_written_on_shutdown(
     settings: Settings, database_url: str
 ) -> None:
     settings = settings.model_copy(update={"database_url": database_url})
@@ -113,9 +111,7 @@ def test_what_waits_is_written_when_the_service_stops(
     engine.dispose()
 
 
-def test_while_the_table_is_away_answers_go_on_and_are_kept_later(
-    client: Client, engine: Engine
-) -> None:
+def test_impressions_are_written_after_the_table_is_back(client: Client, engine: Engine) -> None:
     with away(engine):
         ids = {recommend(client)["recommendation_id"] for _ in range(5)}
         eventually(lambda: waiting(client) == 5)
@@ -124,9 +120,7 @@ def test_while_the_table_is_away_answers_go_on_and_are_kept_later(
     assert client.metric("kairos_recommendation_records_dropped_total") == 0
 
 
-def test_beyond_the_buffer_the_oldest_are_dropped_and_counted(
-    settings: Settings, database_url: str
-) -> None:
+def test_a_full_buffer_drops_and_counts_the_oldest(settings: Settings, database_url: str) -> None:
     changed = {"database_url": database_url, "recommendation_buffer": 3}
     with running(settings.model_copy(update=changed)) as client:
         engine = open_engine(database_url)
@@ -139,14 +133,14 @@ def test_beyond_the_buffer_the_oldest_are_dropped_and_counted(
         engine.dispose()
 
 
-def test_a_buffer_of_none_keeps_nothing_and_drops_nothing(settings: Settings) -> None:
+def test_a_buffer_of_size_zero_stores_nothing(settings: Settings) -> None:
     with running(settings.model_copy(update={"recommendation_buffer": 0})) as client:
         recommend(client)
         assert waiting(client) == 0
         assert client.metric("kairos_recommendation_records_dropped_total") == 0
 
 
-def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine) -> None:
+def test_expired_impressions_are_deleted(client: Client, engine: Engine) -> None:
     days = client.app.state.context.settings.recommendation_days
     old, young = (recommend(client)["recommendation_id"] for _ in range(2))
     eventually(lambda: len(records(engine)) == 2)
@@ -161,7 +155,7 @@ def test_what_is_older_than_its_days_is_forgotten(client: Client, engine: Engine
     assert client.portal.call(delete_expired_impressions, context) == 0
 
 
-def test_a_service_that_starts_forgets_what_is_old(settings: Settings, database_url: str) -> None:
+def test_expired_impressions_are_deleted_on_start(settings: Settings, database_url: str) -> None:
     settings = settings.model_copy(update={"database_url": database_url})
     with running(settings) as client:
         recommend(client)
@@ -173,7 +167,7 @@ def test_a_service_that_starts_forgets_what_is_old(settings: Settings, database_
     engine.dispose()
 
 
-def test_a_click_counts_for_the_version_that_showed_the_item(
+def test_a_click_counts_for_the_version_of_its_impression(
     client: Client, engine: Engine, bundle_store: Path
 ) -> None:
     first = recommend(client)
@@ -188,7 +182,7 @@ def test_a_click_counts_for_the_version_that_showed_the_item(
     assert clicks(client, second_version) == 2
 
 
-def test_what_no_recommendation_led_to_is_no_click(client: Client, engine: Engine) -> None:
+def test_an_unattributed_event_is_no_click(client: Client, engine: Engine) -> None:
     answer = recommend(client)
     eventually(lambda: is_kept(engine, answer))
     shown = {item["item_id"] for item in answer["items"]}
@@ -223,7 +217,7 @@ def ids(answers: list[Impression]) -> list[int]:
     return [answer.at for answer in answers]
 
 
-def test_what_is_put_back_goes_first_in_the_order_it_had() -> None:
+def test_returned_impressions_come_first_in_order() -> None:
     shown = ImpressionBuffer(Metrics(), longest=10)
     for number in range(5):
         shown.put(shown_answer(number))

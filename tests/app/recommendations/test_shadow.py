@@ -1,4 +1,4 @@
-"""A shadow version is asked beside the one that answers, and nobody notices."""
+"""A shadow version computes the same requests without any effect on the answers."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ def shadow_of(client: Client) -> Predictor | None:
 
 @pytest.fixture
 def shadow(client: Client, bundle_store: Path) -> str:
-    """The version that is asked, too."""
+    """The shadow version."""
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     BundleStore(bundle_store).route(Traffic(shadow=version))
     eventually(lambda: shadow_of(client) is not None)
@@ -40,12 +40,12 @@ def without_id(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_shadow_is_compared_and_changes_no_answer(client: Client, bundle_store: Path) -> None:
-    asked = {**REQUEST, "query_time": "2026-02-01T00:00:00Z", "explain": "heads"}
-    alone = client.post("/v1/recommendations", asked).json()
+    body = {**REQUEST, "query_time": "2026-02-01T00:00:00Z", "explain": "heads"}
+    alone = client.post("/v1/recommendations", body).json()
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     BundleStore(bundle_store).route(Traffic(shadow=version))
     eventually(lambda: shadow_of(client) is not None)
-    beside = client.post("/v1/recommendations", asked).json()
+    beside = client.post("/v1/recommendations", body).json()
     assert without_id(beside) == without_id(alone)
     eventually(lambda: outcomes(client, "compared") == 1)
     assert client.metric("kairos_shadow_overlap_count") == 1
@@ -60,15 +60,15 @@ def test_a_shadow_of_the_same_weights_overlaps_wholly(client: Client, bundle_sto
     assert client.metric("kairos_shadow_overlap_sum") == 1
 
 
-def test_a_shadow_is_held_to_the_same_filters(client: Client, shadow: str) -> None:
+def test_a_shadow_gets_the_same_filters(client: Client, shadow: str) -> None:
     every_other = {**REQUEST, "n": 10, "exclude_seen": False, "categories": {"any": ["even"]}}
     assert client.post("/v1/recommendations", every_other).status_code == 200
     eventually(lambda: client.metric("kairos_shadow_overlap_count") == 1)
-    # Ten items of one category, asked of either: there are no others to differ by.
+    # Ten items of one category exist, so both versions return all of them.
     assert client.metric("kairos_shadow_overlap_sum") == 1
 
 
-def test_a_shadow_is_neither_counted_nor_kept_as_shown(client: Client, shadow: str) -> None:
+def test_a_shadow_is_neither_counted_nor_an_impression(client: Client, shadow: str) -> None:
     recommend(client)
     eventually(lambda: outcomes(client, "compared") == 1)
     assert client.metric("kairos_recommendations_total", fallback="none") == 1
@@ -82,14 +82,14 @@ def test_a_request_that_pins_a_version_is_not_compared(client: Client, shadow: s
     eventually(lambda: outcomes(client, "compared") == 1)
 
 
-def test_a_look_that_nobody_is_shown_is_not_compared(client: Client, shadow: str) -> None:
+def test_a_preview_is_not_compared(client: Client, shadow: str) -> None:
     client.post("/v1/recommendations", {**REQUEST, "shown": False})
     recommend(client)
     eventually(lambda: outcomes(client, "compared") == 1)
     assert client.metric("kairos_shadow_answers_total", result="compared") == 1
 
 
-def test_a_shadow_that_fails_is_counted_and_harms_nobody(
+def test_a_failing_shadow_is_counted_and_changes_no_answer(
     client: Client, shadow: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     predictor = shadow_of(client)
@@ -121,9 +121,7 @@ def test_an_answer_does_not_wait_for_the_shadow(client: Client, shadow: str) -> 
     eventually(lambda: outcomes(client, "failed") == 1)
 
 
-def test_while_requests_wait_for_the_model_the_shadow_is_skipped(
-    client: Client, shadow: str
-) -> None:
+def test_a_shadow_is_skipped_while_requests_wait(client: Client, shadow: str) -> None:
     inference = client.app.state.context.inference
     first, second, entered = threading.Event(), threading.Event(), threading.Event()
 
@@ -144,15 +142,15 @@ def test_while_requests_wait_for_the_model_the_shadow_is_skipped(
     assert outcomes(client, "compared") == 0
 
 
-def test_without_a_queue_a_shadow_is_skipped_rather_than_a_request_refused(
+def test_without_a_queue_the_shadow_is_skipped_first(
     settings: Settings, bundle_store: Path
 ) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     BundleStore(bundle_store).route(Traffic(shadow=version))
     with running(settings.model_copy(update={"inference_queue": 0})) as client:
-        for asked in range(1, 6):
+        for body in range(1, 6):
             recommend(client)
-            eventually(lambda asked=asked: sum_of(client) == asked)
+            eventually(lambda body=body: sum_of(client) == body)
         assert outcomes(client, "failed") == 0
 
 
@@ -160,9 +158,7 @@ def sum_of(client: Client) -> float:
     return sum(outcomes(client, result) for result in ("compared", "skipped", "failed"))
 
 
-def test_a_shadow_that_does_not_open_is_refused_and_the_rest_goes_on(
-    client: Client, bundle_store: Path
-) -> None:
+def test_a_shadow_that_does_not_open_is_refused(client: Client, bundle_store: Path) -> None:
     version = tiny_bundle.publish(bundle_store, seed=2, activate=False)
     tiny_bundle.damage(bundle_store, version)
     BundleStore(bundle_store).route(Traffic(shadow=version))

@@ -1,4 +1,4 @@
-"""DELETE /v1/users/{user_id}, and what stays away afterwards."""
+"""DELETE /v1/users/{user_id}, and the refusal of copies afterwards."""
 
 import threading
 from pathlib import Path
@@ -52,7 +52,7 @@ def stored_items(client: Client, user_id: str) -> list[str]:
 
 
 def rows(client: Client, question: str) -> int:
-    """A count in the database."""
+    """Count rows in the database."""
     engine = open_engine(client.app.state.context.settings.database_url)
     with engine.connect() as connection:
         counted = connection.execute(text(question)).scalar_one()
@@ -83,7 +83,7 @@ def wait_until_recorded(client: Client, shown: int) -> None:
     raise AssertionError("what was shown was not recorded in time")
 
 
-def test_erasing_again_finds_nothing_and_is_no_error(client_on_either: Client) -> None:
+def test_erasing_again_deletes_nothing_and_succeeds(client_on_either: Client) -> None:
     send(client_on_either, event("u", "i1"))
     first, again = erase(client_on_either, "u"), erase(client_on_either, "u")
     assert first["deleted_events"] == 1
@@ -126,8 +126,8 @@ def test_an_erased_user_who_returns_is_a_new_user(
     assert read_events(migrated_database_url)["item_id"].to_list() == ["i3"]
 
 
-def test_events_from_ahead_of_time_do_not_come_back_either(client_on_either: Client) -> None:
-    """A sender's clock may run ahead; a copy of its events is still a copy of erased ones."""
+def test_copies_of_events_ahead_of_the_clock_are_refused(client_on_either: Client) -> None:
+    """A sender's clock may be ahead; copies of its events are refused, too."""
     ahead = now() + 200 * MICROSECONDS_PER_SECOND
     send(client_on_either, event("u", "i1", ahead))
     assert parse_instant(erase(client_on_either, "u")["erased_until"]) == ahead
@@ -150,10 +150,10 @@ def test_an_import_of_an_old_file_leaves_erased_users_out(
     assert read_events(migrated_database_url)["item_id"].to_list() == ["i2", "i3"]
 
 
-def test_rows_put_back_behind_the_service_are_not_learned_from(
+def test_restored_rows_of_an_erased_user_are_not_trained_on(
     client_on_either: Client, migrated_database_url: str
 ) -> None:
-    """A backup restored over a database that remembers."""
+    """A backup is restored over a database with erasures."""
     send(client_on_either, event("u", "i1"), event("v", "i2"))
     erase(client_on_either, "u")
     engine = open_engine(migrated_database_url)
@@ -168,7 +168,7 @@ def test_rows_put_back_behind_the_service_are_not_learned_from(
     assert read_events(migrated_database_url)["user_id"].to_list() == ["v"]
 
 
-def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -> None:
+def test_buffered_impressions_of_an_erased_user_are_dropped(settings: Settings) -> None:
     with running(settings) as client:
         context = client.app.state.context
         for user_id in ("u", "v"):
@@ -181,10 +181,10 @@ def test_what_was_shown_and_waits_to_be_written_is_dropped(settings: Settings) -
         assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
 
 
-def test_what_another_process_still_holds_never_arrives(
+def test_impressions_buffered_in_another_process_are_dropped(
     settings: Settings, database_url: str
 ) -> None:
-    """Two processes on one database: one has shown something that it writes after the erasure."""
+    """Of two processes on one database, one writes an impression after the erasure."""
     both = settings.model_copy(update={"database_url": database_url})
     with running(both) as one, running(both) as other:
         before = now()
@@ -205,8 +205,8 @@ def test_what_another_process_still_holds_never_arrives(
         assert rows(one, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 1
 
 
-def test_an_erasure_waits_for_events_on_their_way(postgresql_url: str, settings: Settings) -> None:
-    """A batch that was being written when the user was erased leaves nothing behind."""
+def test_an_erasure_waits_for_concurrent_ingestion(postgresql_url: str, settings: Settings) -> None:
+    """A batch that is written during the erasure leaves no rows."""
     with running(settings.model_copy(update={"database_url": postgresql_url})) as client:
         send(client, event("u", "i0"))
         erased: list[dict[str, Any]] = []
@@ -229,7 +229,7 @@ def test_an_erasure_waits_for_events_on_their_way(postgresql_url: str, settings:
         assert stored_items(client, "u") == []
 
 
-def test_the_log_says_that_a_user_was_erased_but_not_who(
+def test_the_log_records_an_erasure_without_the_user_id(
     client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     send(client, event("secret-user", "i1"))
@@ -251,7 +251,7 @@ def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -
     assert legible == list(range(1, 20, 2))
 
 
-def test_a_reader_that_does_not_end_keeps_nobody_from_erasing(
+def test_a_long_read_does_not_block_an_erasure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 100)
@@ -268,5 +268,5 @@ def test_a_reader_that_does_not_end_keeps_nobody_from_erasing(
 
 
 @pytest.mark.parametrize("user_id", ["%00", "x" * 257])
-def test_an_id_that_is_none_is_refused(client: Client, user_id: str) -> None:
+def test_an_invalid_id_is_refused(client: Client, user_id: str) -> None:
     problem(client.request("DELETE", f"/v1/users/{user_id}"), 422, "validation_failed")

@@ -28,12 +28,12 @@ def ingest(client: Client, *events: object) -> dict[str, Any]:
 
 
 def history(client: Client) -> list[dict[str, Any]]:
-    """The stored events of the one user, newest first."""
+    """List the stored events of the user, newest first."""
     events: list[dict[str, Any]] = client.get("/v1/users/u").json()["events"]
     return events
 
 
-def test_an_event_is_kept_as_it_was_sent(client_on_either: Client) -> None:
+def test_an_event_is_stored_as_sent(client_on_either: Client) -> None:
     event = {
         **EVENT,
         "event_id": "e1",
@@ -60,7 +60,7 @@ def test_of_equal_events_in_one_request_the_first_wins(client_on_either: Client)
     assert [event["item_id"] for event in history(client_on_either)] == ["i1"]
 
 
-def test_the_callers_key_outweighs_the_events_content(client_on_either: Client) -> None:
+def test_an_event_id_takes_precedence_over_the_content(client_on_either: Client) -> None:
     events = [{**EVENT, "event_id": event_id} for event_id in ("a", "b")]
     assert ingest(client_on_either, *events)["accepted"] == 2
 
@@ -71,7 +71,7 @@ def test_repeated_interactions_with_an_item_are_kept(client_on_either: Client) -
     assert len(history(client_on_either)) == 4
 
 
-def test_late_events_take_their_place_in_time(client_on_either: Client) -> None:
+def test_late_events_are_ordered_by_time(client_on_either: Client) -> None:
     ingest(client_on_either, {**EVENT, "item_id": "later", "timestamp": 2000})
     ingest(client_on_either, {**EVENT, "item_id": "earlier", "timestamp": 1000})
     assert [event["item_id"] for event in history(client_on_either)] == ["later", "earlier"]
@@ -121,7 +121,7 @@ def test_deeply_nested_properties_are_rejected(client: Client) -> None:
     assert answer["rejected"][0]["code"] == "properties_unstorable"
 
 
-def test_an_event_may_be_a_little_ahead_of_the_clock_and_no_more(client: Client) -> None:
+def test_an_event_may_be_slightly_ahead_of_the_clock(client: Client) -> None:
     ahead = [now() + seconds * 1_000_000 for seconds in (290, 310)]
     answer = ingest(client, *({**EVENT, "timestamp": format_instant(at)} for at in ahead))
     assert answer["accepted"] == 1
@@ -130,7 +130,7 @@ def test_an_event_may_be_a_little_ahead_of_the_clock_and_no_more(client: Client)
     ]
 
 
-def test_a_thousand_events_are_kept_at_once_and_one_more_is_refused(
+def test_a_thousand_events_are_stored_and_one_more_is_refused(
     client_on_either: Client,
 ) -> None:
     events = [{**EVENT, "timestamp": number} for number in range(1001)]
@@ -139,13 +139,13 @@ def test_a_thousand_events_are_kept_at_once_and_one_more_is_refused(
     assert ingest(client_on_either, *events[1:])["accepted"] == 1
 
 
-def test_an_empty_batch_is_no_mistake(client: Client) -> None:
+def test_an_empty_batch_is_accepted(client: Client) -> None:
     assert ingest(client) == {"accepted": 0, "duplicates": 0, "rejected": []}
 
 
-def test_overlapping_batches_at_once_keep_every_event_once(client_on_either: Client) -> None:
+def test_concurrent_overlapping_batches_store_each_event_once(client_on_either: Client) -> None:
     events = [{**EVENT, "event_id": f"e{number}", "timestamp": number} for number in range(400)]
-    # Opposite orders of the same keys are what makes two transactions wait for each other.
+    # Opposite orders of the same keys make two transactions deadlock.
     batches = [events, events[::-1], events[200:] + events[:200], events[::2] + events[1::2]]
     with ThreadPoolExecutor(len(batches)) as threads:
         answers = list(threads.map(lambda batch: ingest(client_on_either, *batch), batches))
@@ -154,10 +154,8 @@ def test_overlapping_batches_at_once_keep_every_event_once(client_on_either: Cli
     assert len(client_on_either.get("/v1/users/u?limit=1000").json()["events"]) == 400
 
 
-def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
-    settings: Settings, postgresql_url: str
-) -> None:
-    """Another transaction adds our two events in the opposite order, in step with ours."""
+def test_a_batch_aborted_by_a_deadlock_is_retried(settings: Settings, postgresql_url: str) -> None:
+    """Another transaction inserts the same two events in the opposite order."""
     insert = (
         "INSERT INTO events (event_id, user_id, item_id, action, at, received_at) "
         "VALUES (%s, 'u', 'i1', 'view', 0, 0)"
@@ -165,7 +163,7 @@ def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     first, second = ({**EVENT, "event_id": event_id} for event_id in ("a", "b"))
     with psycopg.connect(postgresql_url, autocommit=True) as owner:
-        # Time enough for this test to step in, however busy the machine.
+        # Long enough for this test to act on a busy machine.
         owner.execute(f"ALTER DATABASE {owner.info.dbname} SET deadlock_timeout = '3s'")
     with (
         running(settings.model_copy(update={"database_url": postgresql_url})) as client,
@@ -173,7 +171,7 @@ def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
         psycopg.connect(postgresql_url, autocommit=True) as observer,
         ThreadPoolExecutor(1) as thread,
     ):
-        # Whoever first waits that long is the one that is broken: it has to be ours.
+        # The first transaction to wait that long is aborted: it must be the service's.
         other.execute("SET deadlock_timeout = '1min'")
         other.execute(insert, ["b"])
         ours = thread.submit(ingest, client, first, second)
@@ -183,7 +181,7 @@ def test_a_batch_broken_to_end_a_deadlock_is_tried_again(
         assert ours.result(10) == {"accepted": 0, "duplicates": 2, "rejected": []}
 
 
-def test_what_became_of_events_is_counted(client: Client) -> None:
+def test_events_are_counted_by_outcome(client: Client) -> None:
     ingest(client, EVENT, EVENT, {})
     for result in ("accepted", "duplicate", "rejected"):
         assert client.metric("kairos_events_ingested_total", result=result) == 1
