@@ -73,7 +73,9 @@ def check_request(command: str, shown: str, client: Client) -> None:
 def map_to_fixtures(store: BundleStore) -> dict[str, str]:
     """Map the versions and items of the examples to those of this service."""
     named = " ".join(example for _, example, _ in EXAMPLES)
-    versions = zip(sorted({*VERSION.findall(named)}), sorted(store.versions()), strict=True)
+    # The first version of the page is the current one; within a second, ids sort at random.
+    current_first = sorted(store.versions(), key=lambda version: version != store.current())
+    versions = zip(sorted({*VERSION.findall(named)}), current_first, strict=True)
     items = zip(sorted({*ITEM.findall(named)}), tiny_bundle.ITEM_IDS, strict=False)
     return dict([*versions, *items])
 
