@@ -10,7 +10,9 @@ import pytest
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from tests.cli.world import kairos
 
-BROKEN = SUITE.replace('"popularity"', '"crystal_ball"').replace("seeds = [0, 3]", "seeds = 1")
+INVALID_SUITE = SUITE.replace('"popularity"', '"crystal_ball"').replace(
+    "seeds = [0, 3]", "seeds = 1"
+)
 
 INTERRUPTIBLE = """
 import signal
@@ -23,22 +25,22 @@ app()
 """Restores SIGINT, which a background process may ignore."""
 
 
-def papers(folder: Path, *arguments: str, exit_code: int = 0) -> str:
-    where = ("--folder", folder, "--data", folder / "data", "--jobs", "2")
-    return kairos("bench", "papers", *where, *arguments, exit_code=exit_code).output
+def run_papers(folder: Path, *arguments: str, exit_code: int = 0) -> str:
+    options = ("--folder", folder, "--data", folder / "data", "--jobs", "2")
+    return kairos("bench", "papers", *options, *arguments, exit_code=exit_code).output
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_with_suite(tmp_path_factory.mktemp("papers"), BROKEN)
+    return folder_with_suite(tmp_path_factory.mktemp("papers"), INVALID_SUITE)
 
 
 @pytest.mark.slow
 def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     folder: Path,
 ) -> None:
-    chosen = ("--suite", "tiny", "--rows", "mercer,counts,positional")
-    output = papers(folder, *chosen, exit_code=1)
+    selection = ("--suite", "tiny", "--rows", "mercer,counts,positional")
+    output = run_papers(folder, *selection, exit_code=1)
     assert "failed tiny counts: " in output
     assert "'crystal_ball'" in output
     records = folder / "results" / "tiny"
@@ -48,7 +50,7 @@ def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
     assert (folder / "plots" / "tiny.svg").exists()
 
     (records / "mercer-0.json").unlink()
-    again = papers(folder, *chosen, exit_code=1)
+    again = run_papers(folder, *selection, exit_code=1)
     assert "2 cells, 1 of them recorded already" in again
     assert "tiny mercer 0: epoch 2/2 loss" in again
     assert "tiny positional 0: started" not in again
@@ -58,7 +60,7 @@ def test_failed_rows_stop_no_other_and_recorded_cells_are_kept(
 @pytest.mark.slow
 def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    output = papers(
+    output = run_papers(
         folder, *("--suite", "tiny", "--rows", "degree_2", "--device", "meta"), exit_code=1
     )
     assert "failed tiny degree_2 0: " in output
@@ -67,7 +69,7 @@ def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    output = papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
+    output = run_papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
     assert "| Mercer of degree 2 | query time given |" in output
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 
@@ -96,7 +98,7 @@ def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
 
 def test_rendering_needs_no_data(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    papers(folder, "--render")
+    run_papers(folder, "--render")
     assert (folder / "README.md").read_text().startswith("# Recorded results")
 
 
@@ -112,5 +114,5 @@ def test_rendering_needs_no_data(tmp_path: Path) -> None:
 def test_invalid_arguments_are_rejected(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    output = papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
+    output = run_papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
     assert message in output

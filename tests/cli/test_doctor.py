@@ -335,13 +335,13 @@ def test_the_index_recall_is_measured(bundle_store: Path) -> None:  # noqa: F811
 
 def test_a_file_system_without_writes_is_a_warning() -> None:
     if not Path("/proc/self").exists():
-        pytest.skip("needs a file system that takes no files, even from root")
+        pytest.skip("needs a file system that refuses files, even from root")
     check = check_writable(Path("/proc/self"))
     assert check.verdict == "warning"
     assert "neither publish nor activate" in check.finding
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write where nobody else may")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
 def test_a_store_of_another_user_is_a_warning(
     database: str,
     bundle_store: Path,  # noqa: F811
@@ -353,7 +353,7 @@ def test_a_store_of_another_user_is_a_warning(
 
 def test_a_full_disk_is_a_failure() -> None:
     if not Path("/proc").exists():
-        pytest.skip("needs a file system without room")
+        pytest.skip("needs a file system without free space")
     assert check_free_space("disk", Path("/proc")).verdict == "failure"
 
 

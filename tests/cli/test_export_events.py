@@ -21,12 +21,12 @@ def database(world: World, tmp_path: Path) -> str:
 def test_exported_events_equal_the_imported_ones(
     world: World, database: str, tmp_path: Path
 ) -> None:
-    file, moved = tmp_path / "new" / "events.parquet", f"sqlite:///{tmp_path / 'moved.db'}"
+    file, copy = tmp_path / "new" / "events.parquet", f"sqlite:///{tmp_path / 'copy.db'}"
     exported = kairos("export-events", "--database", database, "--output", file)
     assert exported.stdout.splitlines()[-1] == str(file)
     assert read_events(file).equals(read_events(world.events))
-    kairos("import-events", file, "--database", moved)
-    assert read_events(moved).equals(read_events(world.events))
+    kairos("import-events", file, "--database", copy)
+    assert read_events(copy).equals(read_events(world.events))
     assert [path.name for path in file.parent.iterdir()] == ["events.parquet"]
 
 
@@ -52,11 +52,11 @@ def test_until_limits_the_export(world: World, database: str, tmp_path: Path) ->
 
 def test_a_failed_export_leaves_the_file_unchanged(database: str, tmp_path: Path) -> None:
     file = tmp_path / "events.parquet"
-    file.write_text("precious")
+    file.write_text("earlier content")
     for invalid in [("--until", "2011-01-01"), ("--database", f"sqlite:///{tmp_path / 'none.db'}")]:
-        where = ("--database", database) if invalid[0] == "--until" else ()
-        kairos("export-events", *where, *invalid, "--output", file, exit_code=1)
-    assert file.read_text() == "precious"
+        source = ("--database", database) if invalid[0] == "--until" else ()
+        kairos("export-events", *source, *invalid, "--output", file, exit_code=1)
+    assert file.read_text() == "earlier content"
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".events")]
 
 

@@ -14,7 +14,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", MANUAL, re.S)
 
 
 def test_every_program_of_the_manual_runs(proxy: FaultyProxy) -> None:
-    stand_ins = dict(zip(("sku-0002", "sku-0138"), tiny_bundle.ITEM_IDS, strict=False))
+    replacements = dict(zip(("sku-0002", "sku-0138"), tiny_bundle.ITEM_IDS, strict=False))
     printed: list[str] = []
     names: dict[str, object] = {
         "print": lambda *values: printed.append(" ".join(map(str, values))),
@@ -22,7 +22,7 @@ def test_every_program_of_the_manual_runs(proxy: FaultyProxy) -> None:
     assert len(PROGRAMS) >= 6
     for program in PROGRAMS:
         code = program.replace("http://127.0.0.1:8000", proxy.url)
-        for documented, actual in stand_ins.items():
+        for documented, actual in replacements.items():
             code = code.replace(f'"{documented}"', f'"{actual}"')
         exec(code, names)
         for expected in re.findall(r"print\(.*# (.*)$", program, re.M):
@@ -45,8 +45,8 @@ def test_every_error_is_in_the_table() -> None:
 
 
 def test_documented_arguments_and_defaults_match_the_code() -> None:
-    described = inspect.signature(KairosClient)
+    signature = inspect.signature(KairosClient)
     rows = re.findall(r"^\| `(\w+)` \| (.*?) ?\|", MANUAL.partition("## The client")[2], re.M)
-    assert [name for name, _ in rows[: len(described.parameters)]] == [*described.parameters]
+    assert [name for name, _ in rows[: len(signature.parameters)]] == [*signature.parameters]
     defaults = str(Retries()).replace(".0,", ",").replace(".0)", ")")
     assert f"`{defaults}`" in " ".join(MANUAL.split())

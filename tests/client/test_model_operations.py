@@ -22,7 +22,7 @@ def test_activation_and_rollback_are_recorded(
     current, other = versions
     done = kairos.activate_model(other, reason="it looks good")
     assert (done.version, done.previous_version) == (other, current)
-    assert kairos.recommend("nobody").model_version == other
+    assert kairos.recommend("u-new").model_version == other
     assert kairos.roll_back(reason="it was not").version == current
     listed = kairos.list_changes(limit=2)
     rolled_back, activated = listed.changes

@@ -32,7 +32,7 @@ REQUEST = {
 }
 
 
-def kairos(*arguments: str) -> str:
+def run_kairos(*arguments: str) -> str:
     done = subprocess.run(
         [str(Path(sys.executable).with_name("kairos")), *arguments],
         capture_output=True,
@@ -43,16 +43,16 @@ def kairos(*arguments: str) -> str:
     return done.stdout
 
 
-def events_of(ids: Iterable[str]) -> list[dict[str, object]]:
-    same = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1}
-    return [{"event_id": event_id, **same} for event_id in ids]
+def build_events(ids: Iterable[str]) -> list[dict[str, object]]:
+    fields = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1}
+    return [{"event_id": event_id, **fields} for event_id in ids]
 
 
 def resend(server: Server, ids: set[str]) -> Counter[str]:
     """Sends events again, and counts accepted ones and duplicates."""
     counts: Counter[str] = Counter()
     for first in range(0, len(ids), 1000):
-        events = events_of(sorted(ids)[first : first + 1000])
+        events = build_events(sorted(ids)[first : first + 1000])
         answer = server.http.post("/v1/events", json={"events": events}).json()
         counts.update(accepted=answer["accepted"], duplicates=answer["duplicates"])
     assert counts["accepted"] + counts["duplicates"] == len(ids)
@@ -82,7 +82,7 @@ class Ingest:
         batch = 0
         while not self._stop.is_set():
             ids = [f"e{batch}-{number}" for number in range(20)]
-            answer = self._http.post("/v1/events", json={"events": events_of(ids)})
+            answer = self._http.post("/v1/events", json={"events": build_events(ids)})
             if answer.status_code == 200:
                 self.acknowledged += ids
             batch += 1
@@ -127,24 +127,26 @@ def test_a_backup_under_ingest_contains_acknowledged_events(
         before = server.http.post("/v1/recommendations", json=REQUEST).json()
         with Ingest(server) as ingest:
             acknowledged = {*ingest.acknowledged}
-            kairos("backup", str(backup), "--database", database_url, "--store", str(bundle_store))
-            at_the_end = len(ingest.acknowledged)
-        assert at_the_end > len(acknowledged), "nothing was ingested during the backup"
+            run_kairos(
+                "backup", str(backup), "--database", database_url, "--store", str(bundle_store)
+            )
+            acknowledged_later = len(ingest.acknowledged)
+        assert acknowledged_later > len(acknowledged), "no event was ingested during the backup"
         server.process.kill()
 
-        kairos("restore", str(backup), "--database", other_database, "--store", str(store))
-        copy = start(KAIROS_DATABASE_URL=other_database, KAIROS_BUNDLE_STORE=str(store))
-        after = copy.http.post("/v1/recommendations", json=REQUEST).json()
-        assert resend(copy, acknowledged)["accepted"] == 0, "an acknowledged event is missing"
+        run_kairos("restore", str(backup), "--database", other_database, "--store", str(store))
+        restored = start(KAIROS_DATABASE_URL=other_database, KAIROS_BUNDLE_STORE=str(store))
+        after = restored.http.post("/v1/recommendations", json=REQUEST).json()
+        assert resend(restored, acknowledged)["accepted"] == 0, "an acknowledged event is missing"
         # New events get numbers after those of the backup.
-        answer = copy.http.post(
+        answer = restored.http.post(
             "/v1/events",
             json={
                 "events": [{"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1}]
             },
         )
         assert answer.json()["accepted"] == 1
-        replayed = copy.http.post("/v1/events", json={"events": history}).json()
+        replayed = restored.http.post("/v1/events", json={"events": history}).json()
         assert replayed["duplicates"] == len(history)
 
     assert BundleStore(store).versions() == BundleStore(bundle_store).versions()
@@ -155,11 +157,11 @@ def test_a_backup_under_ingest_contains_acknowledged_events(
 
 
 @pytest.fixture
-def taken(bundle_store: Path, sqlite_url: str, tmp_path: Path) -> Path:
+def backup(bundle_store: Path, sqlite_url: str, tmp_path: Path) -> Path:
     """A backup of a service without events."""
     upgrade(sqlite_url)
-    take_backup(sqlite_url, bundle_store, tmp_path / "taken")
-    return tmp_path / "taken"
+    take_backup(sqlite_url, bundle_store, tmp_path / "backup")
+    return tmp_path / "backup"
 
 
 def change_a_byte(backup: Path) -> None:
@@ -181,21 +183,21 @@ def remove_the_record(backup: Path) -> None:
     (backup / "backup.json").unlink()
 
 
-def raise_the_format(backup: Path) -> None:
+def change_the_format(backup: Path) -> None:
     record = json.loads((backup / "backup.json").read_text())
     (backup / "backup.json").write_text(json.dumps(record | {"format": 2}))
 
 
 @pytest.mark.parametrize(
-    "damage", [change_a_byte, remove_a_file, add_a_file, remove_the_record, raise_the_format]
+    "damage", [change_a_byte, remove_a_file, add_a_file, remove_the_record, change_the_format]
 )
 def test_an_incomplete_backup_is_not_restored(
-    taken: Path, tmp_path: Path, damage: "type[object]"
+    backup: Path, tmp_path: Path, damage: "type[object]"
 ) -> None:
-    damage(taken)  # type: ignore[call-arg]
+    damage(backup)  # type: ignore[call-arg]
     url, store = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}", tmp_path / "new" / "bundles"
     with pytest.raises(BackupError):
-        restore_backup(taken, url, store)
+        restore_backup(backup, url, store)
     assert not (tmp_path / "new").exists()
 
 
@@ -220,10 +222,10 @@ def test_a_restore_overwrites_neither_database_nor_store(
 
 
 def test_a_failed_backup_overwrites_and_leaves_nothing(
-    taken: Path, sqlite_url: str, bundle_store: Path, tmp_path: Path
+    backup: Path, sqlite_url: str, bundle_store: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BackupError, match="exists"):
-        take_backup(sqlite_url, bundle_store, taken)
+        take_backup(sqlite_url, bundle_store, backup)
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     content = path.read_bytes()
     path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
@@ -233,14 +235,14 @@ def test_a_failed_backup_overwrites_and_leaves_nothing(
 
 
 def test_a_backup_can_be_restored_to_its_origin(
-    taken: Path, sqlite_url: str, bundle_store: Path
+    backup: Path, sqlite_url: str, bundle_store: Path
 ) -> None:
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
     current = BundleStore(bundle_store).current()
     shutil.rmtree(bundle_store)
-    restore_backup(taken, sqlite_url, bundle_store)
+    restore_backup(backup, sqlite_url, bundle_store)
     BundleStore(bundle_store).open(current)
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
