@@ -4,10 +4,10 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help setup demo serve test test-slow test-all browser promises check check-dashboard fmt bench migrate docs clean
 
-help:  ## This list
+help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.installed  ## Create .venv with everything pinned in constraints.txt
+setup: .venv/.installed  ## Create .venv with the packages pinned in constraints.txt
 
 demo: .venv/.installed  ## Train on the demo data, then serve it with the dashboard
 	$(BIN)/kairos demo
@@ -18,40 +18,40 @@ serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
 	$(BIN)/pytest -n 2 --dist loadfile
 
-browser: .venv/.installed  ## Walk every view of the dashboard in a real Chromium
+browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow"
 
 test-all: test test-slow  ## Run the fast tests, then the slow ones
 
-test-slow: .venv/.installed  ## Real proxies, killed processes, promises in short, the zoo end to end
+test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, short promises, encoders end to end
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not browser and not gpu and not realdata"
 
-promises: .venv/.installed  ## Measure every promise of the service at full strength, on an idle machine
+promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
 	$(BIN)/python -m tests.promises.table
 
-check: .venv/.installed  ## Formatting, lint, types and the direction of imports
+check: .venv/.installed  ## Check formatting, lint, types and import contracts
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(MAKE) --no-print-directory check-dashboard
 
-check-dashboard:  ## Types and lint of the dashboard, where tsc and biome are installed
+check-dashboard:  ## Check types and lint of the dashboard, if tsc and biome are installed
 	@if command -v tsc >/dev/null && command -v biome >/dev/null; then \
 		tsc -p app/dashboard && cd app/dashboard && biome lint; \
 	else \
 		echo "dashboard not checked: npm install --global typescript @biomejs/biome"; \
 	fi
 
-fmt: .venv/.installed  ## Format, and fix what lint can fix by itself
+fmt: .venv/.installed  ## Format, and apply the automatic fixes of lint
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 bench: .venv/.installed  ## Measure the speed of training, serving and the index
 	@for script in benchmarks/speed/*.py; do echo "== $$script" && $(BIN)/python $$script || exit 1; done
 
-migrate: .venv/.installed  ## Bring the database schema up to date
+migrate: .venv/.installed  ## Upgrade the database schema
 	$(BIN)/kairos migrate
 
 docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, API reference, tables

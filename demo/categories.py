@@ -1,9 +1,8 @@
-"""Which categories the articles of the demo belong to, by the words of their titles.
+"""Derives the categories of the demo's articles from the words of their titles.
 
     python demo/categories.py
 
-writes them into `items.parquet`, beside this file, in place of those it has. They are ours: the
-data set knows titles alone.
+Replaces the column `categories` of `items.parquet`, beside this file. The source has titles only.
 """
 
 import re
@@ -12,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 ITEMS = Path(__file__).with_name("items.parquet")
-MOST = 2
-"""Categories of one article."""
+MAX_CATEGORIES = 2
+"""Most categories of one article."""
 
 RULES = {
     "Christmas": """
@@ -108,13 +107,13 @@ RULES = {
         cloche, screen, stool, chair
     """,
 }
-"""The words and phrases of each category, the more telling categories first. They count with an s
-behind them, too; the longest phrase counts, and its words do not count again."""
+"""The words and phrases of each category, more specific categories first. A final "s" is ignored.
+At each place of a title the longest phrase matches, and its words match nothing else."""
 
-NO_ARTICLES = (
+IGNORED_PHRASES = (
     "light pink, light blue, light green, box of, gin tonic, rustic charm, jam jar, cup of tea"
 )
-"""Phrases that say how articles look, or how many there are."""
+"""Phrases that describe the look or the number of articles."""
 
 
 def categories_of(title: str) -> tuple[str, ...]:
@@ -124,33 +123,36 @@ def categories_of(title: str) -> tuple[str, ...]:
     while place < len(words):
         longest = min(_LONGEST, len(words) - place)
         phrases = (words[place : place + length] for length in range(longest, 0, -1))
-        phrase = next((phrase for phrase in phrases if phrase in _NAMED), words[place : place + 1])
-        found |= _NAMED.get(phrase, frozenset())
+        phrase = next(
+            (phrase for phrase in phrases if phrase in _CATEGORIES_BY_PHRASE),
+            words[place : place + 1],
+        )
+        found |= _CATEGORIES_BY_PHRASE.get(phrase, frozenset())
         place += len(phrase)
-    return tuple(category for category in RULES if category in found)[:MOST]
+    return tuple(category for category in RULES if category in found)[:MAX_CATEGORIES]
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, each without an s behind it."""
+    """The words of a text in lower case, each without a final "s"."""
     return tuple(word.removesuffix("s") or word for word in re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def _named() -> dict[tuple[str, ...], frozenset[str]]:
-    """The categories that each phrase names."""
-    named = {_words(phrase): frozenset[str]() for phrase in NO_ARTICLES.split(",")}
+def _index_phrases() -> dict[tuple[str, ...], frozenset[str]]:
+    """The categories of each phrase; none for ignored phrases."""
+    index = {_words(phrase): frozenset[str]() for phrase in IGNORED_PHRASES.split(",")}
     for category, phrases in RULES.items():
         for phrase in phrases.split(","):
             words = _words(phrase)
-            named[words] = named.get(words, frozenset()) | {category}
-    return named
+            index[words] = index.get(words, frozenset()) | {category}
+    return index
 
 
-_NAMED = _named()
-_LONGEST = max(len(phrase) for phrase in _NAMED)
+_CATEGORIES_BY_PHRASE = _index_phrases()
+_LONGEST = max(len(phrase) for phrase in _CATEGORIES_BY_PHRASE)
 
 
 def main() -> None:
-    """Write the categories of every article."""
+    """Derive and write the categories of every article."""
     items = pl.read_parquet(ITEMS)
     categories = [list(categories_of(title)) for title in items["title"]]
     items.with_columns(pl.Series("categories", categories, dtype=pl.List(pl.String))).write_parquet(

@@ -4,8 +4,8 @@
 
 Every stage gets a root of its own: a Debian with Python, made by `debootstrap` in place of the
 image that FROM names. Then the last stage is run as docker-compose.yml runs it: a read-only root, a
-`/tmp` in memory, one writable volume, no capabilities, its own user. Prints the findings as JSON, and
-exits with 1 if one is not as expected. Needs Linux, root, `debootstrap` and util-linux.
+`/tmp` in memory, one writable volume, no capabilities, its own user. Prints the findings as JSON,
+and exits with 1 if one is not as expected. Needs Linux, root, `debootstrap` and util-linux.
 
 Not covered: the named base image, layers, and limits of memory and processors.
 """
@@ -27,7 +27,7 @@ from stages import Build, Stage, StepError, entering
 
 BUNDLES = "/var/lib/kairos/bundles"
 _READY_SECONDS = 120.0
-_AS_COMPOSE_DOES = f"""
+_COMPOSE_MOUNTS = f"""
 mount -t tmpfs -o size=64m,mode=1777 none "$root"/tmp
 mount --bind "$volume" "$root"{BUNDLES}
 mount -o remount,bind,ro "$root"
@@ -41,7 +41,12 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, required=True, help="for the roots")
     parser.add_argument("--volume", type=Path, help="a bundle store; an empty one by default")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--borrow", action="append", default=[], help="paths of this machine that the steps may read")
+    parser.add_argument(
+        "--borrow",
+        action="append",
+        default=[],
+        help="paths of this machine that the steps may read",
+    )
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     volume = arguments.volume or arguments.directory / "volume"
@@ -51,19 +56,19 @@ def main() -> int:
         dict(pair.split("=", 1) for pair in arguments.build_arg),
         arguments.borrow,
     )
-    are_as_they_should_be = True
+    all_passed = True
     for dockerfile in arguments.dockerfiles:
         try:
             stage = build.run(dockerfile)
         except StepError as error:
             print(error, file=sys.stderr)
             return 1
-        _give(volume, stage.user)
+        _chown(volume, stage.user)
         runner = Container(stage, volume)
         found = runner.serve() if stage.probe else runner.train()
         print(json.dumps({"image": dockerfile.stem, "mebibytes": _mebibytes(stage), **found}))
-        are_as_they_should_be &= found["is_as_it_should_be"] is True
-    return 0 if are_as_they_should_be else 1
+        all_passed &= found["passed"] is True
+    return 0 if all_passed else 1
 
 
 class Container:
@@ -105,7 +110,7 @@ class Container:
             "exit": code,
             "stop_seconds": round(time.monotonic() - began, 1),
         }
-        found["is_as_it_should_be"] = (
+        found["passed"] = (
             ready
             and found["user"] == self._stage.user.partition(":")[0] != "0"
             and (found["capabilities"], found["no_new_privileges"]) == (0, True)
@@ -125,7 +130,7 @@ class Container:
             "job": job,
             "schedule": ended,
             "writable": writable,
-            "is_as_it_should_be": (job, ended, writable) == (0, 0, []),
+            "passed": (job, ended, writable) == (0, 0, []),
         }
 
     def _start(self, command: list[str], *, reads: bool = False) -> "subprocess.Popen[str]":
@@ -143,7 +148,7 @@ class Container:
             "volume": str(self._volume),
         }
         return subprocess.Popen(
-            entering(self._stage, [], command, mounts=_AS_COMPOSE_DOES, become=become),
+            entering(self._stage, [], command, mounts=_COMPOSE_MOUNTS, become=become),
             env=environment,
             stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL if reads else None,
@@ -166,7 +171,7 @@ class Container:
         return output.split()
 
 
-def _give(volume: Path, user: str) -> None:
+def _chown(volume: Path, user: str) -> None:
     owner, _, group = user.partition(":")
     for path in (volume, *volume.rglob("*")):
         os.chown(path, int(owner), int(group))

@@ -1,15 +1,15 @@
 # The retraining job, once or on a schedule. Build from the top of the repository:
 # docker build -f docker/trainer.Dockerfile .
-# The first stage is that of api.Dockerfile, word for word, so that both images share its layers.
+# The first stage is that of api.Dockerfile, verbatim, so that both images share its layers.
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
-# The index of PyTorch's builds for processors alone; the usual ones carry gigabytes for GPUs.
+# The index of PyTorch's CPU builds; the default builds contain gigabytes of GPU libraries.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 RUN python -m venv --without-pip /opt/kairos
-# What changes least comes first: torch, then everything else it is pinned with, then Kairos.
+# Layers that change least come first: torch, the other pinned packages, Kairos.
 COPY constraints.txt pyproject.toml ./
 RUN pip --python /opt/kairos/bin/python install --index-url "${TORCH_INDEX}" --no-deps \
         "$(grep '^torch==' constraints.txt)" \

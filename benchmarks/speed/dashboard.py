@@ -1,12 +1,13 @@
-"""Loading time of the dashboard's user view, and drawing time of a sweep of 200 query times.
+"""Loading time of the dashboard's Users page, and drawing time of a sweep of 200 query times.
 
     python benchmarks/speed/dashboard.py --url http://127.0.0.1:8000 --user 12347
 
-Opens the page of a running service in tabs of a real browser and reads the page's own measurements:
-from navigation to the first numbers and pictures on display, and from the request of a sweep to its
-heat map; then sweeps once more in the open page. First with an empty profile each time, then
-repeatedly with one profile, as a returning user. Nothing is attached to the tab while it loads:
-under an inspector V8 parses plotly.js's five megabytes several times.
+Opens the page of a running service in Chromium and reads the page's own measurements: from
+navigation to the first numbers and plots on display, and from the request of a sweep to its heat
+map; then sweeps once more in the open page. First with an empty profile each time, then repeatedly
+with one profile, as a returning user. No inspector is attached to the tab while it loads: with one,
+V8 parses plotly.js's five megabytes several times.
+
 Writes medians to benchmarks/speed/results/dashboard.json. Browser and service share the machine.
 """
 
@@ -30,17 +31,19 @@ from playwright.sync_api import Page, Playwright, sync_playwright
 
 RESULTS = Path(__file__).parent / "results" / "dashboard.json"
 DEFAULT_URL = "http://127.0.0.1:8000"
-PATIENCE_MS = 120_000
+TIMEOUT_MS = 120_000
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # Waits until the browser has started, and until the page has loaded.
 STARTING_SECONDS = 4.0
 LOADING_SECONDS = 5.0
 # V8 caches the compiled code of a script from its third run on.
-RETURNS = 3
+WARM_UP_VISITS = 3
 FIGURES = ("first_numbers_ms", "first_view_ms", "first_sweep_ms", "next_sweep_ms")
-_SWEPT = "#sweep[aria-busy=false]"
-_MEASURED = "(name) => performance.getEntriesByName(name).map((entry) => entry.duration)"
-_DRAWN = "(({z}) => [z.length, z[0].length])(document.getElementById('heat-map').data[0])"
+_SWEEP_DONE = "#sweep[aria-busy=false]"
+_READ_DURATIONS = "(name) => performance.getEntriesByName(name).map((entry) => entry.duration)"
+_READ_HEAT_MAP_SIZE = (
+    "(({z}) => [z.length, z[0].length])(document.getElementById('heat-map').data[0])"
+)
 
 
 def main() -> None:
@@ -54,7 +57,9 @@ def main() -> None:
     with sync_playwright() as playwright:
         fresh = [_first_visit(playwright, page) for _ in range(arguments.runs)]
         with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            visits = [_visit(playwright, page, profile) for _ in range(arguments.runs + RETURNS)]
+            visits = [
+                _visit(playwright, page, profile) for _ in range(arguments.runs + WARM_UP_VISITS)
+            ]
     record: dict[str, object] = {
         "command": f"python benchmarks/speed/dashboard.py --url {url} --user {arguments.user}",
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -63,7 +68,7 @@ def main() -> None:
         "events": fresh[0]["events"],
         "instants": fresh[0]["instants"],
         "fresh_profile": _medians(fresh),
-        "coming_back": _medians(visits[RETURNS:]),
+        "coming_back": _medians(visits[WARM_UP_VISITS:]),
     }
     print(json.dumps(record, indent=1))
     RESULTS.parent.mkdir(exist_ok=True)
@@ -80,10 +85,10 @@ def _first_visit(playwright: Playwright, url: str) -> dict[str, float]:
 
 
 def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
-    """One visit: the measurements of the page, and the size of the sweep."""
+    """Open the page once: its measurements, and the size of the sweep."""
     with _browser(profile) as address:
-        opened = urllib.request.Request(f"{address}/json/new?{quote(url, ':/=&')}", method="PUT")
-        urllib.request.urlopen(opened, timeout=10).read()
+        new_tab = urllib.request.Request(f"{address}/json/new?{quote(url, ':/=&')}", method="PUT")
+        urllib.request.urlopen(new_tab, timeout=10).read()
         time.sleep(LOADING_SECONDS)
         browser = playwright.chromium.connect_over_cdp(address)
         (page,) = (page for page in browser.contexts[0].pages if "/dashboard/" in page.url)
@@ -93,18 +98,18 @@ def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
 
 
 def _figures(page: Page) -> dict[str, float]:
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_selector("main[aria-busy=false]:not(.stale)")
-    page.wait_for_selector(_SWEPT)
+    page.wait_for_selector(_SWEEP_DONE)
     if page.locator("#sweep-figure").is_hidden():
-        raise SystemExit(f"there is nothing to sweep: {page.inner_text('#sweep-note')}")
-    (first_numbers,) = _measured(page, "kairos-first-numbers")
-    (first_view,) = _measured(page, "kairos-first-view")
-    (first_sweep,) = _measured(page, "kairos-sweep-drawn")
+        raise SystemExit(f"the page must show a sweep, but shows: {page.inner_text('#sweep-note')}")
+    (first_numbers,) = _read_durations(page, "kairos-first-numbers")
+    (first_view,) = _read_durations(page, "kairos-first-view")
+    (first_sweep,) = _read_durations(page, "kairos-sweep-drawn")
     page.get_by_label("exclude seen items").uncheck()
-    page.wait_for_selector(_SWEPT)
-    next_sweep = _measured(page, "kairos-sweep-drawn")[1]
-    events, instants = page.evaluate(_DRAWN)
+    page.wait_for_selector(_SWEEP_DONE)
+    next_sweep = _read_durations(page, "kairos-sweep-drawn")[1]
+    events, instants = page.evaluate(_READ_HEAT_MAP_SIZE)
     return {
         "first_numbers_ms": first_numbers,
         "first_view_ms": first_view,
@@ -117,7 +122,7 @@ def _figures(page: Page) -> dict[str, float]:
 
 @contextmanager
 def _browser(profile: str) -> Iterator[str]:
-    """A running browser; gives the address at which it takes orders."""
+    """Runs a browser for the duration of the block; yields the address of its debugging port."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("a browser is needed, but there is no chromium on PATH; install it")
@@ -136,9 +141,9 @@ def _browser(profile: str) -> Iterator[str]:
         process.wait(timeout=30)
 
 
-def _measured(page: Page, name: str) -> list[float]:
-    """The durations, in milliseconds, that the page measured under a name."""
-    durations: list[float] = page.evaluate(_MEASURED, name)
+def _read_durations(page: Page, name: str) -> list[float]:
+    """The durations in milliseconds that the page recorded under a name."""
+    durations: list[float] = page.evaluate(_READ_DURATIONS, name)
     return durations
 
 
@@ -153,7 +158,7 @@ def _is_up(url: str) -> bool:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", help=f"a running service; default {DEFAULT_URL}, if there is one")
-    parser.add_argument("--user", default="12347", help="whose page to open")
+    parser.add_argument("--user", default="12347", help="the user whose page is opened")
     parser.add_argument("--runs", type=int, default=5)
     return parser.parse_args()
 

@@ -1,11 +1,11 @@
-"""What time costs: an epoch of the time-aware model against the positional controls.
+"""Time per epoch of the time-aware encoders, relative to the positional controls.
 
     python benchmarks/speed/epoch.py --events .../ml-1m-users-1-2999/events.parquet
 
-The same width, length, batches, softmax and threads, in one process, taking turns; medians of whole
-epochs' worth of the same batches, and their ratio. `positional` reads positions through the same
-rotation; `position_table` is the plain network (SASRec's), whose heads carry no features at all.
-Without the MovieLens file, the shipped demo events are used. Writes results/epoch.json.
+All have the same width, history length, batches, softmax and threads, and take turns in one
+process. `positional` feeds positions to the same rotation; `position_table` is SASRec's network,
+whose heads have no rotation features. Without `--events`, uses the demo's events. Writes medians
+and their ratios to benchmarks/speed/results/epoch.json.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from training.fitting.objective import Objective
 RESULTS = Path(__file__).parent / "results" / "epoch.json"
 DIM, MAX_HISTORY = 64, 200
 
-CONTENDERS: dict[str, TimeEncodingConfig] = {
+ENCODINGS: dict[str, TimeEncodingConfig] = {
     "position_table": PositionalConfig(frequencies=0),
     "positional": PositionalConfig(frequencies=32),
     "mercer": MercerConfig(periods=8, degree=4),
@@ -56,11 +56,11 @@ def main() -> None:
         split.dataset, split.train_ends, predict="next_event", max_history=MAX_HISTORY
     )
     plan = windows.plan(np.random.default_rng(0), tokens=config.tokens)
-    recommenders = {name: _build(encoding, split.dataset) for name, encoding in CONTENDERS.items()}
+    recommenders = {name: _build(encoding, split.dataset) for name, encoding in ENCODINGS.items()}
     optimizers = {
         name: make_optimizer(recommender, config) for name, recommender in recommenders.items()
     }
-    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    seconds: dict[str, list[float]] = {name: [] for name in ENCODINGS}
     for turn in range(arguments.turns + 1):
         for name, recommender in recommenders.items():
             took = _epoch(recommender, optimizers[name], windows, plan, config, arguments.share)
@@ -115,18 +115,18 @@ def _epoch(
     config: FitConfig,
     share: float,
 ) -> float:
-    """Seconds an epoch takes, from a share of its batches spread over it."""
+    """Seconds per epoch, extrapolated from a share of its batches, evenly spaced."""
     rng = np.random.default_rng(0)
     objective = Objective(recommender, config)
     recommender.train()
-    chosen = plan[:: max(round(1 / share), 1)]
+    batches = plan[:: max(round(1 / share), 1)]
     began = time.perf_counter()
-    for batch in chosen:
+    for batch in batches:
         loss = objective.loss(windows.build_batch(batch), rng)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-    return (time.perf_counter() - began) * len(plan) / len(chosen)
+    return (time.perf_counter() - began) * len(plan) / len(batches)
 
 
 def _arguments() -> argparse.Namespace:

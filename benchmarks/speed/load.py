@@ -1,4 +1,4 @@
-"""Requests against a running service, and how long each took: what the serving benchmark counts."""
+"""Closed-loop load generator of the serving benchmark."""
 
 import http.client
 import threading
@@ -12,13 +12,13 @@ import orjson
 
 @dataclass
 class Load:
-    """What came back.
+    """Latencies and responses of a load.
 
     Attributes:
-        seconds: of every request, in the order answered.
-        statuses: how often each HTTP status came.
-        versions: how often each model version answered.
-        wall: from the first request to the last answer.
+        seconds: latency of every request, in the order of responses.
+        statuses: number of responses by HTTP status.
+        versions: number of responses by model version.
+        wall: seconds from the first request to the last response.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -27,18 +27,18 @@ class Load:
     wall: float = 0.0
 
     def quantile(self, share: float) -> float:
-        """Milliseconds within which a share of the requests was answered."""
+        """A quantile of the latencies, in milliseconds."""
         ordered = sorted(self.seconds)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1e3
 
 
 def send(port: int, bodies: list[bytes], *, requests: int, connections: int) -> Load:
-    """Send `requests` requests over some connections, each waiting for its answer (closed loop)."""
+    """Send requests over some connections; each waits for its response before the next request."""
     load, lock = Load(), threading.Lock()
     numbers = iter(range(requests))
     began = time.perf_counter()
     workers = [
-        threading.Thread(target=_work, args=(port, bodies, numbers, load, lock))
+        threading.Thread(target=_run_connection, args=(port, bodies, numbers, load, lock))
         for _ in range(connections)
     ]
     for worker in workers:
@@ -49,7 +49,7 @@ def send(port: int, bodies: list[bytes], *, requests: int, connections: int) -> 
     return load
 
 
-def _work(
+def _run_connection(
     port: int, bodies: list[bytes], numbers: Iterator[int], load: Load, lock: threading.Lock
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)

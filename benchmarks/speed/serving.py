@@ -1,10 +1,10 @@
-"""Latency of POST /v1/recommendations with 100 inline events, one worker, a publish in the middle.
+"""Latency of POST /v1/recommendations: 100 inline events, one worker, a publish halfway.
 
     python benchmarks/speed/serving.py            # after `make demo` has trained once
 
 Starts the real service on a copy of the demo's bundle store, sends 10,000 requests over one
-connection and 10,000 over eight, publishes a second version in the middle of each, and writes
-benchmarks/speed/results/serving.json. The client runs on the same machine and takes its share.
+connection and 10,000 over eight, publishes a second version halfway through each, and writes
+benchmarks/speed/results/serving.json. The client shares the machine with the service.
 """
 
 import argparse
@@ -74,13 +74,14 @@ def main() -> None:
 def _with_publish(
     store: BundleStore, port: int, bodies: list[bytes], requests: int, connections: int
 ) -> Load:
-    """The load, with a new version published once about half of it is through.
+    """Send the load, and publish a new version after about half of it.
 
-    By another process: one that publishes keeps its own threads waiting, and these are the clients.
+    Another process publishes, because publishing blocks the other threads of its process, which
+    would be the clients.
     """
     loads: list[Load] = []
 
-    def work() -> None:
+    def send_load() -> None:
         loads.append(send(port, bodies, requests=requests, connections=connections))
 
     publish = [sys.executable, __file__, "--publish-into", str(store.root)]
@@ -88,9 +89,9 @@ def _with_publish(
         assert publisher.stdin is not None
         assert publisher.stdout is not None
         publisher.stdout.readline()
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(target=send_load)
         worker.start()
-        time.sleep(_half_way(requests, connections))
+        time.sleep(_half_time(requests, connections))
         publisher.stdin.close()
         worker.join()
     return loads[0]
@@ -104,8 +105,8 @@ def _publish_on_eof(store: BundleStore) -> None:
     store.publish(partial(write_bundle, opened.bundle))
 
 
-def _half_way(requests: int, connections: int) -> float:
-    """Seconds after which roughly half of the requests are through, at a few ms each."""
+def _half_time(requests: int, connections: int) -> float:
+    """Seconds after which about half of the requests are done, at a few milliseconds each."""
     return requests * (0.0015 if connections == 1 else 0.001)
 
 
@@ -121,7 +122,7 @@ def _figures(load: Load) -> dict[str, object]:
 
 
 def _bodies(events: Path) -> list[bytes]:
-    """A hundred real histories of 100 events, as request bodies."""
+    """Request bodies with the first 100 events of 100 users."""
     dataset = Dataset.of(read_events(events))
     users = np.flatnonzero(np.diff(dataset.offsets) >= EVENTS_PER_REQUEST)[:100]
     bodies = []
@@ -167,7 +168,7 @@ def _start(directory: str, store: Path, port: int) -> subprocess.Popen[bytes]:
             time.sleep(0.1)
         else:
             return service
-    raise SystemExit("the service did not become ready within 30 s")
+    raise SystemExit("the service must be ready within 30 s, but is not; run kairos doctor")
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,9 +1,10 @@
-"""Peak memory of the softmax as the catalogue grows: in chunks, against all logits at once.
+"""Peak memory of the softmax by catalogue size: chunked, and with all logits at once.
 
     python benchmarks/speed/softmax_memory.py
 
-Each case runs in a process of its own; its figure is the growth of the peak resident set while one
-loss of 6,400 positions at width 64 goes forward and backward. Writes results/softmax_memory.json.
+Each case runs in a process of its own and measures the growth of its peak resident set during the
+forward and backward pass of one loss, 6,400 positions, width 64. Writes
+benchmarks/speed/results/softmax_memory.json.
 """
 
 import argparse
@@ -22,20 +23,25 @@ from training.fitting.losses.softmax import full_softmax
 RESULTS = Path(__file__).parent / "results" / "softmax_memory.json"
 POSITIONS, WIDTH = 6_400, 64
 CATALOGUES = (3_000, 30_000, 100_000, 300_000)
-MOST_DENSE = 100_000
-"""Beyond it, all logits at once would not fit beside everything else."""
+MAX_DENSE_ITEMS = 100_000
+"""With more items, all logits at once do not fit into memory."""
 
 
 def main() -> None:
     """Measure every case, or one of them in this process."""
     arguments = _arguments()
     if arguments.one:
-        print(_growth(arguments.one[0], int(arguments.one[1])))
+        print(_measure_growth(arguments.one[0], int(arguments.one[1])))
         return
     rows = []
     for items in CATALOGUES:
-        row: dict[str, object] = {"items": items, "chunked_mib": _apart("chunked", items)}
-        row["all_at_once_mib"] = _apart("dense", items) if items <= MOST_DENSE else None
+        row: dict[str, object] = {
+            "items": items,
+            "chunked_mib": _measure_in_subprocess("chunked", items),
+        }
+        row["all_at_once_mib"] = (
+            _measure_in_subprocess("dense", items) if items <= MAX_DENSE_ITEMS else None
+        )
         row["item_table_mib"] = round(items * WIDTH * 4 / 2**20, 1)
         rows.append(row)
         print(row)
@@ -50,12 +56,13 @@ def main() -> None:
     RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
-def _apart(kind: str, items: int) -> float:
+def _measure_in_subprocess(kind: str, items: int) -> float:
+    """MiB of growth, measured in a process of its own."""
     command = [sys.executable, __file__, "--one", kind, str(items)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def _growth(kind: str, items: int) -> float:
+def _measure_growth(kind: str, items: int) -> float:
     """MiB by which the peak resident set grows during one loss, gradients included."""
     torch.set_num_threads(1)
     users = torch.randn(POSITIONS, WIDTH, requires_grad=True)

@@ -1,4 +1,4 @@
-"""The categories of the demo's articles: by readable rules, and as the shipped file has them."""
+"""The categories of the demo's articles: the rules, and the shipped file."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.db.engine import open_engine
 from app.imports import import_items
-from demo.categories import ITEMS, MOST, RULES, categories_of
+from demo.categories import ITEMS, MAX_CATEGORIES, RULES, categories_of
 from migrations.run import upgrade
 from tests.architecture.repository import ROOT, document
 from training.data.dataset import Dataset
@@ -27,31 +27,31 @@ from training.data.sources import read_events, read_items
         ("POSTAGE", ()),
     ],
 )
-def test_the_words_of_a_title_say_what_an_article_is(
+def test_the_words_of_a_title_determine_its_categories(
     title: str, categories: tuple[str, ...]
 ) -> None:
     assert categories_of(title) == categories
 
 
-def test_the_words_of_a_longer_phrase_do_not_count_again() -> None:
+def test_the_words_of_a_longer_phrase_match_nothing_else() -> None:
     assert categories_of("SPACEBOY LUNCH BOX") == ("Kitchen and baking",)
     assert categories_of("CARD") == ("Cards and gift wrap",)
     assert categories_of("SNAP CARDS") == ("Toys and games",)
     assert categories_of("BIRD LIGHT PINK FEATHER") == ()
 
 
-def test_of_three_categories_the_first_two_of_the_table_count() -> None:
+def test_an_article_has_the_first_two_matching_categories() -> None:
     assert categories_of("CHRISTMAS LUNCH BAG FELTCRAFT") == ("Christmas", "Bags")
 
 
-def test_the_shipped_file_says_what_the_rules_say() -> None:
+def test_the_shipped_categories_follow_the_rules() -> None:
     items = read_items(ITEMS)
     assert items["categories"].to_list() == [list(categories_of(t)) for t in items["title"]]
-    assert items["categories"].list.len().max() == MOST
+    assert items["categories"].list.len().max() == MAX_CATEGORIES
     assert {*items["categories"].explode().drop_nulls()} == {*RULES}
 
 
-def test_the_page_says_how_far_the_categories_reach() -> None:
+def test_the_readme_states_the_coverage_of_the_categories() -> None:
     items = pl.read_parquet(ITEMS)
     events = pl.read_parquet(ROOT / "demo" / "events.parquet").join(items, on="item_id")
     of_articles, of_events = (
@@ -63,14 +63,14 @@ def test_the_page_says_how_far_the_categories_reach() -> None:
     assert f"{len(RULES)} categories" in page
 
 
-def test_the_shop_and_the_catalogue_know_the_categories(tmp_path: Path) -> None:
+def test_database_and_catalog_contain_the_categories(tmp_path: Path) -> None:
     items, url = read_items(ITEMS), f"sqlite:///{tmp_path / 'kairos.db'}"
     upgrade(url)
     import_items(url, items)
     engine = open_engine(url)
     with engine.connect() as connection:
-        asked = text("SELECT categories FROM items WHERE item_id = 'sku-0002'")
-        assert connection.scalar(asked) == '["Kitchen and baking"]'
+        query = text("SELECT categories FROM items WHERE item_id = 'sku-0002'")
+        assert connection.scalar(query) == '["Kitchen and baking"]'
     engine.dispose()
     few = read_events(ROOT / "demo" / "events.parquet").head(1000)
     catalog = Dataset.of(few, items).catalog
