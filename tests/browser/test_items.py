@@ -62,15 +62,15 @@ def test_popular_items_are_listed_until_one_is_chosen(shop_dashboard: Dashboard)
     expect(rows.first).to_contain_text(items[0]["title"])
     expect(rows.first).to_contain_text(str(items[0]["events"]))
     page.get_by_label("Title, id or category contains").fill("easter")
-    wanted = [
+    expected = [
         item
         for item in items
         if "easter" in f"{item['title']} {item['item_id']} {item['categories']}".lower()
     ]
-    expect(rows).to_have_count(min(50, len(wanted)))
+    expect(rows).to_have_count(min(50, len(expected)))
     rows.first.get_by_role("link").press("Enter")
     shop_dashboard.settle()
-    expect(page.locator("#item-heading")).to_have_text(wanted[0]["title"])
+    expect(page.locator("#item-heading")).to_have_text(expected[0]["title"])
     expect(page.locator("#item-heading")).to_be_focused()
     expect(page.locator("#popular")).to_be_hidden()
 

@@ -141,8 +141,8 @@ def test_every_failure_is_a_problem_document_with_codes(app: FastAPI) -> None:
         for status, response in operation["responses"].items():
             if int(status) >= 400:
                 assert response["content"].keys() == {"application/problem+json"}, (name, status)
-                told = response["description"].split("; ")
-                codes = [re.match(r"`(\w+)`: \S", sentence) for sentence in told]
+                sentences = response["description"].split("; ")
+                codes = [re.match(r"`(\w+)`: \S", sentence) for sentence in sentences]
                 assert all(codes), (name, status)
                 errors = [known[status, code[1]] for code in codes if code]
                 may_wait = any(error.retry_after is not None for error in errors)

@@ -189,7 +189,7 @@ class TestOfAModelThatDoesNotSay:
             yield client
 
     @pytest.mark.parametrize("user_id", ["a/b", "nobody"])
-    def test_it_is_told_what_would(self, client: Client, user_id: str) -> None:
+    def test_a_conflict_names_the_kind_of_the_model(self, client: Client, user_id: str) -> None:
         response = client.get(f"/v1/users/{user_id}/next-time")
         detail = problem(response, 409, "model_says_no_time")["detail"]
         assert "'self_attention'" in detail

@@ -161,8 +161,8 @@ def test_every_learned_parameter_has_exactly_one_group(learned: bool) -> None:
     recommender = fresh(dataset(), repeats=True, learned=learned)
     groups = make_optimizer(recommender, FIT).param_groups
     found = sorted(id(parameter) for group in groups for parameter in group["params"])
-    wanted = sorted(id(p) for p in recommender.parameters() if p.requires_grad)
-    assert found == wanted
+    expected = sorted(id(p) for p in recommender.parameters() if p.requires_grad)
+    assert found == expected
     assert len(groups) == (3 if learned else 2)
 
 

@@ -54,7 +54,7 @@ export class OcclusionCard {
   /** Requests the result for the item of a state. */
   request(state) {
     this.#showOptions(state.explain_item_id, true);
-    this.#explain("Leaving out events, one at a time…");
+    this.#explain("Evaluating without each event in turn…");
     this.#setBusy(true);
     this.#requests.request(state);
   }
