@@ -18,7 +18,9 @@ child=
 stop() {
     trap '' TERM INT
     if [ -n "$child" ]; then
+        # Twice, because a child that is forked just now may lose the first signal.
         kill -TERM "$child" 2>/dev/null
+        (sleep 1 && kill -TERM "$child") >/dev/null 2>&1 &
         wait "$child" 2>/dev/null
     fi
     log_event schedule_ended status 0
