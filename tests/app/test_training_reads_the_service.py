@@ -27,7 +27,7 @@ def store(database_url: str, *rows: StoredEvent | StoredItem) -> None:
     with Session(engine) as session, session.begin():
         for row in rows:
             session.add(row)
-            session.flush()  # one by one: the order of arrival is the point
+            session.flush()  # one by one, to fix the order of arrival
     engine.dispose()
 
 

@@ -53,7 +53,7 @@ def test_events_sent_and_then_imported_are_stored_once(
         assert import_events(database_url, events(HAPPENED)).stored == 0
         assert (
             import_events(database_url, events(TWICE)).stored == 1
-        )  # a repetition only a file can tell
+        )  # a repeated row, which only a file can contain
 
 
 def test_events_imported_and_then_sent_are_stored_once(

@@ -102,7 +102,7 @@ def test_a_bad_item_refuses_the_batch(client: Client) -> None:
     assert client.get("/v1/items/a").status_code == 404
 
 
-def test_a_thousand_items_are_stored_at_once_and_one_more_is_refused(
+def test_a_request_stores_at_most_a_thousand_items(
     client_on_either: Client,
 ) -> None:
     items = [{"item_id": str(number)} for number in range(1001)]

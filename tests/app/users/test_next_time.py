@@ -80,9 +80,9 @@ def interval_by_the_model(client: Client) -> IntervalDistribution:
         ),
         FIRST_AT + 48 * HOUR,
     )
-    said = predictor.encode(query, predictor.look_up_history(query)).next_time
-    assert isinstance(said, IntervalDistribution)
-    return said
+    distribution = predictor.encode(query, predictor.look_up_history(query)).next_time
+    assert isinstance(distribution, IntervalDistribution)
+    return distribution
 
 
 def test_an_answer_names_its_version_and_history(client: Client) -> None:
@@ -96,32 +96,32 @@ def test_an_answer_names_its_version_and_history(client: Client) -> None:
 
 def test_at_the_last_event_the_quantiles_are_those_of_the_model(client: Client) -> None:
     answer = estimate(client, LAST_EVENT_AT)
-    said = interval_by_the_model(client)
+    distribution = interval_by_the_model(client)
     assert [quantile["share"] for quantile in answer["quantiles"]] == [0.1, 0.5, 0.9]
     for quantile, instant in zip(answer["quantiles"], instants(answer), strict=True):
-        waited = instant - datetime.fromisoformat(LAST_EVENT_AT)
-        expected = said.quantile(quantile["share"]).item()
-        assert waited / timedelta(days=1) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        elapsed = instant - datetime.fromisoformat(LAST_EVENT_AT)
+        expected = distribution.quantile(quantile["share"]).item()
+        assert elapsed / timedelta(days=1) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert answer["median"] == answer["quantiles"][1]["instant"]
 
 
 def test_quantiles_are_conditional_on_the_elapsed_time(client: Client) -> None:
-    said = interval_by_the_model(client)
+    distribution = interval_by_the_model(client)
     for quantile in estimate(client, A_WEEK_LATER)["quantiles"]:
         instant = datetime.fromisoformat(quantile["instant"])
         assert instant > datetime.fromisoformat(A_WEEK_LATER)
         days = (instant - datetime.fromisoformat(LAST_EVENT_AT)) / timedelta(days=1)
         # P(later than the quantile | later than a week).
-        longer, week = (said.log_survival(tensor(value)).item() for value in (days, 7.0))
+        longer, week = (distribution.log_survival(tensor(value)).item() for value in (days, 7.0))
         assert math.exp(longer - week) == pytest.approx(1 - quantile["share"], rel=1e-6)
 
 
 def test_the_density_covers_the_remaining_probability(client: Client) -> None:
-    for at, waited in ((LAST_EVENT_AT, 0.0), (A_WEEK_LATER, 7.0)):
+    for at, elapsed in ((LAST_EVENT_AT, 0.0), (A_WEEK_LATER, 7.0)):
         points = estimate(client, at)["density"]
         days = [point["interval_days"] for point in points]
         assert days == sorted(days)
-        assert days[0] == pytest.approx(waited)
+        assert days[0] == pytest.approx(elapsed)
         assert len(points) == 50
         area = sum(
             (one["density"] + other["density"])
@@ -181,7 +181,7 @@ def test_the_history_of_a_user_keeps_its_path(client: Client) -> None:
     assert len(client.get("/v1/users/a/b").json()["events"]) == 3
 
 
-class TestOfAModelThatDoesNotSay:
+class TestWithoutATimeModel:
     @pytest.fixture
     def client(self, settings: Settings) -> Iterator[Client]:
         with running(settings) as client:
@@ -195,7 +195,9 @@ class TestOfAModelThatDoesNotSay:
         assert "'self_attention'" in detail
         assert "rmtpp" in detail
 
-    def test_without_a_model_nothing_can_be_said(self, settings: Settings, tmp_path: Path) -> None:
+    def test_without_a_model_the_service_is_unavailable(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
         with running(settings.model_copy(update={"bundle_store": tmp_path / "none"})) as client:
             problem(client.get("/v1/users/u/next-time"), 503, "no_model")
 
