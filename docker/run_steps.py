@@ -157,8 +157,8 @@ class Container:
 
     def _is_ready(self) -> bool:
         try:
-            with urlopen(f"http://127.0.0.1:{self._port}/health/ready", timeout=2) as answer:
-                return bool(answer.status == 200)
+            with urlopen(f"http://127.0.0.1:{self._port}/health/ready", timeout=2) as response:
+                return bool(response.status == 200)
         except (URLError, OSError):
             return False
 

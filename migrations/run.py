@@ -33,7 +33,7 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
     Raises:
         NewerSchemaError: if the schema is at a revision that this version does not have.
-        DatabaseUnavailableError: if the database does not answer.
+        DatabaseUnavailableError: if the database does not respond.
     """
     try:
         command.upgrade(_config(database_url), revision)
@@ -70,7 +70,7 @@ def revision(database_url: str) -> str | None:
     """The revision of a database; None if it was never migrated. Creates no file.
 
     Raises:
-        DatabaseUnavailableError: if the database does not answer.
+        DatabaseUnavailableError: if the database does not respond.
     """
     url = parse_url(database_url)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
@@ -91,7 +91,7 @@ def require_upgraded(database_url: str) -> None:
 
     Raises:
         SchemaBehindError: if it has not.
-        DatabaseUnavailableError: if the database does not answer.
+        DatabaseUnavailableError: if the database does not respond.
     """
     at = revision(database_url)
     if at is None or at in revisions()[:-1]:
