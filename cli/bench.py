@@ -33,9 +33,7 @@ def papers_command(
     suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeatable.")] = None,
     rows: Annotated[str | None, typer.Option(help="Only these rows: a,b.")] = None,
     seeds: Annotated[str | None, typer.Option(help="These seeds for every row: 0,1.")] = None,
-    data: Annotated[Path, typer.Option(help="Directory of the data sets.")] = Path(
-        "../shared/data"
-    ),
+    data: Annotated[Path, typer.Option(help="Directory of the data sets.")] = Path("data"),
     folder: Annotated[Path, typer.Option(help="Directory with suites/ and results/.")] = Path(
         "benchmarks/papers"
     ),

@@ -11,8 +11,8 @@ from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
 from model.config import Config
+from tests.architecture.members import MEMBERS, kind
 from tests.architecture.repository import ROOT, document
-from tests.architecture.test_zoo import MEMBERS, kind
 
 PAPERS = ROOT / "benchmarks" / "papers"
 SUITES = sorted((PAPERS / "suites").glob("*.toml"))
