@@ -42,7 +42,7 @@
  * @property {Record<string, Record<string, number>> | null} metrics by ranker, then by metric
  * @property {Decision | null} decision
  *
- * @typedef {object} Serving what is published and what serves
+ * @typedef {object} ModelsState what is published and what serves
  * @property {Model[]} models newest first
  * @property {Traffic} traffic
  * @property {Change[]} changes newest first
@@ -78,7 +78,7 @@ const DESCRIBED_AT_ONCE = 3;
  * Loads the published versions, the traffic, the audit trail and the retraining runs.
  *
  * @param {AbortSignal} signal
- * @returns {Promise<Serving>}
+ * @returns {Promise<ModelsState>}
  */
 export async function loadServing(signal) {
   const [models, traffic, { changes, rollback_version: rollbackVersion }, { runs }] = await Promise.all([
@@ -214,7 +214,7 @@ export const findComparingRun = (runs, one, other) =>
  * the current one, or the newest. Null where there is no other.
  *
  * @param {string | null} version
- * @param {Serving} serving
+ * @param {ModelsState} serving
  */
 export function defaultOpponent(version, { models, runs }) {
   const others = models.filter((model) => model.version !== version && model.refused === null);

@@ -20,7 +20,7 @@ import { rolesOf, shortName } from "./versions_card.js";
  * @typedef {import("./data.js").Description} Description
  * @typedef {import("./data.js").Model} Model
  * @typedef {import("./data.js").Run} Run
- * @typedef {import("./data.js").Serving} Serving
+ * @typedef {import("./data.js").ModelsState} ModelsState
  * @typedef {import("./data.js").TestMetric} TestMetric
  * @typedef {import("../shell/tables.js").TableContent} TableContent
  *
@@ -135,7 +135,7 @@ export class DetailCard {
    * Resolves once the charts are drawn.
    *
    * @param {Description} description
-   * @param {Serving} serving
+   * @param {ModelsState} serving
    * @param {string} metric
    * @param {string[]} metrics those to choose from
    */
@@ -439,7 +439,7 @@ function drawWindows(models, chosen) {
 
 /**
  * @param {Description} description
- * @param {Serving} serving
+ * @param {ModelsState} serving
  */
 function facts(description, { models, traffic, runs }) {
   const { manifest, version } = description;

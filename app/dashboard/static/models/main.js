@@ -17,7 +17,7 @@ import { VersionsCard } from "./versions_card.js";
 /**
  * @typedef {import("./data.js").Description} Description
  * @typedef {import("./data.js").Model} Model
- * @typedef {import("./data.js").Serving} Serving
+ * @typedef {import("./data.js").ModelsState} ModelsState
  */
 
 /** Older versions are described on request: the service opens a bundle to describe it. */
@@ -34,7 +34,7 @@ const LINK = new Permalink({
 
 let state = LINK.read();
 /** Null until the first response. */
-let serving = /** @type {Serving | null} */ (null);
+let serving = /** @type {ModelsState | null} */ (null);
 /**
  * By version; null for one that cannot be described.
  * @type {Map<string, Description | null>}
@@ -100,7 +100,7 @@ async function load() {
 /**
  * Loads the missing descriptions of the versions on display.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  * @param {AbortSignal} signal
  */
 async function describe(serving, signal) {
@@ -114,7 +114,7 @@ async function describe(serving, signal) {
   await describeVersions(versions, (version, description) => descriptions.set(version, description), signal);
 }
 
-/** @param {Serving} serving */
+/** @param {ModelsState} serving */
 const readable = ({ models }) => models.filter((model) => model.refused === null);
 
 /** @param {Model} model */
@@ -123,7 +123,7 @@ const hasRole = (model) => model.is_current || model.is_serving || model.is_chal
 /**
  * Fills the selects; returns the version in detail and the one to compare it with.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  */
 function fillSelects(serving) {
   const { models } = serving;
@@ -136,7 +136,7 @@ function fillSelects(serving) {
 /**
  * Shows the cards that need no description.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  * @param {Map<string, Description | null>} known
  */
 function showLists(serving, known) {
@@ -157,7 +157,7 @@ function showLists(serving, known) {
 /**
  * Shows all cards; the versions on display are described.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  */
 async function showAll(serving) {
   const { chosen, other } = fillSelects(serving);
@@ -204,7 +204,7 @@ async function display(changes, { isNavigation = false } = {}) {
 /**
  * Changes what is served with a dialog, and loads everything again.
  *
- * @param {(serving: Serving) => Promise<string | null>} confirm returns a sentence on what was done,
+ * @param {(serving: ModelsState) => Promise<string | null>} confirm returns a sentence on what was done,
  *   or null if the user cancelled
  */
 async function change(confirm) {

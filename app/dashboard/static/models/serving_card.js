@@ -10,14 +10,14 @@ import { versionName } from "./versions_card.js";
 
 /**
  * @typedef {import("./data.js").Model} Model
- * @typedef {import("./data.js").Serving} Serving
+ * @typedef {import("./data.js").ModelsState} ModelsState
  * @typedef {import("./data.js").Traffic} Traffic
  */
 
 export class ServingCard {
   #root;
   #handlers;
-  /** @type {Serving | null} */
+  /** @type {ModelsState | null} */
   #serving = null;
   #done = "";
 
@@ -31,7 +31,7 @@ export class ServingCard {
     this.#render();
   }
 
-  /** @param {Serving} serving */
+  /** @param {ModelsState} serving */
   show(serving) {
     this.#serving = serving;
     this.#render();
@@ -66,7 +66,7 @@ export class ServingCard {
   }
 }
 
-/** @param {Serving} serving */
+/** @param {ModelsState} serving */
 function facts({ models, traffic, rollbackVersion }) {
   const current = currentVersion(models);
   const serving = models.find((model) => model.is_serving)?.version ?? null;
@@ -100,7 +100,7 @@ const CHECKED_FIRST =
  * Activates a version once the user confirms it.
  *
  * @param {string} version
- * @param {Serving} serving
+ * @param {ModelsState} serving
  * @returns {Promise<string | null>} a sentence on what was done; null if the user cancelled
  */
 export const activate = (version, { models }) =>
@@ -114,7 +114,7 @@ export const activate = (version, { models }) =>
 /**
  * Activates the version before the current one once the user confirms it.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  * @returns {Promise<string | null>} a sentence on what was done; null if the user cancelled
  */
 export const rollBack = ({ models, rollbackVersion }) =>
@@ -148,7 +148,7 @@ const describeSwitch = (version, current) =>
 /**
  * Sets the challenger, its share and the shadow once the user confirms them.
  *
- * @param {Serving} serving
+ * @param {ModelsState} serving
  * @returns {Promise<string | null>} a sentence on what was done; null if the user cancelled
  */
 export async function setTraffic({ models, traffic }) {

@@ -16,11 +16,11 @@ import { groupTestMetrics, HEADLINE_REFERENCES, referenceName } from "./data.js"
 /**
  * @typedef {import("./data.js").Description} Description
  * @typedef {import("./data.js").Model} Model
- * @typedef {import("./data.js").Serving} Serving
+ * @typedef {import("./data.js").ModelsState} ModelsState
  * @typedef {import("./data.js").Traffic} Traffic
  *
- * @typedef {object} Shown
- * @property {Serving} serving
+ * @typedef {object} VersionsTable
+ * @property {ModelsState} serving
  * @property {Map<string, Description | null>} descriptions by version; others show the list's metrics
  * @property {string | null} chosen the version in detail
  * @property {string | null} requested the version of the link, which may not be published
@@ -45,7 +45,7 @@ export class VersionsCard {
     this.#render(null);
   }
 
-  /** @param {Shown} shown */
+  /** @param {VersionsTable} shown */
   show(shown) {
     const focused = document.activeElement;
     const version = this.#root.contains(focused) ? focused?.closest("tr")?.dataset.version : undefined;
@@ -56,7 +56,7 @@ export class VersionsCard {
     rows.find((row) => row.dataset.version === version)?.querySelector("a")?.focus();
   }
 
-  #render(/** @type {Shown | null} */ shown) {
+  #render(/** @type {VersionsTable | null} */ shown) {
     const rest = shown?.undescribed ?? 0;
     render(
       html`
@@ -72,7 +72,7 @@ export class VersionsCard {
     );
   }
 
-  #table(/** @type {Shown} */ shown) {
+  #table(/** @type {VersionsTable} */ shown) {
     const { serving, metric } = shown;
     return html`<table class="versions">
       <caption class="visually-hidden">Published versions, newest first</caption>
@@ -90,7 +90,7 @@ export class VersionsCard {
     </table>`;
   }
 
-  #row(/** @type {Model} */ model, /** @type {Shown} */ { serving, descriptions, chosen, metric }) {
+  #row(/** @type {Model} */ model, /** @type {VersionsTable} */ { serving, descriptions, chosen, metric }) {
     const { version, refused } = model;
     const { activate, linkTo } = this.#handlers;
     const button = html`<button type="button" class="plain" aria-label=${`Activate ${version}…`}
@@ -114,7 +114,7 @@ export class VersionsCard {
   }
 }
 
-/** @param {Shown} shown */
+/** @param {VersionsTable} shown */
 function describeList({ serving: { models }, requested }) {
   if (models.length === 0) return "No version is published yet; kairos train and kairos publish make one.";
   if (requested !== null && !models.some((model) => model.version === requested)) {

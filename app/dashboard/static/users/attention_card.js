@@ -25,7 +25,7 @@ const PARTS = {
 };
 
 /**
- * @typedef {object} Shown what the charts draw
+ * @typedef {object} ChartedHistory what the charts draw
  * @property {any[]} events as `weightedHistory` returns them
  * @property {import("./data.js").Items} items
  * @property {number} queryTime
@@ -45,7 +45,7 @@ export class AttentionBars {
   /**
    * Draws the bars, and describes them in `#plot-summary`.
    *
-   * @param {Shown} shown
+   * @param {ChartedHistory} shown
    * @param {any} answer
    * @param {number | null} head the number of a head, or null for the mean
    */
@@ -160,7 +160,7 @@ export class Timeline {
   #shown = null;
   #dots = [];
 
-  /** @param {Shown} shown */
+  /** @param {ChartedHistory} shown */
   show(shown) {
     this.#shown = shown;
     const actions = [...new Set(shown.events.map(actionOf))].sort();
@@ -353,7 +353,7 @@ export const highestBar = (bars) =>
 /**
  * The time axis of a chart `width` pixels wide, with `pixel`, the units of the axis per pixel.
  *
- * @param {Shown} shown
+ * @param {ChartedHistory} shown
  * @param {number} width
  */
 export function timeAxis({ events, queryTime, span, scale }, width) {

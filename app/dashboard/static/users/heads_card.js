@@ -29,7 +29,7 @@ export class HeadsCard {
    * stay, marked as busy.
    *
    * @param {any} answer
-   * @param {import("./attention_card.js").Shown & {head: number | null}} shown `head` is the number of the
+   * @param {import("./attention_card.js").ChartedHistory & {head: number | null}} shown `head` is the number of the
    *   chosen one
    */
   show({ attention, recommendation_id: isExact }, shown) {

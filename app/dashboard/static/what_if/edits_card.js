@@ -18,7 +18,7 @@ import { fromMilliseconds, toMilliseconds } from "./exact_instants.js";
  * @typedef {import("./edits.js").Row} Row
  * @typedef {import("./edits.js").Side} Side
  *
- * @typedef {object} Shown
+ * @typedef {object} EditsView
  * @property {Edit[]} edits
  * @property {Row[]} rows with weights
  * @property {Map<string, string | null>} titles
@@ -31,7 +31,7 @@ const LATEST = "9999-12-31T23:59:59";
 export class EditsCard {
   #root;
   #handlers;
-  /** @type {Shown} */
+  /** @type {EditsView} */
   #shown = { edits: [], rows: [], titles: new Map(), begin: 0, model: null };
   /** @type {string | null} */
   #limit = null;
@@ -77,7 +77,7 @@ export class EditsCard {
     this.#refuse(null);
   }
 
-  /** @param {Shown} shown */
+  /** @param {EditsView} shown */
   show(shown) {
     const buttons = [...this.#root.querySelectorAll("#edits button")];
     const place = buttons.indexOf(/** @type {Element} */ (document.activeElement));
