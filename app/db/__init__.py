@@ -1,4 +1,4 @@
-"""Engine, tables and transactions.
+"""Engine, tables, transactions, and the queries that several domains share.
 
-Queries live in the repository of their domain.
+Other queries are in the repository of their domain.
 """

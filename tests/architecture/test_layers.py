@@ -25,3 +25,11 @@ def test_only_the_index_imports_faiss() -> None:
 def test_no_module_imports_a_pickling_library() -> None:
     pickling = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
     assert [str(file) for file in sources(*PACKAGES) if pickling & {*imports(file)}] == []
+
+
+def test_the_client_imports_only_httpx_and_pydantic() -> None:
+    permitted = {*sys.stdlib_module_names, "kairos_client", "httpx", "pydantic"}
+    imported = {
+        module.partition(".")[0] for file in sources("kairos_client") for module in imports(file)
+    }
+    assert imported <= permitted
