@@ -35,24 +35,14 @@ def format_instant(at: datetime) -> str:
         ) from error
 
 
-def format_path(template: str, *ids: str, reserved_suffixes: Iterable[str] = ()) -> str:
+def format_path(template: str, *ids: str) -> str:
     """Replaces each `{}` of a path by an id, percent-encoded including `/`.
 
-    `reserved_suffixes` end the paths of other operations, so the service would route an id with
-    such an ending to one of them.
-
     Raises:
-        InvalidError: if an id is malformed or ends in a reserved suffix.
+        InvalidError: if an id is malformed.
     """
     for value in ids:
         _require_id(value)
-        for suffix in reserved_suffixes:
-            if value.endswith(suffix):
-                raise InvalidError(
-                    f"an id in this path must not end in {suffix!r}, which the service reads as "
-                    f"another operation, but got {value!r}; use another operation for this id",
-                    code="id_ambiguous",
-                )
     return template.format(*map(_encode_segment, ids))
 
 

@@ -34,10 +34,6 @@ from kairos_client.responses.recommendations import (
 )
 from kairos_client.responses.users import ErasedUser, NextTimeAnswer, UserHistory, UserList
 
-# The service routes paths with these endings to other operations.
-_ITEM_SUFFIXES = ("/similar", "/popularity")
-_USER_SUFFIXES = ("/next-time", "/recommendations")
-
 
 class Operations:
     """One method per operation, named by its `operationId`; parameters left at None are not sent.
@@ -172,8 +168,7 @@ class Operations:
     @operation
     def read_item(self, item_id: str) -> Call[Item]:
         """Reads one stored item."""
-        path = format_path("/v1/items/{}", item_id, reserved_suffixes=_ITEM_SUFFIXES)
-        return get("read_item", path, Item)
+        return get("read_item", format_path("/v1/items/{}", item_id), Item)
 
     @operation
     def delete_item(self, item_id: str) -> Call[None]:
@@ -219,7 +214,7 @@ class Operations:
     @operation
     def read_user(self, user_id: str, *, limit: int | None = None) -> Call[UserHistory]:
         """Reads the newest stored events of a user; an unknown user has none."""
-        path = format_path("/v1/users/{}", user_id, reserved_suffixes=_USER_SUFFIXES)
+        path = format_path("/v1/users/{}", user_id)
         return get("read_user", path + encode_query({"limit": limit}), UserHistory)
 
     @operation

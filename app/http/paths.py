@@ -9,6 +9,7 @@ import re
 from urllib.parse import unquote
 
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import Route
 from starlette.types import Scope
 
 # Percent-decoding yields no lone surrogate, so no path contains this character by itself.
@@ -37,14 +38,16 @@ class IdConvertor(Convertor[str]):
 register_url_convertor("id", IdConvertor())
 
 
-def keep_encoded_slashes(scope: Scope, template: str) -> Scope:
+def keep_encoded_slashes(scope: Scope, route: Route) -> Scope:
     """The scope with percent-encoded slashes kept apart from plain ones in its path.
 
-    Args:
-        template: the route's path; only what follows its fixed beginning is affected.
+    Only what follows the fixed beginning of the route's path is affected, and only if the route has
+    an id: other convertors would return the placeholder of the slash.
     """
-    prefix, parameter, _ = template.partition("{")
+    if not any(isinstance(convertor, IdConvertor) for convertor in route.param_convertors.values()):
+        return scope
+    prefix = route.path.partition("{")[0]
     raw_path = scope.get("raw_path", b"").decode("latin-1")
-    if not parameter or not raw_path.startswith(prefix) or not _PERCENT_SLASH.search(raw_path):
+    if not raw_path.startswith(prefix) or not _PERCENT_SLASH.search(raw_path):
         return scope
     return {**scope, "path": unquote(_PERCENT_SLASH.sub(_ENCODED_SLASH, raw_path))}

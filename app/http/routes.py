@@ -28,7 +28,7 @@ class AuthorizedRoute(JsonRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match the path, with percent-encoded slashes as part of an id."""
-        return super().matches(keep_encoded_slashes(scope, self.path))
+        return super().matches(keep_encoded_slashes(scope, self))
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """Authorize the request before anything else."""

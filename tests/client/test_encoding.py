@@ -15,7 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kairos_client import Event, InvalidError, ItemDescription, KairosClient, PastEvent, Retries
+from kairos_client import (
+    Event,
+    InvalidError,
+    ItemDescription,
+    KairosClient,
+    NotFoundError,
+    PastEvent,
+    Retries,
+)
 from kairos_client.encoding import format_instant, format_path
 from tests.app.client import Client
 from tests.client.either_client import PortalTransport
@@ -65,15 +73,23 @@ def test_a_malformed_id_is_rejected_before_sending(malformed: str) -> None:
     assert (error.value.code, error.value.status) == ("id_format", None)
 
 
-def test_an_id_ending_like_another_operation_is_rejected() -> None:
-    with KairosClient("http://localhost") as kairos:
-        for read, ambiguous in (
-            (kairos.read_user, "u1/recommendations"),
-            (kairos.read_item, "mug/similar"),
-        ):
-            with pytest.raises(InvalidError) as error:
-                read(ambiguous)
-            assert error.value.code == "id_ambiguous"
+@pytest.mark.parametrize(
+    "entity_id", ["mug/similar", "mug/popularity", "u1/recommendations", "u1/next-time"]
+)
+def test_an_id_may_end_like_the_path_of_an_operation(application: Client, entity_id: str) -> None:
+    sent = Event(
+        user_id=entity_id, item_id=entity_id, action="view", timestamp=NAIVE.astimezone(UTC)
+    )
+    with KairosClient("http://localhost", transport=PortalTransport(application)) as kairos:
+        kairos.ingest([sent])
+        kairos.put_items([ItemDescription(item_id=entity_id)])
+        history = kairos.read_user(entity_id)
+        assert history.user_id == entity_id
+        assert [event.item_id for event in history.events] == [entity_id]
+        assert kairos.read_item(entity_id).item_id == entity_id
+        kairos.delete_item(entity_id)
+        with pytest.raises(NotFoundError):
+            kairos.read_item(entity_id)
 
 
 @pytest.mark.parametrize(

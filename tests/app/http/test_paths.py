@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.client import Client
+from tests.app.client import Client, problem
 
 EVENT = {"timestamp": "2026-01-31T12:00:00Z", "action": "view"}
 
@@ -49,3 +49,10 @@ def test_an_id_with_percent_signs_and_slashes_is_decoded_once(client: Client) ->
     client.put("/v1/items", {"items": [{"item_id": "ü%2F/é"}]})
     assert client.get("/v1/items/%C3%BC%252F%2F%C3%A9").json()["item_id"] == "ü%2F/é"
     assert client.get("/v1/items/%C3%BC%252F/%C3%A9").json()["item_id"] == "ü%2F/é"
+
+
+def test_a_version_contains_no_encoded_slash(client: Client) -> None:
+    problem(client.get("/v1/models/a%2Fb"), 404, "not_found")
+    problem(client.put("/v1/models/a%2Fb"), 404, "not_found")
+    response = client.get("/v1/models/a%252Fb")
+    assert "a%2Fb" in problem(response, 404, "model_not_found")["detail"]

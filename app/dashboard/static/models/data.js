@@ -46,7 +46,8 @@
  * @property {Model[]} models newest first
  * @property {Traffic} traffic
  * @property {Change[]} changes newest first
- * @property {string | null} rollbackVersion the version that a rollback activates
+ * @property {string | null} rollbackVersion the version that a rollback activates; null if there is none, or
+ *   if the service does not state it
  * @property {Run[]} runs newest first
  *
  * @typedef {{epoch: number, loss: number, validation: Record<string, number>, seconds: number}} Epoch
@@ -87,7 +88,7 @@ export async function loadServing(signal) {
     call("v1/models/changes", { query: { limit: MOST_CHANGES }, signal }),
     call("v1/training-runs", { query: { limit: MOST_RUNS }, signal }),
   ]);
-  return { models, traffic, changes, rollbackVersion, runs };
+  return { models, traffic, changes, rollbackVersion: rollbackVersion ?? null, runs };
 }
 
 /**

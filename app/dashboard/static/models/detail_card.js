@@ -227,7 +227,7 @@ function drawMetrics({ manifest }, metric) {
       layout: {
         margin: { l: 20, r: 20, t: 8, b: 46 },
         xaxis: {
-          title: { text: metric },
+          title: { text: escapeText(metric) },
           range: [0, Math.max(...rows.map((row) => row.value), 1e-9) * 1.2],
           nticks: 5,
         },

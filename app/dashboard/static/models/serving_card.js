@@ -122,7 +122,7 @@ export const rollBack = ({ models, rollbackVersion }) =>
     heading: "Roll back?",
     effect:
       rollbackVersion === null
-        ? "The audit trail names no version that was current before this one, so the service will refuse."
+        ? "The version that a rollback activates is not known, or there is none: the service may refuse."
         : describeSwitch(rollbackVersion, currentVersion(models)),
     verb: "Roll back",
     path: "v1/models/rollback",
