@@ -197,6 +197,22 @@ def test_encoded_slashes_reach_the_service_unchanged(site: Site) -> None:
         assert item["title"] == f"title of {item_id}"
 
 
+def test_only_pages_of_the_dashboard_are_cached(site: Site) -> None:
+    disguised = "/v1/users/..%2F..%2Fdashboard%2Fleak.html"
+    response = send_bytes(
+        site,
+        f"GET {disguised} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {site.key}\r\n"
+        "Connection: close\r\n\r\n".encode(),
+    )
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert httpx.get(f"{site.proxy.url}/dashboard/leak.html").status_code == 404
+    before = len(read_log(site))
+    for _ in range(2):
+        assert httpx.get(f"{site.proxy.url}/dashboard/shell/api.js").is_success
+    eventually(lambda: len(read_log(site)) >= before + 2)
+    assert read_log(site)[-1]["cache"] == "HIT"
+
+
 def test_ids_and_keys_are_in_no_log_of_the_proxy(site: Site) -> None:
     site.proxy.http.get(f"/v1/users/{SECRET_USER}")
     site.proxy.http.get(f"/{SECRET_USER}")
