@@ -27,7 +27,8 @@ PROMISES = {
     "no other client",
     "R7": "without a database: inline histories are answered, the rest is 503, "
     "recovery within 5 s; disk full and pool exhausted are 503, too",
-    "R8": "at three times its capacity: the excess is shed, p99 of the rest ≤ 3 times",
+    "R8": "at three times its capacity: the excess is shed, p99 of the rest ≤ 3 times "
+    "(median of three rounds)",
     "R9": "100,000 requests: memory grows < 1 % in 10,000; no file or thread is left behind",
     "R10": "the same version and request: the same ids, scores within 1e-5, in every process",
     "R11": "neither order of arrival, nor later events, nor duplicates matter; attention sums to 1",
