@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR
 from typing import final
 
 from pydantic import ValidationError
@@ -101,7 +102,7 @@ class BundleStore:
             directory = write_directory(self._incoming(), write)
             try:
                 open_predictor(directory)
-            except BundleError:
+            except BaseException:  # an interrupt or lack of memory, too: it is not verified
                 shutil.rmtree(directory, ignore_errors=True)
                 raise
         if activate:
@@ -214,9 +215,9 @@ class BundleStore:
             except BlockingIOError as error:
                 if time.monotonic() >= deadline:
                     raise StoreBusyError(
-                        "one change of a bundle store waits for another, but at most "
-                        f"{_PATIENCE_SECONDS:g} seconds, and another took longer; try again, and "
-                        f"see which process holds {self.root / _LOCK}"
+                        "only one process may change a bundle store at a time, but another has "
+                        f"held {self.root / _LOCK} for over {_PATIENCE_SECONDS:g} seconds; try "
+                        "again, or end the process that holds it"
                     ) from error
                 time.sleep(_PAUSE_SECONDS)
             else:
@@ -248,10 +249,12 @@ class BundleStore:
         """
         for leftover in self.root.glob(f"{_INCOMING}*"):
             with suppress(FileNotFoundError):
-                age_seconds = time.time() - leftover.stat().st_mtime
-                if age_seconds > _LEFTOVER_SECONDS and leftover.is_dir():
+                status = leftover.lstat()  # of a link itself; its target is never touched
+                if time.time() - status.st_mtime <= _LEFTOVER_SECONDS:
+                    continue
+                if S_ISDIR(status.st_mode):
                     shutil.rmtree(leftover, ignore_errors=True)
-                elif age_seconds > _LEFTOVER_SECONDS:
+                else:
                     leftover.unlink()
 
     def _incoming(self) -> Path:

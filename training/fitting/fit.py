@@ -103,7 +103,7 @@ def fit(
             if not np.isfinite(losses[-1]):
                 raise DivergedError(
                     f"the loss must stay finite, but is {losses[-1]} at step {state.step}; lower "
-                    f"the learning rate (now {config.learning_rate}) or look for broken times"
+                    f"the learning rate (now {config.learning_rate}) or check the timestamps"
                 )
             if on_step is not None:
                 on_step(done, len(plan), float(np.mean(losses[-50:])))

@@ -1,4 +1,4 @@
-"""The batch retraining job: candidate, comparison, gate, report.
+"""The batch retraining job: challenger, comparison, gate, report.
 
 The training itself is `training.run`.
 """

@@ -79,9 +79,13 @@ def compare(
         questions = later if is_warm or len(later) >= config.gate.questions else questions
     if not len(questions):
         raise TrainingError(
-            "a challenger is measured on the events that came next, but none is left"
-            + (" that is later than the weights it began from" if is_warm else "")
-            + "; bring more events"
+            "a comparison needs at least one test question, but there is none"
+            + (
+                " later than the champion's training events, as a warm start requires"
+                if is_warm
+                else ""
+            )
+            + "; train on more recent events"
         )
     ranks_of = {
         name: rank_targets(blocks, whole, questions, exclude_seen=config.data.exclude_seen)

@@ -83,21 +83,20 @@ def decide(gate: GateConfig, evidence: Evidence) -> Decision:
 
 
 def _check_soundness(_: GateConfig, evidence: Evidence) -> Check:
-    sentence = "every loss, score and weight is a number, and the bundle opens"
+    sentence = "every loss, score and weight is finite, and the bundle opens"
     if evidence.unsound is not None:
-        sentence = f"every loss, score and weight must be a number, however {evidence.unsound}"
+        sentence = f"the challenger is unusable: {evidence.unsound}"
     passed = evidence.unsound is None
     return Check(name="sound", value=float(passed), threshold=1, passed=passed, sentence=sentence)
 
 
 def _check_questions(gate: GateConfig, evidence: Evidence) -> Check:
-    return _at_least(
-        "questions", evidence.questions, gate.questions, "{value:.0f} questions of {least:.0f}"
-    )
+    template = "number of questions {value:.0f}, required at least {least:.0f}"
+    return _at_least("questions", evidence.questions, gate.questions, template)
 
 
 def _check_floor(gate: GateConfig, evidence: Evidence) -> Check:
-    template = f"{gate.metric} is {{value:.4f}}, the floor {{least:.4f}}"
+    template = f"{gate.metric} {{value:.4f}}, required at least {{least:.4f}}"
     return _at_least("floor", evidence.metric, gate.floor, template)
 
 
@@ -105,8 +104,8 @@ def _check_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
     if evidence.champion is None:
         return None
     template = (
-        f"the lead over the champion's {gate.metric} of {evidence.champion:.4f} is at least "
-        "{value:+.4f} (95 % interval), and must be {least:+.4f}"
+        f"lead over the champion ({gate.metric} {evidence.champion:.4f}): lower bound "
+        "{value:+.4f} (95 %), required at least {least:+.4f}"
     )
     return _at_least("champion", evidence.over_champion, -gate.may_lose, template)
 
@@ -114,8 +113,8 @@ def _check_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
 def _check_popularity(gate: GateConfig, evidence: Evidence) -> Check:
     of = math.nan if evidence.popularity is None else evidence.popularity
     template = (
-        f"the lead over popularity's {gate.metric} of {of:.4f} is at least {{value:+.4f}} (95 % "
-        "interval), and must be more than {least:+.4f}"
+        f"lead over popularity ({gate.metric} {of:.4f}): lower bound {{value:+.4f}} (95 %), "
+        "required more than {least:+.4f}"
     )
     check = _at_least("popularity", evidence.over_popularity, gate.popularity_lead, template)
     is_more = check.value is not None and check.value > gate.popularity_lead
@@ -123,19 +122,19 @@ def _check_popularity(gate: GateConfig, evidence: Evidence) -> Check:
 
 
 def _check_index_recall(gate: GateConfig, evidence: Evidence) -> Check:
-    template = "the index finds {value:.2%} of the exact ten best items, and must find {least:.2%}"
+    template = "index recall of the ten best items {value:.2%}, required at least {least:.2%}"
     return _at_least("index_recall", evidence.index_recall, gate.index_recall, template)
 
 
 def _check_latency(gate: GateConfig, evidence: Evidence) -> Check:
     value, budget = evidence.p95_seconds, gate.p95_seconds
-    measured = "was not measured" if value is None else f"is {1000 * value:.1f} ms"
+    measured = "not measured" if value is None else f"{1000 * value:.1f} ms"
     return Check(
         name="latency",
         value=value,
         threshold=budget,
         passed=value is not None and value <= budget,
-        sentence=f"the p95 latency {measured}, the budget {1000 * budget:.1f} ms",
+        sentence=f"p95 latency {measured}, required at most {1000 * budget:.1f} ms",
     )
 
 

@@ -55,8 +55,8 @@ class RetrainingJob:
         """
         if not isinstance(self.config.split, ByTimeConfig):
             raise TrainingError(
-                "a retrained model is measured on what came last, so its recipe splits by time, "
-                f'however split.kind is {self.config.split.kind!r}; set it to "by_time"'
+                'split.kind must be "by_time", so that a challenger is evaluated on the latest '
+                f"events, but is {self.config.split.kind!r}; change it in the recipe"
             )
 
     def directory_name(self, champion: str | None) -> str:

@@ -43,10 +43,9 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def already_running(holder: str, lock: str) -> AlreadyRunningError:
-    """The error of a run that finds the lock held."""
+    """The error that is raised where another run holds the lock."""
     return AlreadyRunningError(
-        f"retraining runs once at a time, but {holder} is at it and holds {lock}; wait for it to "
-        "end"
+        f"only one retraining run may be active, but {holder} holds {lock}; wait until it has ended"
     )
 
 

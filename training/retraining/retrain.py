@@ -15,7 +15,7 @@ import torch
 from model.clock import from_datetime, now, to_datetime
 from model.errors import KairosError
 from model.store.store import BundleStore
-from training.retraining.candidate import evaluate_candidate
+from training.retraining.challenger import evaluate_challenger
 from training.retraining.gate import Decision
 from training.retraining.job import Journal, Phase, RetrainingJob, RetrainingProgress
 from training.retraining.pruning import prune_runs, prune_store
@@ -149,7 +149,7 @@ class _Attempt:
         """Train and evaluate a challenger, up to the gate's decision."""
         version = self._report.champion
         champion = None if version is None else self._store.open(version)
-        candidate = evaluate_candidate(
+        challenger = evaluate_challenger(
             self._job,
             champion,
             self._directory,
@@ -158,15 +158,15 @@ class _Attempt:
             device=self._device,
         )
         self._update(
-            data=candidate.data,
-            learned=candidate.learned,
-            comparison=candidate.comparison,
-            decision=candidate.decision,
-            candidate=None if candidate.bundle is None else candidate.bundle.name,
+            data=challenger.data,
+            learned=challenger.learned,
+            comparison=challenger.comparison,
+            decision=challenger.decision,
+            candidate=None if challenger.bundle is None else challenger.bundle.name,
         )
         # If the process is killed from here on, the next attempt resumes from the decision.
         self._report.write(self._directory)
-        return candidate.decision, candidate.bundle
+        return challenger.decision, challenger.bundle
 
     def _apply_decision(self, decision: Decision, bundle: Path | None) -> None:
         """Publish and activate the challenger, or record why not."""
@@ -174,7 +174,7 @@ class _Attempt:
             self._finish("kept", decision.reason)
             return
         if not self._job.promotes:
-            self._finish("passed", f"{decision.reason}; it was not to be promoted")
+            self._finish("passed", f"{decision.reason}; a dry run promotes nothing")
             return
         self._start_phase("publish")
         self._require_lock()

@@ -49,11 +49,12 @@ def _require_same_settings(champion: Predictor, described: RecommenderConfig) ->
     differing = [name for name in here | there if here.get(name) != there.get(name)]
     if differing:
         differences = ", ".join(
-            f"{name} is {there.get(name)!r} there and {here.get(name)!r} here" for name in differing
+            f"{name} is {there.get(name)!r} in the champion and {here.get(name)!r} in the recipe"
+            for name in differing
         )
         raise TrainingError(
-            f"a warm start needs a champion made of the same parts, but {champion.version} is "
-            f"not: {differences}; run without --warm-start, or with the champion's recipe"
+            f"a warm start requires a champion of the same architecture, but {champion.version} "
+            f"differs: {differences}; run without --warm-start, or with the champion's recipe"
         )
 
 

@@ -31,7 +31,7 @@ REPORT: dict[str, Any] = {
                 "value": 0.25,
                 "threshold": 0.3,
                 "passed": False,
-                "sentence": "ndcg@10 is 0.2500, the floor 0.3000",
+                "sentence": "ndcg@10 0.2500, required at least 0.3000",
             }
         ],
     },
@@ -62,7 +62,7 @@ def finish(journal: DatabaseJournal, run_id: str, result: str = "kept") -> None:
         finished_at=AT + 1_000_000,
         result=result,
         candidate="new",
-        reason="ndcg@10 is 0.2500, the floor 0.3000",
+        reason="ndcg@10 0.2500, required at least 0.3000",
         report=REPORT,
     )
 
@@ -93,7 +93,7 @@ def test_the_decision_and_its_measurements_are_stored(
     assert run == {
         "run_id": "one",
         "result": "kept",
-        "reason": "ndcg@10 is 0.2500, the floor 0.3000",
+        "reason": "ndcg@10 0.2500, required at least 0.3000",
         "started_at": "2026-01-01T00:00:00Z",
         "finished_at": "2026-01-01T00:00:01Z",
         "champion": "old",

@@ -123,6 +123,23 @@ def test_a_failing_writer_leaves_no_files(store: BundleStore) -> None:
     assert list(store.root.iterdir()) == []
 
 
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, OSError])
+def test_an_unverified_version_is_not_published(
+    store: BundleStore, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    first = publish(store)
+
+    def fail(_: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("model.store.store.open_predictor", fail)
+    with pytest.raises(error):
+        publish(store, seed=1)
+    assert store.versions() == [first]
+    assert store.current() == first
+    assert leftovers(store) == []
+
+
 def test_a_bundle_outside_the_store_is_copied(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     assert store.add_copy(bundle) == bundle.name
@@ -290,6 +307,23 @@ def test_publishing_removes_leftovers_of_killed_publishers(store: BundleStore, n
     version = publish(store)
     assert not leftover.exists()
     assert store.versions() == [version]
+
+
+@pytest.mark.parametrize("target", ["missing", "directory"])
+def test_publishing_removes_old_links_but_not_targets(store: BundleStore, target: str) -> None:
+    elsewhere = store.root.parent / "elsewhere"
+    if target == "directory":
+        elsewhere.mkdir()
+        (elsewhere / WEIGHTS).write_bytes(b"kept")
+    store.root.mkdir()
+    link = store.root / ".incoming-link"
+    link.symlink_to(elsewhere)
+    at = time.time() - 7200
+    os.utime(link, (at, at), follow_symlinks=False)
+    publish(store)
+    assert not link.is_symlink()
+    assert elsewhere.exists() == (target == "directory")
+    assert [file.name for file in elsewhere.glob("*")] == [WEIGHTS] * (target == "directory")
 
 
 @pytest.mark.parametrize("name", ["bundle", "pointer"])

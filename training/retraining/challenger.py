@@ -23,7 +23,7 @@ from training.retraining.warm_start import copy_champion_weights
 from training.run import begin_run, evaluate_on_test, fit_recommender, write_outcome
 
 
-class Candidate(NamedTuple):
+class EvaluatedChallenger(NamedTuple):
     """A challenger and the gate's decision on it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Candidate(NamedTuple):
     bundle: Path | None = None
 
 
-def evaluate_candidate(
+def evaluate_challenger(
     job: RetrainingJob,
     champion: Predictor | None,
     directory: Path,
@@ -46,7 +46,7 @@ def evaluate_candidate(
     progress: RetrainingProgress,
     start_phase: Callable[[Phase], None],
     device: torch.device | None,
-) -> Candidate:
+) -> EvaluatedChallenger:
     """Train a challenger, compare it with the champion, write its bundle and apply the gate.
 
     A challenger with NaN or infinite weights or scores is not compared; the gate refuses it.
@@ -87,7 +87,7 @@ def evaluate_candidate(
         start_phase("write")
         outcome = write_outcome(run, fitted, report, questions)
     except (DivergedError, BundleError) as error:
-        return Candidate(data, decide(config.gate, Evidence(unsound=str(error))))
+        return EvaluatedChallenger(data, decide(config.gate, Evidence(unsound=str(error))))
     learned = FitSummary(
         epochs=len(outcome.epochs),
         best_epoch=outcome.best_epoch,
@@ -97,7 +97,7 @@ def evaluate_candidate(
     )
     start_phase("gate")
     decision = decide(config.gate, _gather_evidence(comparison, outcome.latency))
-    return Candidate(data, decision, comparison, learned, outcome.bundle)
+    return EvaluatedChallenger(data, decision, comparison, learned, outcome.bundle)
 
 
 def read_training_data(
