@@ -51,7 +51,7 @@ class NotFoundError(ServiceError):
 
     code = "not_found"
     status = 404
-    title = "there is nothing here"
+    title = "no such path"
 
 
 class ItemNotFoundError(NotFoundError):
@@ -76,12 +76,12 @@ class ModelRefusedError(ServiceError):
     title = "the model cannot be used"
 
 
-class ModelSaysNoTimeError(ServiceError):
+class NoEventTimeError(ServiceError):
     """The current model predicts items, but no times."""
 
     code = "model_says_no_time"
     status = 409
-    title = "the model does not say when"
+    title = "the model predicts no event times"
 
 
 class NoItemSpaceError(ServiceError):
@@ -89,7 +89,7 @@ class NoItemSpaceError(ServiceError):
 
     code = "no_item_space"
     status = 409
-    title = "the model does not say which items are alike"
+    title = "the model has no item vectors"
 
 
 class NothingToRollBackError(ServiceError):

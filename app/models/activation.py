@@ -7,7 +7,7 @@ service and for the command line; the coroutines add the swap in this process.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from app.context import AppContext
@@ -19,7 +19,7 @@ from app.errors import (
     StoreUnavailableError,
 )
 from app.http.types import format_instant
-from app.models.repository import Change, ModelChangeRepository
+from app.models.repository import Activation, Change, ModelChangeRepository
 from app.models.schemas import (
     ActivationKind,
     ChangeList,
@@ -136,11 +136,16 @@ async def list_changes(context: AppContext, limit: int) -> ChangeList:
         DatabaseUnavailableError: if they cannot be read.
         OverloadedError: if too many requests wait already.
     """
-    changes = await context.database.read(lambda session: ModelChangeRepository(session).all())
-    newest = changes[: -limit - 1 : -1]
+
+    def read(changes: ModelChangeRepository) -> tuple[list[Change], list[Activation]]:
+        return changes.newest(limit), changes.activations()
+
+    newest, activations = await context.database.read(
+        lambda session: read(ModelChangeRepository(session))
+    )
     return ChangeList(
         tuple(_change_response(change) for change in newest),
-        rollback_version=await asyncio.to_thread(_rollback_version, context.store, changes),
+        rollback_version=await asyncio.to_thread(_rollback_version, context.store, activations),
     )
 
 
@@ -188,8 +193,10 @@ def roll_back_blocking(
     """
     with store.changing():
         current = store.current()
-        changes = database.read_blocking(lambda session: ModelChangeRepository(session).all())
-        version = rollback_target(changes, current)
+        version = rollback_target(
+            database.read_blocking(lambda session: ModelChangeRepository(session).activations()),
+            current,
+        )
         if version is None:
             raise NothingToRollBackError(
                 "a rollback leads to the version that was current before this one, but the record "
@@ -236,14 +243,14 @@ def set_traffic_blocking(
     return predictors
 
 
-def rollback_target(changes: Iterable[Change], current: str | None) -> str | None:
+def rollback_target(activations: Iterable[Activation], current: str | None) -> str | None:
     """The version that a rollback activates; None if no version was current before this one.
 
     Args:
-        changes: every recorded change, oldest first.
+        activations: every recorded change of the current version, oldest first.
         current: the version that the store's pointer names now; None for none.
     """
-    lineage = _lineage(changes)
+    lineage = _lineage(activations)
     _append_if_new(lineage, current)
     if current is None:
         return lineage[-1] if lineage else None
@@ -277,18 +284,16 @@ def _store_failures() -> Iterator[None]:
         raise StoreUnavailableError.because(error) from error
 
 
-def _lineage(changes: Iterable[Change]) -> list[str]:
+def _lineage(activations: Iterable[Activation]) -> list[str]:
     """The versions that led to the current one, which is last; a rollback removes the last."""
     lineage: list[str] = []
-    for change in changes:
-        if change.change == "traffic":
-            continue
+    for change, version, previous_version in activations:
         # The pointer may have been moved without a record since the previous change.
-        _append_if_new(lineage, change.previous_version)
-        if change.change == "rollback":
-            while lineage and lineage[-1] != change.version:
+        _append_if_new(lineage, previous_version)
+        if change == "rollback":
+            while lineage and lineage[-1] != version:
                 lineage.pop()
-        _append_if_new(lineage, change.version)
+        _append_if_new(lineage, version)
     return lineage
 
 
@@ -297,9 +302,9 @@ def _append_if_new(lineage: list[str], version: str | None) -> None:
         lineage.append(version)
 
 
-def _rollback_version(store: BundleStore, changes: Sequence[Change]) -> str | None:
+def _rollback_version(store: BundleStore, activations: Iterable[Activation]) -> str | None:
     try:
-        return rollback_target(changes, store.current())
+        return rollback_target(activations, store.current())
     except OSError:
         # The record stays readable while the store is not.
         return None

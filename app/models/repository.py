@@ -1,6 +1,5 @@
 """Recorded changes of the served models, and clicks on impressions, in the database."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast, final
 
@@ -35,6 +34,14 @@ class Change:
     traffic: Traffic | None = None
 
 
+class Activation(NamedTuple):
+    """The part of a change that decides which version a rollback activates."""
+
+    change: ChangeKind
+    version: str | None
+    previous_version: str | None
+
+
 class ClickCounts(NamedTuple):
     """Impressions of a version, and how many of them led to an event."""
 
@@ -66,15 +73,21 @@ class ModelChangeRepository:
 
     def newest(self, limit: int) -> list[Change]:
         """The most recent changes, newest first."""
-        return _changes(
-            self._session.scalars(
-                select(ModelChange).order_by(ModelChange.id.desc()).limit(limit)
-            ).all()
-        )
+        newest = select(ModelChange).order_by(ModelChange.id.desc()).limit(limit)
+        return [_to_change(stored) for stored in self._session.scalars(newest)]
 
-    def all(self) -> list[Change]:
-        """Every change, oldest first."""
-        return _changes(self._session.scalars(select(ModelChange).order_by(ModelChange.id)).all())
+    def activations(self) -> list[Activation]:
+        """Every change of the current version, oldest first; changes of the traffic are left out.
+
+        Reads three columns only, because the record grows without limit.
+        """
+        columns = (ModelChange.change, ModelChange.version, ModelChange.previous_version)
+        of_current = ModelChange.change != "traffic"
+        rows = self._session.execute(select(*columns).where(of_current).order_by(ModelChange.id))
+        return [
+            Activation(cast(ChangeKind, change), version, previous_version)
+            for change, version, previous_version in rows
+        ]
 
 
 @final
@@ -110,20 +123,14 @@ class ClickRepository:
         return exists().select_from(item).where(item.c.value == StoredEvent.item_id)
 
 
-def _changes(stored: Sequence[ModelChange]) -> list[Change]:
-    return [
-        Change(
-            at=change.at,
-            actor=change.actor,
-            change=cast(ChangeKind, change.change),
-            version=change.version,
-            previous_version=change.previous_version,
-            reason=change.reason,
-            traffic=(
-                Traffic.model_validate(change.detail)
-                if change.change == "traffic" and change.detail is not None
-                else None
-            ),
-        )
-        for change in stored
-    ]
+def _to_change(stored: ModelChange) -> Change:
+    has_traffic = stored.change == "traffic" and stored.detail is not None
+    return Change(
+        at=stored.at,
+        actor=stored.actor,
+        change=cast(ChangeKind, stored.change),
+        version=stored.version,
+        previous_version=stored.previous_version,
+        reason=stored.reason,
+        traffic=Traffic.model_validate(stored.detail) if has_traffic else None,
+    )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import torch
 
 from app.context import AppContext
-from app.errors import ModelSaysNoTimeError
+from app.errors import NoEventTimeError
 from app.histories.schemas import HistoryRequest
 from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant
@@ -33,7 +33,7 @@ async def predict_next_time(
 
     Raises:
         NoModelError: if no model is active.
-        ModelSaysNoTimeError: if the active model predicts items, but no times.
+        NoEventTimeError: if the active model predicts items, but no times.
         DatabaseUnavailableError: if the history cannot be read.
         OverloadedError: if too many requests are waiting.
     """
@@ -41,7 +41,7 @@ async def predict_next_time(
     predictor = await select_predictor(context, request)
     recommender = predictor.bundle.recommender
     if not recommender.encoder.predicts_next_time:
-        raise ModelSaysNoTimeError(
+        raise NoEventTimeError(
             f"predicting a time needs a point process, but {predictor.version} is of the kind "
             f"{predictor.bundle.manifest.recommender.encoder.kind!r}; train one such as "
             "'rmtpp', publish it and activate it"

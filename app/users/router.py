@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
-    ModelSaysNoTimeError,
+    NoEventTimeError,
     NoModelError,
     OverloadedError,
 )
@@ -50,9 +50,7 @@ async def list_users(
     "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
     response_model=NextTimeAnswer,
-    responses=problems(
-        ModelSaysNoTimeError, NoModelError, DatabaseUnavailableError, OverloadedError
-    ),
+    responses=problems(NoEventTimeError, NoModelError, DatabaseUnavailableError, OverloadedError),
 )
 async def read_next_time(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],

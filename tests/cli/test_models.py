@@ -33,9 +33,9 @@ def database_url(tmp_path: Path) -> str:
 
 def changes(database_url: str) -> list[Change]:
     database = Database(database_url, threads=1, queue=0)
-    found = database.read_blocking(lambda session: ModelChangeRepository(session).all())
+    newest = database.read_blocking(lambda session: ModelChangeRepository(session).newest(100))
     database.close()
-    return found
+    return newest[::-1]
 
 
 def test_an_activation_is_recorded_with_actor_and_reason(root: Path, database_url: str) -> None:

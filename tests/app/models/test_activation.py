@@ -11,6 +11,8 @@ import httpx
 import psycopg
 import pytest
 
+from app.db.database import Database
+from app.db.tables import ModelChange
 from app.settings import Settings
 from model.store.store import CURRENT, TRAFFIC, BundleStore
 from model.store.traffic import Traffic
@@ -118,6 +120,27 @@ def test_changes_name_the_version_that_a_rollback_activates(
     while (expected := read_rollback_version(client_on_either, limit=1)) is not None:
         assert roll_back(client_on_either).json()["version"] == expected
     refusal_detail(roll_back(client_on_either), 409, "nothing_to_roll_back")
+
+
+def test_a_change_of_the_traffic_is_no_step_of_a_rollback(
+    client_on_either: Client, versions: list[str]
+) -> None:
+    activate(client_on_either, versions[1])
+    client_on_either.put("/v1/models/traffic", {"shadow": versions[2]})
+    assert read_rollback_version(client_on_either) == versions[0]
+    assert roll_back(client_on_either).json()["version"] == versions[0]
+
+
+def test_only_the_listed_changes_are_read_whole(
+    client_on_either: Client, versions: list[str], migrated_database_url: str
+) -> None:
+    malformed = ModelChange(at=0, actor="old", change="traffic", detail={"share": "unreadable"})
+    database = Database(migrated_database_url, threads=1, queue=0)
+    database.write_blocking(lambda session: session.add(malformed))
+    database.close()
+    activate(client_on_either, versions[1])
+    assert read_rollback_version(client_on_either, limit=1) == versions[0]
+    assert roll_back(client_on_either).json()["version"] == versions[0]
 
 
 def test_changes_are_listed_while_the_store_is_unreadable(
