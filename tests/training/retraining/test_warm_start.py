@@ -62,9 +62,12 @@ def test_with_equal_items_the_vectors_are_the_champions(champion: Predictor) -> 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"encoder": tiny.ENCODER.model_copy(update={"layers": 1})}, "encoder.layers is 2 there"),
-        ({"actions": ("buy",)}, r"actions is \[\] there and \['buy'\] here"),
-        ({"item_bias": False}, "item_bias is True there and False here"),
+        (
+            {"encoder": tiny.ENCODER.model_copy(update={"layers": 1})},
+            "encoder.layers is 2 in the champion",
+        ),
+        ({"actions": ("buy",)}, r"actions is \[\] in the champion and \['buy'\] in the recipe"),
+        ({"item_bias": False}, "item_bias is True in the champion and False in the recipe"),
     ],
 )
 def test_a_champion_of_other_settings_is_refused(
