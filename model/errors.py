@@ -43,6 +43,10 @@ class BundleError(KairosError):
     code = "bundle_refused"
 
 
+class OutdatedBundleError(BundleError):
+    """A bundle is of an older format, which this release does not open."""
+
+
 class NoCurrentBundleError(BundleError):
     """A bundle store has no published version."""
 

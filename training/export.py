@@ -18,7 +18,7 @@ from model.bundle.manifest import Counts, DataWindow
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
 from model.bundle.writing import write_bundle
 from model.recommender import Recommender, RecommenderConfig
-from model.store.opening import warm_up
+from model.store.opening import open_predictor, warm_up
 from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -75,7 +75,7 @@ def export(
     output: Path,
     seconds: float,
 ) -> tuple[Path, LatencyCheck]:
-    """Measure a trained recommender as a bundle in memory, and write that bundle once.
+    """Measure a trained recommender as a bundle in memory, write that bundle, and open it.
 
     Args:
         state: of the fit that `report` measured.
@@ -85,7 +85,8 @@ def export(
         The bundle's directory in `output`, and the measurements, which its provenance holds too.
 
     Raises:
-        BundleError: if the recommender makes no consistent bundle, such as one with NaN weights.
+        BundleError: if the recommender makes no consistent bundle, such as one with NaN weights, or
+            if the written files do not open; they are then removed.
     """
     bundle = _assemble(config, trained, state, report, seconds)
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
@@ -95,7 +96,13 @@ def export(
     )
     temporary = output / ".bundle"
     shutil.rmtree(temporary, ignore_errors=True)  # left by a killed run
-    return write_directory(temporary, lambda empty: write_bundle(measured, empty)), check
+    directory = write_directory(temporary, lambda empty: write_bundle(measured, empty))
+    try:
+        open_predictor(directory)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return directory, check
 
 
 def _assemble(

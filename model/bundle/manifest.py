@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, JsonValue, NonNegativeInt, PositiveIn
 
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
-from model.errors import BundleError
+from model.errors import BundleError, OutdatedBundleError
 from model.recommender import RecommenderConfig
 
 MANIFEST = "manifest.json"
@@ -83,7 +83,8 @@ class Manifest(Config):
         """Read and verify the manifest of a bundle against the version in its directory's name.
 
         Raises:
-            BundleError: if it is missing, altered, or of another format.
+            OutdatedBundleError: if it is of an older format.
+            BundleError: if it is missing, altered, or of a newer format.
         """
         try:
             content = (directory / MANIFEST).read_bytes()
@@ -112,10 +113,10 @@ class Manifest(Config):
                 f"{manifest.format_version}; upgrade Kairos"
             )
         if manifest.format_version < FORMAT_VERSION:
-            raise BundleError(
+            raise OutdatedBundleError(
                 f"a bundle must be of format {FORMAT_VERSION}, but {directory.name} is of format "
-                f"{manifest.format_version}; train the model again with `kairos train`, or serve "
-                "it with Kairos 0.1"
+                f"{manifest.format_version}; train the model again with `kairos train` or `kairos "
+                "retrain`, or serve it with Kairos 0.1"
             )
         return manifest
 

@@ -7,8 +7,11 @@ import polars as pl
 import pytest
 import torch
 
+from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.manifest import WEIGHTS
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
+from model.bundle.writing import write_bundle
 from model.encoders.markov import MarkovConfig
 from model.errors import BundleError
 from model.inference.predictor import Predictor
@@ -188,6 +191,21 @@ def test_nan_weights_are_refused_and_leave_no_bundle(events: pl.DataFrame, tmp_p
         next(fitted.model.recommender.encoder.parameters()).fill_(float("nan"))
     with pytest.raises(BundleError, match="finite"):
         write_outcome(run, fitted, report, fitted.split.test)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("2")]
+
+
+def test_a_written_bundle_that_does_not_open_is_removed(
+    events: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_truncated(bundle: Bundle, directory: Path) -> str:
+        version = write_bundle(bundle, directory)
+        with (directory / WEIGHTS).open("r+b") as weights:
+            weights.truncate(100)
+        return version
+
+    monkeypatch.setattr("training.export.write_bundle", write_truncated)
+    with pytest.raises(BundleError, match="is altered"):
+        train(RUN, events, None, tmp_path, progress=RecordingProgress())
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("2")]
 
 

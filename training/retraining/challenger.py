@@ -52,6 +52,7 @@ def evaluate_challenger(
     A challenger with NaN or infinite weights or scores is not compared; the gate refuses it.
 
     Args:
+        champion: None if there is none to compare with or to begin from.
         directory: of the run; a checkpoint of the same recipe and events in it is resumed.
         start_phase: called when a phase begins.
 

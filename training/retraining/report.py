@@ -57,6 +57,7 @@ class RunReport(Config):
         champion: the version that was current when the run began.
         candidate: the version of the challenger, published or not.
         reason: of the result.
+        note: why the champion was not compared; None if it was, or if there is none.
         warm_start: whether fitting began from the champion's weights.
         phases: seconds by phase.
     """
@@ -69,6 +70,7 @@ class RunReport(Config):
     finished_at: AwareDatetime | None = None
     result: Result = "running"
     reason: str | None = None
+    note: str | None = None
     champion: str | None = None
     candidate: str | None = None
     warm_start: bool = False
@@ -112,7 +114,8 @@ class RunReport(Config):
         return "\n\n".join(parts) + "\n"
 
     def _summary(self) -> list[tuple[str, str]]:
-        rows = [
+        rows = [] if self.note is None else [("note", self.note)]
+        rows += [
             ("recipe", self.recipe),
             ("begun from", "the champion's weights" if self.warm_start else "fresh weights"),
             ("champion", self.champion or "none yet"),

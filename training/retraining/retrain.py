@@ -13,7 +13,8 @@ from uuid import uuid4
 import torch
 
 from model.clock import from_datetime, now, to_datetime
-from model.errors import KairosError
+from model.errors import KairosError, OutdatedBundleError
+from model.inference.predictor import Predictor
 from model.store.store import BundleStore
 from training.retraining.challenger import evaluate_challenger
 from training.retraining.gate import Decision
@@ -143,15 +144,15 @@ class _Attempt:
             comparison=before.comparison,
             decision=before.decision,
             candidate=before.candidate,
+            note=before.note,
+            warm_start=before.warm_start,
         )
 
     def _decide(self) -> tuple[Decision, Path | None]:
         """Train and evaluate a challenger, up to the gate's decision."""
-        version = self._report.champion
-        champion = None if version is None else self._store.open(version)
         challenger = evaluate_challenger(
             self._job,
-            champion,
+            self._open_champion(),
             self._directory,
             progress=self._progress,
             start_phase=self._start_phase,
@@ -167,6 +168,21 @@ class _Attempt:
         # If the process is killed from here on, the next attempt resumes from the decision.
         self._report.write(self._directory)
         return challenger.decision, challenger.bundle
+
+    def _open_champion(self) -> Predictor | None:
+        """The champion; None before the first activation, and if its format is outdated.
+
+        Without a champion to compare with, the floor and popularity still limit the challenger.
+        """
+        version = self._report.champion
+        if version is None:
+            return None
+        try:
+            return self._store.open(version)
+        except OutdatedBundleError as error:
+            note = f"the champion was not compared, and its weights were not used: {error}"
+            self._update(note=note, warm_start=False)
+            return None
 
     def _apply_decision(self, decision: Decision, bundle: Path | None) -> None:
         """Publish and activate the challenger, or record why not."""
@@ -210,6 +226,8 @@ class _Attempt:
     def _finish(self, result: Result, reason: str) -> None:
         self._end_phase()
         finished_at = now()
+        if self._report.note is not None:
+            reason = f"{reason}; {self._report.note}"
         self._update(result=result, reason=reason, finished_at=to_datetime(finished_at))
         self._report.write(self._directory)
         self._journal.finish(

@@ -8,9 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from model.bundle.manifest import DIGEST_CHARACTERS, MANIFEST, WEIGHTS, digest_of
 from model.clock import to_datetime
-from model.errors import EventSourceError, TrainingError
-from model.store.store import BundleStore
+from model.errors import BundleError, EventSourceError, TrainingError
+from model.store.store import CURRENT, BundleStore
 from tests import tiny
 from tests.training.ring import COUNTED, GATE, LEARNED, PhaseRecorder, ring_world, shuffled, written
 from training.config import FitConfig, RunConfig
@@ -268,6 +269,47 @@ def test_a_warm_start_from_another_model_kind_fails(with_champion: Place) -> Non
     with pytest.raises(TrainingError, match="of the same architecture"):
         with_champion.retrain(with_champion.job(config=LEARNED, warm_start=True))
     assert with_champion.store.current() == champion
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_an_outdated_champion_can_be_replaced(with_champion: Place, warm_start: bool) -> None:
+    champion = age_champion(with_champion.store)
+    report = with_champion.retrain(with_champion.job(later(ring_world()), warm_start=warm_start))
+    assert (report.result, report.champion) == ("promoted", champion), report.reason
+    assert not report.warm_start
+    assert report.comparison is not None
+    assert "champion" not in report.comparison.rows
+    assert check(report, "popularity").passed
+    assert f"{champion} is of format 1" in str(report.reason)
+    assert str(report.note) in (with_champion.runs / report.directory / PAGE).read_text()
+    assert with_champion.store.current() == report.candidate
+
+
+def test_an_outdated_champion_stays_if_the_gate_refuses(with_champion: Place) -> None:
+    champion = age_champion(with_champion.store)
+    report = with_champion.retrain(with_champion.job(shuffled(later(ring_world()))))
+    assert report.result == "kept"
+    assert not check(report, "popularity").passed
+    assert with_champion.store.current() == champion
+
+
+def test_a_damaged_champion_ends_the_run(with_champion: Place) -> None:
+    version = str(with_champion.store.current())
+    (with_champion.store.root / version / WEIGHTS).write_bytes(b"damaged")
+    with pytest.raises(BundleError, match="is altered"):
+        with_champion.retrain(with_champion.job(later(ring_world())))
+    assert with_champion.store.current() == version
+
+
+def age_champion(store: BundleStore) -> str:
+    """Replace the champion by one of the previous bundle format; returns its version."""
+    directory = store.root / str(store.current())
+    content = json.loads((directory / MANIFEST).read_text()) | {"format_version": 1}
+    (directory / MANIFEST).write_text(json.dumps(content))
+    digest = digest_of(directory / MANIFEST)[:DIGEST_CHARACTERS]
+    aged = directory.rename(store.root / f"{directory.name.partition('-')[0]}-{digest}")
+    (store.root / CURRENT).write_text(f"{aged.name}\n")
+    return aged.name
 
 
 class Killed(BaseException):
