@@ -133,7 +133,7 @@ def test_rollbacks_go_where_the_dialog_says_until_refused(pristine: Dashboard) -
     assert current(own) == before
     assert newest_change(own)["change"] == "rollback"
     dialog = dialog_of(own, "Roll back")
-    expect(dialog).to_contain_text("names no version that was current before this one")
+    expect(dialog).to_contain_text("is not known, or there is none: the service may refuse")
     dialog.get_by_role("button", name="Roll back").click()
     expect(dialog.get_by_role("alert")).to_contain_text("activate a version by its name")
     dialog.get_by_role("button", name="Cancel").click()
