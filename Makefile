@@ -15,8 +15,11 @@ demo: .venv/.installed  ## Train on the demo data, then serve it with the dashbo
 serve: .venv/.installed  ## Run the service (settings: KAIROS_*)
 	$(BIN)/kairos serve
 
+# Folders that hold slow tests only need not be imported.
+SLOW_ONLY := browser deployment e2e promises
+
 test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=tests/,$(SLOW_ONLY))
 
 browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow"

@@ -115,7 +115,8 @@ def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'kairos.db'}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+# Tests of SQL take `database_url`, both databases; whole services on PostgreSQL are slow.
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def migrated_database_url(request: pytest.FixtureRequest) -> str:
     """A migrated database of each kind."""
     return str(request.getfixturevalue(f"migrated_{request.param}_url"))

@@ -11,6 +11,7 @@ DOCUMENTS = sorted(
     str(file.relative_to(ROOT))
     for file in ROOT.rglob("*.md")
     if not SKIPPED & {*file.relative_to(ROOT).parts}
+    and not any(part.startswith(".") for part in file.relative_to(ROOT).parts)
 )
 DECISIONS = sorted(name for name in DOCUMENTS if name.startswith("docs/decisions/"))
 
