@@ -100,6 +100,11 @@ def format_instant(instant: int) -> str:
     return to_datetime(instant).isoformat().replace("+00:00", "Z")
 
 
+def format_optional_instant(instant: int | None) -> str | None:
+    """Format an instant as `format_instant` does; None stays None."""
+    return None if instant is None else format_instant(instant)
+
+
 _INSTANT_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "string", "format": "date-time"},

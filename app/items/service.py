@@ -12,7 +12,7 @@ from app.errors import (
     OverloadedError,
     UnprocessableError,
 )
-from app.http.types import format_instant
+from app.http.types import format_instant, format_optional_instant
 from app.items.repository import ItemRepository, ItemRow
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.serving.item_overlay import OverlaidItem, Updates
@@ -167,15 +167,11 @@ def _to_response(stored: StoredItem) -> Item:
         item_id=stored.item_id,
         title=stored.title,
         categories=stored.categories,
-        available_from=_format_instant(stored.available_from),
-        available_until=_format_instant(stored.available_until),
+        available_from=format_optional_instant(stored.available_from),
+        available_until=format_optional_instant(stored.available_until),
         properties=stored.properties,
         updated_at=format_instant(stored.updated_at),
     )
-
-
-def _format_instant(instant: int | None) -> str | None:
-    return None if instant is None else format_instant(instant)
 
 
 def _to_row(item: ItemDescription, updated_at: int) -> ItemRow:

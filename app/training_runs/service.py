@@ -6,7 +6,7 @@ from typing import Any, final
 from app.context import AppContext
 from app.db.tables import TrainingRun
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.http.types import format_instant
+from app.http.types import format_instant, format_optional_instant
 from app.training_runs.repository import TrainingRunRepository
 from app.training_runs.schemas import (
     GateCheck,
@@ -69,7 +69,7 @@ def _to_response(run: TrainingRun) -> TrainingRunSummary:
         result=run.result,
         reason=run.reason,
         started_at=format_instant(run.started_at),
-        finished_at=None if run.finished_at is None else format_instant(run.finished_at),
+        finished_at=format_optional_instant(run.finished_at),
         champion=run.champion,
         candidate=run.candidate,
         recipe=report.get("recipe"),

@@ -9,7 +9,7 @@ from app.context import AppContext
 from app.errors import NoEventTimeError
 from app.histories.schemas import HistoryRequest
 from app.histories.service import read_query, select_predictor
-from app.http.types import format_instant
+from app.http.types import format_instant, format_optional_instant
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
 from model.history import Query
@@ -71,10 +71,11 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer
         model_version=predictor.version,
         at=format_instant(query.query_time),
         history_used=len(history.events),
-        last_event_at=_format(last_at),
-        median=_format(quantiles[0.5]),
+        last_event_at=format_optional_instant(last_at),
+        median=format_optional_instant(quantiles[0.5]),
         quantiles=tuple(
-            NextTimeQuantile(share, _format(instant)) for share, instant in quantiles.items()
+            NextTimeQuantile(share, format_optional_instant(instant))
+            for share, instant in quantiles.items()
         ),
         density=density,
     )
@@ -96,7 +97,3 @@ def _add_days(instant: int, days: float) -> int | None:
     """An instant plus days; None beyond the calendar."""
     interval = days * MICROSECONDS_PER_DAY
     return instant + round(interval) if interval <= _LAST_INSTANT - instant else None
-
-
-def _format(instant: int | None) -> str | None:
-    return None if instant is None else format_instant(instant)
