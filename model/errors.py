@@ -44,7 +44,7 @@ class BundleError(KairosError):
 
 
 class OutdatedBundleError(BundleError):
-    """A bundle is of an older format, which this release does not open."""
+    """A bundle is of an older format, which this version of the code does not open."""
 
 
 class NoCurrentBundleError(BundleError):

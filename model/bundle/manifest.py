@@ -18,7 +18,7 @@ INDEX = "items.faiss"
 PROFILE = "attention_profile.parquet"
 _KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE})
 FORMAT_VERSION = 2
-"""2: parameters have other names than in 1, which Kairos 0.1 wrote."""
+"""2: parameters have other names than in format 1."""
 DIGEST_CHARACTERS = 12
 """Hexadecimal characters of the manifest's SHA-256 at the end of a version."""
 
@@ -105,7 +105,7 @@ class Manifest(Config):
             raise BundleError(
                 f"a manifest must be of format {FORMAT_VERSION}, but that of "
                 f"{directory.name} does not read as one ({error.error_count()} problems, first: "
-                f"{error.errors()[0]['msg']}); open it with the Kairos that wrote it"
+                f"{error.errors()[0]['msg']}); open it with the version of the code that wrote it"
             ) from error
         if manifest.format_version > FORMAT_VERSION:
             raise BundleError(
@@ -116,7 +116,7 @@ class Manifest(Config):
             raise OutdatedBundleError(
                 f"a bundle must be of format {FORMAT_VERSION}, but {directory.name} is of format "
                 f"{manifest.format_version}; train the model again with `kairos train` or `kairos "
-                "retrain`, or serve it with Kairos 0.1"
+                "retrain`, or serve it with the version of the code that wrote it"
             )
         return manifest
 

@@ -112,7 +112,10 @@ def test_a_newer_format_is_refused_with_the_remedy(bundle: Path) -> None:
 def test_an_older_format_is_refused_with_the_remedy(bundle: Path) -> None:
     older = Manifest.read(bundle).model_copy(update={"format_version": FORMAT_VERSION - 1})
     version = older.write(bundle)
-    remedy = f"format {FORMAT_VERSION - 1}; train the model again with `kairos train`"
+    remedy = (
+        f"format {FORMAT_VERSION - 1}; train the model again with `kairos train` or `kairos "
+        "retrain`, or serve it with the version of the code that wrote it"
+    )
     with pytest.raises(BundleError, match=remedy):
         open_predictor(bundle.rename(bundle.parent / version))
 
