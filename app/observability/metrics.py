@@ -31,26 +31,26 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter(
             "http_requests_total",
-            "Requests answered, by route template and status.",
+            "Requests by method, route template and status code.",
             ["method", "route", "status"],
             registry=registry,
         )
         self.request_seconds = Histogram(
             "http_request_duration_seconds",
-            "Time from the first byte of a request to the last of its answer.",
+            "Time from the first byte of a request to the last byte of its response.",
             ["method", "route"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.recommendations = Counter(
             "kairos_recommendations_total",
-            "Recommendation requests answered, by the fallback that filled in (none: the model).",
+            "Recommendation responses, by the fallback used (none: the model ranked the items).",
             ["fallback"],
             registry=registry,
         )
         self.stage_seconds = Histogram(
             "kairos_stage_duration_seconds",
-            "Time spent in one stage of an answer: history, filter, encode, search or explain.",
+            "Duration of one stage of a response: history, filter, encode, search or explain.",
             ["stage"],
             buckets=_SECONDS,
             registry=registry,
@@ -75,24 +75,24 @@ class Metrics:
         )
         self.model_info = Gauge(
             "kairos_model_info",
-            "1 for the bundle version being served.",
+            "1 for the version of the active bundle.",
             ["version"],
             registry=registry,
         )
         self.model_loaded = Gauge(
             "kairos_model_loaded_timestamp_seconds",
-            "When the served bundle was opened, in epoch seconds.",
+            "When the active bundle was opened, in epoch seconds.",
             registry=registry,
         )
         self.model_swaps = Counter(
             "kairos_model_swaps_total",
-            "Bundles that CURRENT named, by outcome: activated or refused.",
+            "Bundles that CURRENT pointed to, by outcome: activated or refused.",
             ["result"],
             registry=registry,
         )
         self.offline_metric = Gauge(
             "kairos_offline_metric",
-            "Metrics of the served bundle, measured before it was published.",
+            "Test metrics of the active bundle, measured before it was published.",
             ["name", "version"],
             registry=registry,
         )
@@ -103,11 +103,11 @@ class Metrics:
             registry=registry,
         )
         self.index_items = Gauge(
-            "kairos_index_items", "Items the served bundle can recommend.", registry=registry
+            "kairos_index_items", "Items that the active bundle can recommend.", registry=registry
         )
         self.inference_in_progress = Gauge(
             "kairos_inference_in_progress",
-            "Requests waiting for the model or being answered by it.",
+            "Requests that wait for an inference thread or run on one.",
             registry=registry,
         )
         self.inference_queue_seconds = Histogram(
@@ -124,7 +124,7 @@ class Metrics:
         )
         self.shadow_overlap = Histogram(
             "kairos_shadow_overlap",
-            "Share of the items in the shadow's answer and the returned one that are in both.",
+            "Items that both the shadow and the response recommend, as a share of all of theirs.",
             buckets=_SHARES,
             registry=registry,
         )
@@ -141,7 +141,7 @@ class Metrics:
         )
         self.shed_requests = Counter(
             "kairos_shed_requests_total",
-            "Requests rejected because too many were waiting, by the resource they would wait for.",
+            "Requests rejected because a queue was full, by the resource the queue is for.",
             ["reason"],
             registry=registry,
         )
