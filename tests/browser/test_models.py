@@ -117,7 +117,7 @@ def test_an_older_bundle_explains_its_missing_charts(dashboard: Dashboard) -> No
     expect(page.locator("#metrics-summary")).to_contain_text("holds no test metrics")
     expect(page.locator("#facts")).to_contain_text("published without index_recall")
     expect(page.locator("#comparison-summary")).to_contain_text("no other version to compare with")
-    expect(page.locator("#trail-note")).to_have_text("Nothing was ever changed here.")
+    expect(page.locator("#trail-note")).to_have_text("No change is recorded yet.")
     expect(page.locator("#runs-note")).to_contain_text("No retraining has run yet")
 
 
@@ -287,7 +287,7 @@ def test_clicks_are_drawn_with_their_interval(
     notes = dashboard.page.evaluate(
         "document.getElementById('clicks-chart').layout.annotations.map(({y, text}) => [y, text])"
     )
-    assert notes == [[0, "no answers recorded"], [2, "no answers recorded"]]
+    assert notes == [[0, "no recommendations recorded"], [2, "no recommendations recorded"]]
 
 
 def test_a_link_restores_both_versions_and_the_metric(

@@ -138,7 +138,7 @@ def test_an_empty_history_has_nothing_to_explain(dashboard: Dashboard) -> None:
 
 def test_links_lead_to_the_what_if_view_and_to_items(dashboard: Dashboard) -> None:
     dashboard.open(REGULAR_AT)
-    what_if = dashboard.page.get_by_role("link", name="What if this history were another?")
+    what_if = dashboard.page.get_by_role("link", name="Edit this history in What if")
     expect(what_if).to_have_attribute(
         "href", f"what_if.html#user={world.REGULAR}&query_time=2025-03-01T12%3A00%3A00.000Z"
     )

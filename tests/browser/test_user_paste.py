@@ -40,7 +40,7 @@ def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> Non
     assert dashboard.drawn_weights == pytest.approx([event["weight"] for event in events], abs=1e-6)
     expect(dashboard.page.locator("#history-events tr")).to_have_count(3)
     expect(dashboard.page.locator("#paste-note")).to_contain_text(
-        "The link to this page carries it."
+        "The link to this page contains it."
     )
     expect(dashboard.page.locator("#what-if")).to_be_hidden()
     lanes = dashboard.traces("timeline")
@@ -88,7 +88,7 @@ def test_back_restores_a_long_history_that_is_not_linked(dashboard: Dashboard) -
     ]
     dashboard.open()
     paste(dashboard, json.dumps(long))
-    expect(dashboard.page.locator("#paste-note")).to_contain_text("does not carry it")
+    expect(dashboard.page.locator("#paste-note")).to_contain_text("does not contain it")
     dashboard.settle()
     assert "history" not in dashboard.page.url
     assert len(dashboard.drawn_weights) == 50

@@ -147,7 +147,7 @@ export const PANELS = [
   },
   {
     id: "latency",
-    heading: "Time of a recommendation",
+    heading: "Recommendation latency",
     lines: quantileLines(REQUEST_SECONDS, [99, 95, 50], isRecommendation).map((line) =>
       line.name === "p99" ? { ...line, limit: LIMITS.slow } : line,
     ),
@@ -158,7 +158,7 @@ export const PANELS = [
   },
   {
     id: "failures",
-    heading: "Failed and refused",
+    heading: "Error responses",
     lines: [
       statusLine("5xx without 503", (status) => /^5/.test(status) && status !== "503", LIMITS.failed),
       statusLine("503, unavailable", (status) => status === "503", LIMITS.unavailable),
@@ -174,7 +174,7 @@ export const PANELS = [
   },
   {
     id: "shed",
-    heading: "Shed because too much waited",
+    heading: "Shed requests",
     lines: ["inference", "database"].map((reason) => ({
       ...rateLine(reason, "kairos_shed_requests_total", "reason"),
       limit: LIMITS.shed,
@@ -187,16 +187,16 @@ export const PANELS = [
   },
   {
     id: "queue",
-    heading: "Wait for the model",
+    heading: "Wait for an inference thread",
     lines: quantileLines("kairos_inference_queue_seconds", [99, 95, 50]),
     format: formatSeconds,
     axis: "ms",
     scale: 1000,
-    note: "p99 of the wait for an inference thread; part of the response time.",
+    note: "p99; part of the response time.",
   },
   {
     id: "stages",
-    heading: "Where the time goes",
+    heading: "Latency by stage",
     lines: STAGES.map((stage) => ({
       name: stage,
       compute: (rates) =>
@@ -206,11 +206,11 @@ export const PANELS = [
     format: formatSeconds,
     axis: "ms, mean",
     scale: 1000,
-    note: "Mean duration of each stage of a recommendation; the longest is shown large.",
+    note: "Mean duration of each stage of a recommendation; the large figure is the longest.",
   },
   {
     id: "fallbacks",
-    heading: "Answered without the model",
+    heading: "Fallback responses",
     lines: [
       {
         ...fallbackLine("any fallback", (fallback) => fallback !== "none"),
@@ -253,7 +253,7 @@ export const PANELS = [
     format: formatShare,
     axis: "% of items",
     scale: 100,
-    note: "Mean share of recommended items that the shadow version recommends, too. A dash: no shadow.",
+    note: "Items that both versions recommend, as a mean share of all they recommend. A dash: no shadow.",
   },
 ];
 

@@ -61,12 +61,12 @@ export class ComparisonCard {
       `Measured on the same ${pluralize(run.questions ?? 0, "question")} of the same window by the ` +
       `retraining run ${run.run_id}, which ${end}.`;
     const note = isSame
-      ? "The same test, as far as their manifests show."
+      ? "According to the manifests, both tests are the same."
       : "Their test windows differ, so these values are not comparable.";
     const content = html`
       ${compareInRun(run, one.version, other.version)}
       ${run.decision ? html`<h3>Decision of the gate</h3>${checksTable(run.decision)}` : nothing}
-      <h3>Each by the test at its own training</h3>
+      <h3>Metrics of each version's own test</h3>
       <p class="note">${note}</p>
       ${separate}`;
     this.#render(one.version, sentence, content);
@@ -183,7 +183,7 @@ const formatDifference = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value)
 const scrollTable = (caption, columns, rows, className) =>
   scrollRegion(table({ caption, columns, rows, className }), caption);
 
-const NONE = "no answers recorded";
+const NONE = "no recommendations recorded";
 
 export class ClicksCard {
   #figure;
@@ -216,8 +216,8 @@ export class ClicksCard {
     await this.#figure.show({
       summary:
         "The share of stored recommendations with a click, with its 95 % Wilson interval: " +
-        `${rows.map(summarizeRow).join("; ")}. Versions answer other users at other times: clicks ` +
-        "compare only a current version with its challenger of the same time.",
+        `${rows.map(summarizeRow).join("; ")}. Versions serve different users at different times: ` +
+        "compare a current version only with its challenger of the same time.",
       content: {
         caption: "Click-through by version",
         columns: ["Version", "Shown", "Clicked", "Rate", "95 % interval"],
@@ -241,7 +241,7 @@ function whyNoClicks(descriptions) {
   const missing = [...descriptions.values()]
     .flatMap((description) => description?.missing ?? [])
     .find((one) => one.part === "clicks");
-  return missing ? `No clicks are known: ${missing.why}.` : "No version is described yet.";
+  return missing ? `No click rates: ${missing.why}.` : "No version is described yet.";
 }
 
 const formatInterval = ({ rate_low, rate_high }) => `${formatPercent(rate_low)} to ${formatPercent(rate_high)}`;
@@ -249,7 +249,7 @@ const formatInterval = ({ rate_low, rate_high }) => `${formatPercent(rate_low)} 
 const summarizeRow = (row) =>
   row.rate === null
     ? `${shortName(row.version)} ${NONE}`
-    : `${shortName(row.version)} ${formatPercent(row.rate)} of ${pluralize(row.shown, "answer")} ` +
+    : `${shortName(row.version)} ${formatPercent(row.rate)} of ${pluralize(row.shown, "recommendation")} ` +
       `(${formatInterval(row)})`;
 
 const describeRow = (row) =>
@@ -257,7 +257,7 @@ const describeRow = (row) =>
     ? [row.version, NONE]
     : [
         row.version,
-        `${formatCount(row.clicked)} of ${pluralize(row.shown, "answer")} clicked`,
+        `${formatCount(row.clicked)} of ${pluralize(row.shown, "recommendation")} clicked`,
         `${formatPercent(row.rate)}, ${formatInterval(row)}`,
       ];
 
@@ -287,7 +287,7 @@ function drawClicks(rows) {
     layout: {
       margin: { l: 20, r: 20, t: 8, b: 46 },
       xaxis: {
-        title: { text: "clicked, share of answers" },
+        title: { text: "share of recommendations clicked" },
         tickformat: ".1~%",
         range: [0, Math.min(1, highest * 1.1)],
         nticks: 5,

@@ -1,5 +1,5 @@
 // @ts-check
-/** The card "One version": test metrics, training, data windows and facts of one version. */
+/** The card "Version details": test metrics, training, data windows and facts of one version. */
 
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
 import {
@@ -125,9 +125,9 @@ export class DetailCard {
     const figure = (/** @type {string} */ name, /** @type {string} */ heading) =>
       new ChartFigure(/** @type {any} */ (root.querySelector(`#${name}-figure`)), name, heading);
     this.#figures = {
-      metrics: figure("metrics", "On its test questions"),
-      training: figure("training", "While it learned"),
-      windows: figure("windows", "The events it learned from"),
+      metrics: figure("metrics", "Test metrics"),
+      training: figure("training", "Training curves"),
+      windows: figure("windows", "Data windows"),
     };
   }
 
@@ -155,7 +155,7 @@ export class DetailCard {
     render(
       html`
         <div class="heading-row">
-          <h2 id="detail-heading">One version: <span id="detail-name" class="id">${
+          <h2 id="detail-heading">Version details: <span id="detail-name" class="id">${
             shown?.description.version ?? "…"
           }</span></h2>
           <div class="controls">
@@ -166,7 +166,7 @@ export class DetailCard {
             </select></label>
           </div>
         </div>
-        <p class="note">How it was trained and measured, from its manifest.</p>
+        <p class="note">How the version was trained and measured, from its manifest.</p>
         <div class="halves">
           <figure id="metrics-figure"></figure>
           <figure id="training-figure"></figure>
@@ -452,9 +452,9 @@ function facts(description, { models, traffic, runs }) {
   const rows = [
     ["Role", rolesOf(model, traffic).join(", ") || "none"],
     ["Trained", `${formatInstant(Date.parse(manifest.created_at))} UTC`],
-    ["Learned from", data],
+    ["Training data", data],
     ["Encoder", encoder.time_encoding ? `${encoder.kind}, ${encoder.time_encoding.kind} time` : encoder.kind],
-    ["Reads", `the last ${pluralize(manifest.max_history, "event")} of a history`],
+    ["History length", `at most ${pluralize(manifest.max_history, "event")}`],
     ["Training", describeTraining(manifest.provenance)],
     ["Index recall", describeRecall(description, runs)],
     ["Latency", describeLatency(description, runs)],
@@ -467,7 +467,7 @@ function describeTraining({ best_epoch: best, seconds, refitted_after_measuring:
   const parts = [];
   if (seconds !== undefined) parts.push(`${seconds} s`);
   if (best !== undefined && best !== null) parts.push(`best epoch ${best}`);
-  if (isRefitted === true) parts.push("fitted again on all events after it was measured");
+  if (isRefitted === true) parts.push("refitted on all events after the evaluation");
   return parts.join(", ") || "not recorded";
 }
 
@@ -477,7 +477,7 @@ function describeRecall(description, runs) {
 }
 
 function describeLatency(description, runs) {
-  const format = (seconds, where) => `95 of 100 answers within ${(seconds * 1000).toFixed(1)} ms, ${where}`;
+  const format = (seconds, where) => `95 of 100 recommendations within ${(seconds * 1000).toFixed(1)} ms, ${where}`;
   return describeMeasurement(description, runs, { part: "p95_seconds", check: "latency", format });
 }
 
@@ -494,8 +494,8 @@ function describeMeasurement({ version, missing, ...description }, runs, { part,
 function describeClicks({ clicks, missing }) {
   if (clicks === null) return missing.find((one) => one.part === "clicks")?.why ?? "unknown";
   const { shown, clicked, rate } = clicks;
-  if (rate === null) return "no answers recorded";
-  return `${formatCount(clicked)} of ${pluralize(shown, "answer")} clicked, ${formatPercent(rate)}`;
+  if (rate === null) return "no recommendations recorded";
+  return `${formatCount(clicked)} of ${pluralize(shown, "recommendation")} clicked, ${formatPercent(rate)}`;
 }
 
 /** @param {Description} description */

@@ -1,5 +1,5 @@
 // @ts-check
-/** The cards "Retraining runs" and "Who changed what is served": what happened, newest first. */
+/** The cards "Retraining runs" and "Audit trail", newest first. */
 
 import { formatCount, formatInstant } from "../shell/format.js";
 import { html, nothing, render, repeat } from "../shell/html.js";
@@ -49,11 +49,11 @@ export function showRuns(root, runs, models, linkTo) {
         : nothing}
       ${run.decision ? checksTable(run.decision) : nothing}
     </details></li>`;
-  const note = runs.length === 0 ? "No retraining has run yet; kairos retrain makes one." : "";
+  const note = runs.length === 0 ? "No retraining has run yet; start one with kairos retrain." : "";
   render(
     html`
       <h2 id="runs-heading">Retraining runs</h2>
-      <p class="note">What each retraining decided, and the gate's checks.</p>
+      <p class="note">The decision of each retraining run, and the gate's checks.</p>
       <p id="runs-note" class="note">${note}</p>
       <ul id="runs" class="runs">${repeat(runs, (run) => run.run_id, item)}</ul>`,
     root,
@@ -83,7 +83,7 @@ export function checksTable({ promote, checks }) {
   const content = table({
     className: "checks",
     caption,
-    columns: ["Check", "Passed", "Value", "Threshold", "In words"],
+    columns: ["Check", "Passed", "Value", "Threshold", "Explanation"],
     rows: checks.map((check) => [
       html`<code>${check.name}</code>`,
       html`<span class=${check.passed ? "passed" : "refusal"}>${check.passed ? "✓ yes" : "✗ no"}</span>`,
@@ -106,8 +106,8 @@ const formatPrecise = (number) => (number === null ? "–" : String(Number(numbe
 export function showTrail(root, changes) {
   const content = table({
     className: "trail",
-    caption: "Changes of what is served, newest first",
-    columns: ["When (UTC)", "Who", "What", "From", "To", "Reason"],
+    caption: "Audit trail, newest first",
+    columns: ["When (UTC)", "Actor", "Change", "From", "To", "Reason"],
     rows: changes.map((change) => [
       formatInstant(Date.parse(change.at)),
       html`<span class="title">${change.actor}</span>`,
@@ -121,11 +121,11 @@ export function showTrail(root, changes) {
   });
   render(
     html`
-      <h2 id="trail-heading">Who changed what is served</h2>
-      <p class="note">The audit trail of activations, rollbacks and traffic.</p>
-      <p id="trail-note" class="note">${changes.length === 0 ? "Nothing was ever changed here." : ""}</p>
+      <h2 id="trail-heading">Audit trail</h2>
+      <p class="note">Activations, rollbacks and traffic changes, newest first.</p>
+      <p id="trail-note" class="note">${changes.length === 0 ? "No change is recorded yet." : ""}</p>
       <div id="trail">
-        ${changes.length === 0 ? nothing : scrollRegion(content, "Changes of what is served")}
+        ${changes.length === 0 ? nothing : scrollRegion(content, "Audit trail")}
       </div>`,
     root,
   );

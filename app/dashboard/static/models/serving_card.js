@@ -1,5 +1,5 @@
 // @ts-check
-/** The card "What answers": which versions serve, and the dialogs that change it. */
+/** The card "Active versions": which versions serve, and the dialogs that change it. */
 
 import { call, Problem } from "../shell/api.js";
 import { formatPercent } from "../shell/format.js";
@@ -52,7 +52,7 @@ export class ServingCard {
     render(
       html`
         <div class="heading-row">
-          <h2 id="serving-heading">What answers</h2>
+          <h2 id="serving-heading">Active versions</h2>
           <div class="controls">
             <button id="roll-back" type="button" class="plain" @click=${rollBack}>Roll back…</button>
             <button id="set-traffic" type="button" class="plain" @click=${setTraffic}>Set traffic…</button>
@@ -78,13 +78,13 @@ function facts({ models, traffic, rollbackVersion }) {
       "Challenger",
       traffic.challenger === null
         ? "none"
-        : html`${versionName(traffic.challenger)} answers ${share} of the users in place of the current one`,
+        : html`${versionName(traffic.challenger)} serves ${share} of the users in place of the current one`,
     ),
     fact(
       "Shadow",
       traffic.shadow === null
         ? "none"
-        : html`${versionName(traffic.shadow)} receives the same requests; its answers are never returned`,
+        : html`${versionName(traffic.shadow)} receives the same requests; its recommendations are never returned`,
     ),
     fact("Rollback to", versionName(rollbackVersion)),
   ];
@@ -93,7 +93,7 @@ function facts({ models, traffic, rollbackVersion }) {
 const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 
 const CHECKED_FIRST =
-  "The version is opened and verified first; if that fails, the version that serves now keeps serving. " +
+  "The version is opened and verified first; if that fails, the active version is unchanged. " +
   "Every process of the service follows within two seconds.";
 
 /**
@@ -213,25 +213,25 @@ function explainTraffic({ challenger, share, shadow }, current) {
   const inPlace = current === null ? nothing : html`, in place of ${versionName(current)}`;
   const first =
     challenger === null
-      ? "The current version answers all users."
-      : html`${versionName(challenger)} answers ${toPercents(share)} % of the users, always the same
+      ? "The current version serves all users."
+      : html`${versionName(challenger)} serves ${toPercents(share)} % of the users, always the same
           ones${inPlace}.`;
   const second =
     shadow === null
       ? nothing
-      : html` ${versionName(shadow)} receives the same requests; its answers are compared and counted,
+      : html` ${versionName(shadow)} receives the same requests; its recommendations are compared and counted,
           never returned.`;
   return [first, second];
 }
 
 /**
- * The versions that answer beside the current one, as text.
+ * The versions in use beside the current one, as text.
  *
  * @param {Traffic} traffic
  */
 export function describeTraffic({ challenger, share, shadow }) {
   const parts = [];
-  if (challenger !== null) parts.push(`challenger ${challenger} answers ${formatPercent(share)} of the users`);
+  if (challenger !== null) parts.push(`challenger ${challenger} serves ${formatPercent(share)} of the users`);
   if (shadow !== null) parts.push(`shadow ${shadow} receives the same requests`);
   return parts.join(", ") || "no challenger, no shadow";
 }

@@ -61,7 +61,7 @@ export class VersionsCard {
     render(
       html`
         <h2 id="versions-heading">Versions</h2>
-        <p class="note">The published bundles, with the metrics of the test at their training.</p>
+        <p class="note">The published bundles, with the test metrics measured at their training.</p>
         <p id="versions-note" class="note">${shown && describeList(shown)}</p>
         <div id="versions">${shown && scrollRegion(this.#table(shown), "Published versions")}</div>
         <div class="buttons">
@@ -79,7 +79,7 @@ export class VersionsCard {
       <thead><tr>
         <th scope="col">Version</th>
         <th scope="col">Trained (UTC)</th>
-        <th scope="col">Learned from</th>
+        <th scope="col">Training data</th>
         <th scope="col" class="number">${metric} given</th>
         <th scope="col" class="number">withheld</th>
         ${HEADLINE_REFERENCES.map((name) => html`<th scope="col" class="number">${referenceName(name)}</th>`)}
@@ -116,11 +116,11 @@ export class VersionsCard {
 
 /** @param {VersionsTable} shown */
 function describeList({ serving: { models }, requested }) {
-  if (models.length === 0) return "No version is published yet; kairos train and kairos publish make one.";
+  if (models.length === 0) return "No version is published yet; make one with kairos train and kairos publish.";
   if (requested !== null && !models.some((model) => model.version === requested)) {
     return `${requested} is not published here; another one is shown.`;
   }
-  return "The metrics of one row share their test questions; those of different rows mostly do not.";
+  return "The metrics of one row are on the same test questions; those of different rows mostly are not.";
 }
 
 /** @param {Model} model */

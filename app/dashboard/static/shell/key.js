@@ -157,7 +157,7 @@ export function keyControl() {
   control.className = "key";
   const change = () => {
     if (held !== null) forgetKey();
-    else promptForKey("read", "Keys are made with: kairos keys create");
+    else promptForKey("read", "Create a key with: kairos keys create");
   };
   const show = () =>
     render(

@@ -148,7 +148,7 @@ function describeWeights({ events, items }, answer, head) {
   return (
     `Weights of the last block at the query position, ${which}, over the ` +
     `${pluralize(read.length, "event")} read${sum}. ` +
-    `Most weighted: ${title}, ${formatPercent(heaviest.weight)}.${ticks}`
+    `Largest weight: ${title}, ${formatPercent(heaviest.weight)}.${ticks}`
   );
 }
 

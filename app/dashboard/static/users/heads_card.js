@@ -38,7 +38,7 @@ export class HeadsCard {
     byId("heads-card").setAttribute("aria-busy", String(isAwaited));
     byId("heads-figure").hidden = !isKnown && !isAwaited;
     byId("heads-note").textContent =
-      isKnown || isAwaited ? "" : "Without weights of single heads there are none to compare.";
+      isKnown || isAwaited ? "" : "This response has no weights of single heads.";
     if (!isKnown) return null;
     const heads = attention.heads.map((weights) =>
       attention.events.map((event, place) => ({

@@ -150,17 +150,17 @@ function buildScatter(measured) {
 
 function interpret(faithfulness) {
   if (faithfulness === null) {
-    return "There is no order to compare: fewer than two events were left out, or all count alike.";
+    return "No rank correlation: fewer than two events were left out, or all values are equal.";
   }
   const scale =
     "Spearman's rank correlation of weight and score change over these events: 1 would be the same order.";
   if (faithfulness >= 0.7) {
-    return `${scale} High: for this item the weights rank the events about as their effect does.`;
+    return `${scale} High: for this item, weights and score changes rank the events in nearly the same order.`;
   }
   if (faithfulness >= 0.3) {
-    return `${scale} Middling: weights and effects agree only in part, so look at both.`;
+    return `${scale} Medium: weights and score changes agree only in part, so look at both.`;
   }
-  return `${scale} Low: the most weighted events are not those that move this score, so do not read the weights as reasons.`;
+  return `${scale} Low: the events with the largest weights are not those that change this score most, so do not read the weights as reasons.`;
 }
 
 /** A number with its sign. */

@@ -84,12 +84,12 @@ export function showPasteNote(history, leftOut = []) {
     return;
   }
   const link = fitsInLink(history)
-    ? "The link to this page carries it."
-    : "The link to this page does not carry it: that takes at most 50 events and 4,000 characters.";
+    ? "The link to this page contains it."
+    : "The link to this page does not contain it: a link holds at most 50 events and 4,000 characters.";
   const ignored = leftOut.length
     ? ` Left out, as this page does not support it: ${leftOut.join(", ")}.`
     : "";
-  note.textContent = `Shown: a pasted history of ${pluralize(history.length, "event")}, stored nowhere. ${link}${ignored}`;
+  note.textContent = `Shown: a pasted history of ${pluralize(history.length, "event")}, not stored. ${link}${ignored}`;
 }
 
 /** The events of a pasted history, oldest first, without duplicates. */

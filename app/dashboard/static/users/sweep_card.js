@@ -96,7 +96,7 @@ export class SweepCard {
     if (!sweep.hasWeights) {
       this.#explain(
         answer.warnings.includes("attention_unavailable")
-          ? "This model has no attention, so there are no weights to draw; the items follow the slider all the same."
+          ? "This model has no attention, so there are no weights to draw; the recommended items still follow the slider."
           : "The model read none of these events at any instant, so there are no weights to draw.",
       );
       return;

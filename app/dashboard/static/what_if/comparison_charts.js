@@ -1,5 +1,5 @@
 // @ts-check
-/** The cards "Scores before and after" and "What attention did": two marks, or two bars, per row. */
+/** The cards "Scores before and after" and "Attention weights before and after": two marks, or two bars, per row. */
 
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
 import { formatDay, formatInstant, formatPercent, pluralize } from "../shell/format.js";
@@ -68,7 +68,7 @@ export class ScoresCard {
       <h2 id="scores-heading">Scores before and after</h2>
       <p class="note">The model's score of each recommended item, for both histories.</p>
       <p id="no-scores" class="note" ?hidden=${!isEmpty}>
-        No score compares: without a usable history on both sides, popularity ranks the items of one.
+        Scores are not comparable: a side without a usable history has its items ranked by popularity.
       </p>
       <figure id="scores-figure" ?hidden=${isEmpty}>
         <ul class="key-of-marks">
@@ -171,7 +171,7 @@ export class WeightsCard {
     const isEmpty = weighted.length === 0;
     const why = isAttending
       ? "No event was read on either side, so there are no weights."
-      : "This model does not attend, so there are no weights to show.";
+      : "This model has no attention, so there are no weights to show.";
     this.#render({ isEmpty, why, summary: isEmpty ? "" : summarizeWeights(weighted, drawn) });
     if (isEmpty) return Promise.resolve();
     this.#place.style.setProperty("height", `${drawn.length * WEIGHT_PIXELS + AXIS_PIXELS}px`);
@@ -193,8 +193,8 @@ export class WeightsCard {
 
   #render({ isEmpty = false, why = "", summary = "" } = {}) {
     const template = html`
-      <h2 id="weights-heading">What attention did</h2>
-      <p class="note">The attention weight of each event, for both histories.</p>
+      <h2 id="weights-heading">Attention weights before and after</h2>
+      <p class="note">The attention weight of each event in both histories.</p>
       <p id="no-weights" class="note" ?hidden=${!isEmpty}>${why}</p>
       <figure id="weights-figure" ?hidden=${isEmpty}>
         <ul class="key-of-marks">

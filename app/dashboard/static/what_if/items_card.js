@@ -119,8 +119,8 @@ function describeInputs({ sweep, events, isCut }) {
 /** @param {Comparison} comparison */
 const describeScores = (comparison) =>
   hasScores(comparison)
-    ? "Every score is of this model; an item beyond a top list has a score there, but no rank."
-    : "Scores do not compare: popularity, a count of events, ranks the items of a side without usable history.";
+    ? "All scores are of this model; an item outside a top list has a score there, but no rank."
+    : "Scores are not comparable: a side without a usable history has its items ranked by popularity, a count of events.";
 
 /**
  * @param {ComparedItem} item

@@ -254,9 +254,8 @@ function startTemplate() {
   const resetTime = () => setOptions({ query_time: history.span.start });
   return html`
     <div class="heading-row">
-      <h2 id="start-heading">What if
-        <span id="history-name" class="id">${name}</span>
-        were another?</h2>
+      <h2 id="start-heading">Edit
+        <span id="history-name" class="id">${name}</span></h2>
       <div class="controls">
         <label>Model <select id="version" @change=${chooseVersion}></select></label>
       </div>
