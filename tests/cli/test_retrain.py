@@ -14,7 +14,7 @@ from app.db.erasures import ErasureRepository
 from model.store.store import BundleStore
 from tests import tiny
 from tests.cli.world import kairos
-from tests.training.ring import ring_world, shuffled, written
+from tests.training.ring import ring_world, shuffle_items, write_events
 from training.retraining.lock import file_lock
 from training.retraining.report import RunReport
 
@@ -62,7 +62,7 @@ class Job:
         ]
 
     def events(self, events: pl.DataFrame) -> str:
-        return written(events, self.root / "events.parquet")
+        return write_events(events, self.root / "events.parquet")
 
     def rows(self) -> list[tuple[str, str | None, str | None]]:
         with sqlite3.connect(self.root / "kairos.db") as connection:
@@ -91,7 +91,7 @@ def test_a_promotion_exits_with_0_and_prints_its_report(job: Job) -> None:
 
 
 def test_keeping_the_champion_exits_with_0(job: Job) -> None:
-    output = kairos(*job.command(job.events(shuffled(ring_world())))).stdout
+    output = kairos(*job.command(job.events(shuffle_items(ring_world())))).stdout
     assert output.startswith("kept\n")
     assert job.store.current() is None
 

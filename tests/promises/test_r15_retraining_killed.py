@@ -19,7 +19,7 @@ from tests.processes import ROOT
 from tests.promises.figures import Figures
 from tests.promises.killed_retrainer import POINTS, SURVIVES
 from tests.promises.strength import Strength
-from tests.training.ring import ring_world, written
+from tests.training.ring import ring_world, write_events
 
 RECIPE = """
 item_bias = true
@@ -103,7 +103,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace.root.mkdir()
     (workspace.root / "ring.toml").write_text(RECIPE)
     (workspace.root / "counting.toml").write_text(COUNTING)
-    written(ring_world(users=30, length=12), workspace.root / "events.parquet")
+    write_events(ring_world(users=30, length=12), workspace.root / "events.parquet")
     kairos(*workspace.arguments("counting"))
     assert workspace.results() == ["promoted"]
     return workspace

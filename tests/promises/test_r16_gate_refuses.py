@@ -17,7 +17,7 @@ from tests.cli.world import kairos
 from tests.processes import ROOT
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength
-from tests.training.ring import ring_world, shuffled, written
+from tests.training.ring import ring_world, shuffle_items, write_events
 from training.retraining.report import RunReport
 
 pytestmark = pytest.mark.timeout(3_600)
@@ -90,7 +90,7 @@ class Shop:
         (self.root / f"{name}.toml").write_text(recipe)
         output = kairos(
             *("retrain", "--recipe", self.root / f"{name}.toml", "--threads", "2"),
-            *("--events", written(events, self.root / f"{name}.parquet")),
+            *("--events", write_events(events, self.root / f"{name}.parquet")),
             *("--database", f"sqlite:///{self.root / 'kairos.db'}"),
             *("--store", self.store.root, "--runs", self.root / "runs"),
         ).stdout
@@ -167,14 +167,14 @@ def list_failed(report: RunReport) -> set[str]:
 
 
 def test_shuffled_labels_are_refused(shop: Shop, figures: Figures) -> None:
-    report = shop.retrain_refused("shuffled", shuffled(shop.events), shop.recipe)
+    report = shop.retrain_refused("shuffled", shuffle_items(shop.events), shop.recipe)
     record(figures, "every label shuffled", report)
     assert "popularity" in list_failed(report)
 
 
 def test_labels_shuffled_in_the_training_part_are_refused(shop: Shop, figures: Figures) -> None:
     is_test = pl.col("timestamp") >= shop.events["timestamp"].quantile(0.85)
-    broken = pl.concat([shuffled(shop.events.filter(~is_test)), shop.events.filter(is_test)])
+    broken = pl.concat([shuffle_items(shop.events.filter(~is_test)), shop.events.filter(is_test)])
     report = shop.retrain_refused("half shuffled", broken, shop.recipe)
     record(figures, "labels shuffled in what is learned from", report)
     assert list_failed(report) & {"champion", "popularity"}

@@ -57,13 +57,13 @@ def ring_world(
     return tiny.event_log(happened)
 
 
-def shuffled(events: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
-    """The same events, each with the item of another: as after an import that mixed up the rows."""
+def shuffle_items(events: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+    """The same events with their items shuffled, as after an import that mixed up the rows."""
     return events.with_columns(pl.col("item_id").shuffle(seed))
 
 
-def written(events: pl.DataFrame, file: Path) -> str:
-    """The events as a file; answers where."""
+def write_events(events: pl.DataFrame, file: Path) -> str:
+    """Write the events to a file, and return its path."""
     events.write_parquet(file)
     return str(file)
 
