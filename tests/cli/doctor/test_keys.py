@@ -1,0 +1,31 @@
+"""The checks of the API keys."""
+
+from app.keys.issuing import create_key, list_keys, revoke_key
+from model.clock import MICROSECONDS_PER_DAY, now
+from tests.cli.doctor.checks import Environment, execute, failures, run_doctor, warnings
+
+
+def test_a_service_without_keys_is_a_warning(database: str, environment: Environment) -> None:
+    execute(database, "DELETE FROM api_keys")
+    assert "only requests from this machine" in run_doctor(0)["keys"]["finding"]
+    environment(host="0.0.0.0")
+    found = run_doctor(0)
+    assert warnings(found) == {"keys"}
+    assert "although the service listens on 0.0.0.0" in found["keys"]["finding"]
+
+
+def test_a_service_without_a_valid_key_is_a_failure(database: str) -> None:
+    (key,) = list_keys(database)
+    revoke_key(database, key.key_id)
+    found = run_doctor(1)
+    assert failures(found) == {"keys"}
+    assert "every request is rejected" in found["keys"]["finding"]
+
+
+def test_expiring_keys_and_a_missing_admin_are_warnings(database: str) -> None:
+    (key,) = list_keys(database)
+    revoke_key(database, key.key_id)
+    create_key(database, "shop", "read", expires_at=now() + 3 * MICROSECONDS_PER_DAY)
+    found = run_doctor(0)
+    assert warnings(found) == {"keys", "keys.expiry"}
+    assert "expires in 3.0 days" in found["keys.expiry"]["finding"]
