@@ -5,6 +5,7 @@ import { cssColor } from "../shell/chart.js";
 import { formatCount, formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion, table } from "../shell/tables.js";
+import { ChartFigure, rowAxis } from "./chart_figure.js";
 import {
   findComparingRun,
   groupByMetric,
@@ -12,7 +13,6 @@ import {
   HEADLINE_REFERENCES,
   referenceName,
 } from "./data.js";
-import { ChartFigure, rowAxis } from "./detail_card.js";
 import { checksTable } from "./records_cards.js";
 import { shortName } from "./versions_card.js";
 

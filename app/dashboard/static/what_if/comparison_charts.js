@@ -23,17 +23,53 @@ const MOST_WEIGHTS = 16;
 const WEIGHT_PIXELS = 30;
 const AXIS_PIXELS = 66;
 
+/** A chart with one row per item or event, as high as its rows need, and its table. */
+class RowsChart {
+  #plot;
+  #table;
+  #rowPixels;
+  #chart;
+
+  /**
+   * @param {HTMLElement} root holds the elements `#name` and `#name-table`
+   * @param {string} name
+   * @param {number} rowPixels
+   */
+  constructor(root, name, rowPixels) {
+    this.#plot = element(root, `#${name}`);
+    this.#table = element(root, `#${name}-table`);
+    this.#rowPixels = rowPixels;
+    this.#chart = new Chart(this.#plot);
+  }
+
+  /**
+   * Resolves once the chart is drawn.
+   * @template Drawn
+   * @param {Drawn[]} rows
+   * @param {object} drawing
+   * @param {import("../shell/tables.js").TableContent} drawing.content the numbers behind the chart
+   * @param {(rows: Drawn[], size: {width: number}) => {traces: any[], layout: any}} drawing.build
+   * @param {(row: Drawn) => any[] | null} drawing.describeRow returns the lines of the tooltip
+   */
+  draw(rows, { content, build, describeRow }) {
+    this.#plot.style.setProperty("height", `${rows.length * this.#rowPixels + AXIS_PIXELS}px`);
+    showAsTable(this.#table, content);
+    return this.#chart.draw(
+      (/** @type {{width: number}} */ size) => build(rows, size),
+      (/** @type {{pointNumber: number}} */ point) => describeRow(rows[point.pointNumber]),
+    );
+  }
+}
+
 export class ScoresCard {
   #root;
-  #place;
   #chart;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root;
     this.#render();
-    this.#place = element(root, "#scores");
-    this.#chart = new Chart(this.#place);
+    this.#chart = new RowsChart(root, "scores", SCORE_PIXELS);
   }
 
   /**
@@ -46,8 +82,7 @@ export class ScoresCard {
     const cut = drawn.length < items.length ? ` The first ${drawn.length} of ${items.length} items.` : "";
     this.#render({ isEmpty: drawn.length === 0, summary, cut });
     if (drawn.length === 0) return Promise.resolve();
-    this.#place.style.setProperty("height", `${drawn.length * SCORE_PIXELS + AXIS_PIXELS}px`);
-    showAsTable(element(this.#root, "#scores-table"), {
+    const content = {
       caption: "Scores before and after",
       columns: ["Item", "Before", "After", "Change"],
       rows: drawn.map((item) => [
@@ -56,11 +91,8 @@ export class ScoresCard {
         formatScore(item, "after"),
         formatDifference(item.difference),
       ]),
-    });
-    return this.#chart.draw(
-      (/** @type {{width: number}} */ size) => drawScores(drawn, size),
-      (/** @type {{pointNumber: number}} */ point) => describeScore(drawn[point.pointNumber]),
-    );
+    };
+    return this.#chart.draw(drawn, { content, build: drawScores, describeRow: describeScore });
   }
 
   #render({ isEmpty = false, summary = "", cut = "" } = {}) {
@@ -148,15 +180,13 @@ function describeScore(item) {
 
 export class WeightsCard {
   #root;
-  #place;
   #chart;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root;
     this.#render();
-    this.#place = element(root, "#weights");
-    this.#chart = new Chart(this.#place);
+    this.#chart = new RowsChart(root, "weights", WEIGHT_PIXELS);
   }
 
   /**
@@ -174,8 +204,7 @@ export class WeightsCard {
       : "This model has no attention, so there are no weights to show.";
     this.#render({ isEmpty, why, summary: isEmpty ? "" : summarizeWeights(weighted, drawn) });
     if (isEmpty) return Promise.resolve();
-    this.#place.style.setProperty("height", `${drawn.length * WEIGHT_PIXELS + AXIS_PIXELS}px`);
-    showAsTable(element(this.#root, "#weights-table"), {
+    const content = {
       caption: "Weights before and after",
       columns: ["Event", "When", "Before", "After"],
       rows: drawn.map((row) => [
@@ -184,11 +213,8 @@ export class WeightsCard {
         formatWeight(row.before, "not there"),
         formatWeight(row.after, "removed"),
       ]),
-    });
-    return this.#chart.draw(
-      (/** @type {{width: number}} */ size) => drawWeights(drawn, size),
-      (/** @type {{pointNumber: number}} */ point) => describeWeight(drawn[point.pointNumber]),
-    );
+    };
+    return this.#chart.draw(drawn, { content, build: drawWeights, describeRow: describeWeight });
   }
 
   #render({ isEmpty = false, why = "", summary = "" } = {}) {
