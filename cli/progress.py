@@ -47,7 +47,6 @@ def row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda rows: bar.advance(task, rows)
 
 
-@final
 class TrainingProgress:
     """A bar per fit with loss, metric and time left; one line per epoch without a terminal."""
 
@@ -97,39 +96,12 @@ class TrainingProgress:
 
 
 @final
-class RetrainingBars:
+class RetrainingBars(TrainingProgress):
     """Progress of retraining on a terminal: a line per phase, and a bar while fitting."""
-
-    def __init__(self, monitor: str) -> None:
-        self._progress = TrainingProgress(monitor)
-
-    def __enter__(self) -> Self:
-        self._progress.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.__exit__(kind, error, trace)
 
     def start_phase(self, phase: Phase) -> None:
         """Prints the phase that begins."""
         console.print(f"[bold]{phase}[/]  {_PHASE_TEXTS[phase]}", highlight=False)
-
-    def start_fit(self, name: str, epochs: int) -> None:
-        """Starts the bar of a fit."""
-        self._progress.start_fit(name, epochs)
-
-    def finish_step(self, done: int, of: int, loss: float) -> None:
-        """Advances the bar."""
-        self._progress.finish_step(done, of, loss)
-
-    def finish_epoch(self, report: EpochReport) -> None:
-        """Shows the metrics of an epoch."""
-        self._progress.finish_epoch(report)
 
     def end(self, report: RunReport) -> None:
         """Prints the result and its reason."""

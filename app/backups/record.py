@@ -1,16 +1,15 @@
 """The record of a backup, `backup.json`: written last, so that an incomplete backup has none."""
 
-import hashlib
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from model.bundle.atomic import flush
+from model.bundle.manifest import digest_of
 from model.errors import KairosError
 
 RECORD = "backup.json"
-_MIB = 1024 * 1024
 
 
 class BackupError(KairosError):
@@ -55,7 +54,9 @@ class BackupRecord(BaseModel):
 def files_of(directory: Path) -> dict[str, FileRecord]:
     """Size and digest of every file of a directory but the record."""
     return {
-        file.relative_to(directory).as_posix(): _describe_file(file)
+        file.relative_to(directory).as_posix(): FileRecord(
+            bytes=file.stat().st_size, sha256=digest_of(file)
+        )
         for file in sorted(directory.rglob("*"))
         if file.is_file() and file != directory / RECORD
     }
@@ -64,10 +65,10 @@ def files_of(directory: Path) -> dict[str, FileRecord]:
 def write_record(directory: Path, record: BackupRecord) -> None:
     """Flush the files of a backup to disk, then write its record."""
     for path in [*directory.rglob("*")]:
-        _flush(path)
+        flush(path)
     (directory / RECORD).write_text(record.model_dump_json(indent=1) + "\n", "utf-8")
-    _flush(directory / RECORD)
-    _flush(directory)
+    flush(directory / RECORD)
+    flush(directory)
 
 
 def read_record(directory: Path) -> BackupRecord:
@@ -100,19 +101,3 @@ def read_record(directory: Path) -> BackupRecord:
             f"missing, new or altered ({len(altered)} in all); take another backup"
         )
     return record
-
-
-def _describe_file(file: Path) -> FileRecord:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(_MIB):
-            digest.update(block)
-    return FileRecord(bytes=file.stat().st_size, sha256=digest.hexdigest())
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,7 +8,7 @@ applies to references as to models. Scores are ordinal positions: float32 holds 
 a large count plus a small tie-break would be rounded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self, final
 
@@ -153,9 +153,9 @@ class LastItemMarkov:
         return cls(popular, dataset, offsets, following[order])
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One row per distinct last item; popularity for users without one."""
-        distinct, last_of = np.unique(_find_last_rows(self.dataset, questions), return_inverse=True)
-        return _stack_rows([self._score_row(row) for row in distinct], self.popular)[last_of]
+        """Scores by the last item of each history; popularity for users without one."""
+        last_rows = _find_last_rows(self.dataset, questions)
+        return _score_by_last_row(last_rows, self._score_row, self.popular)
 
     def _score_row(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
         following = self.following[self.offsets[last] : self.offsets[last + 1]]
@@ -207,9 +207,9 @@ class RepeatLast:
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One row per distinct last item; popularity for users without one."""
-        distinct, last_of = np.unique(_find_last_rows(self.dataset, questions), return_inverse=True)
-        return _stack_rows([self._score_row(row) for row in distinct], self.popular)[last_of]
+        """Scores by the last item of each history; popularity for users without one."""
+        last_rows = _find_last_rows(self.dataset, questions)
+        return _score_by_last_row(last_rows, self._score_row, self.popular)
 
     def _score_row(self, last: np.int32) -> Float32[np.ndarray, " rows"]:
         return self.popular.rank_above(np.array([last] if last else [], dtype=np.int32))
@@ -225,6 +225,16 @@ def _find_last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]
     lasts = known[before.clip(0)] if len(known) else np.full(len(before), -1)
     has_one = (before >= 0) & (lasts >= dataset.offsets[questions.users])
     return np.where(has_one, dataset.rows[lasts], 0).astype(np.int32)
+
+
+def _score_by_last_row(
+    last_rows: NDArray[np.int32],
+    score_row: Callable[[np.int32], NDArray[np.float32]],
+    popular: PopularAllTime,
+) -> Float32[np.ndarray, "questions rows"]:
+    """Scores of every question; equal last rows are scored once."""
+    distinct, last_of = np.unique(last_rows, return_inverse=True)
+    return _stack_rows([score_row(row) for row in distinct], popular)[last_of]
 
 
 def _list_histories(questions: Questions) -> Iterator[tuple[int, int]]:
