@@ -57,7 +57,7 @@ bench: .venv/.installed  ## Measure the speed of training, serving and the index
 migrate: .venv/.installed  ## Upgrade the database schema
 	$(BIN)/kairos migrate
 
-docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, API reference, tables
+docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, references of API and recipes, tables
 	$(BIN)/kairos openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 	$(BIN)/python -m tests.architecture.tables

@@ -26,8 +26,11 @@ class DataConfig(Config):
     """Filters of the events, and the prediction task."""
 
     min_item_events: PositiveInt = 1
+    """Leave out the events of items with fewer events."""
     min_user_events: PositiveInt = 1
+    """Then leave out the events of users with fewer events."""
     predict: Predict = "next_event"
+    """The target: the next event, or all events of the user's next instant that has any."""
     ignored_actions: tuple[str, ...] = ()
     """Actions whose events are left out of histories and targets, such as cancellations."""
     read_actions: bool = False
@@ -55,7 +58,7 @@ class BCEConfig(Config):
 
     kind: Literal["bce"] = "bce"
     negatives: PositiveInt = 1
-    """Per target."""
+    """Random items per target."""
 
 
 class GBCEConfig(Config):
@@ -65,7 +68,7 @@ class GBCEConfig(Config):
 
     kind: Literal["gbce"] = "gbce"
     negatives: PositiveInt = 256
-    """Per window of a history, shared by its targets."""
+    """Random items per window of a history, shared by its targets."""
     calibration: float = Field(default=0.75, ge=0, le=1)
     """0 is plain binary cross-entropy, 1 corrects for sampling in full."""
 
@@ -75,7 +78,7 @@ class BPRConfig(Config):
 
     kind: Literal["bpr"] = "bpr"
     negatives: PositiveInt = 1
-    """Per target."""
+    """Random items per target."""
 
 
 LossConfig = Annotated[
@@ -96,24 +99,29 @@ class FitConfig(Config):
     """The settings of the training loop."""
 
     epochs: PositiveInt = 30
-    """At most; early stopping may end the fit sooner."""
+    """Most epochs; early stopping may end the fit sooner."""
     patience: PositiveInt = 5
     """Evaluations without improvement before stopping."""
     evaluate_every: PositiveInt = 1
     """Epochs between evaluations on the validation questions."""
     monitor: Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"] = "ndcg@10"
+    """The validation metric of early stopping; the weights of its best epoch are kept."""
     tokens: PositiveInt = 6_400
     """Positions per batch: histories times their padded length."""
     learning_rate: PositiveFloat = 1e-3
+    """Learning rate of the weights after the warm-up."""
     warmup_steps: NonNegativeInt = 100
+    """Batches over which the learning rates grow from zero."""
     decay: Literal["constant", "cosine"] = "cosine"
     """The schedule of the learning rate after the warm-up, to the last epoch."""
     weight_decay: NonNegativeFloat = 0.01
+    """Of matrices; vectors and frequencies are not decayed."""
     clip: PositiveFloat = 1.0
     """Bound on the norm of the weights' gradient."""
     frequency_learning_rate: PositiveFloat = 1e-3
+    """Learning rate of the frequencies of a time encoding."""
     frequency_clip: PositiveFloat = 0.1
-    """Frequencies have their own rate and bound: their gradient grows with the interval."""
+    """Bound on the norm of the frequencies' gradient, which grows with the interval."""
     query_time_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Share of training positions whose query time is withheld, so that it is optional."""
     loss: LossConfig = SoftmaxConfig()
@@ -121,10 +129,11 @@ class FitConfig(Config):
     next_time_weight: NonNegativeFloat = 1.0
     """Weight of the likelihood of the next event's time, for encoders that model it."""
     continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()
-    """For encoders with self-modulating attention."""
+    """The likelihood of the event times, for encoders with self-modulating attention."""
     refit: bool = False
     """After evaluation, train again on all events, for the best number of epochs."""
     seed: int = 0
+    """Seed of the initial weights, the order of batches, negatives and dropout."""
 
 
 GateMetric = Literal["ndcg@10", "hit_rate@10", "mrr", "accuracy"]
@@ -158,6 +167,7 @@ class RunConfig(Config):
     split: SplitConfig = ByTimeConfig()
     encoder: EncoderConfig = SelfAttentionConfig()
     item_bias: bool = True
+    """Give every item a learned bias beside its similarity with the user vector."""
     fit: FitConfig = FitConfig()
     profile_histories: NonNegativeInt = 1_000
     """Histories averaged in the bundle's attention profile; 0 for no profile."""

@@ -14,10 +14,11 @@ from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 
 
 class CaserConfig(Config):
-    """The number of items in the window and the number of filters of each kind."""
+    """Convolutions over the vectors of the last items."""
 
     kind: Literal["caser"] = "caser"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     window: PositiveInt = 5
     """Items in the window: the most recent ones."""
     vertical: PositiveInt = 4
@@ -25,6 +26,7 @@ class CaserConfig(Config):
     horizontal: PositiveInt = 16
     """Filters for every number of successive items, from one to `window`."""
     dropout: float = Field(default=0.5, ge=0, lt=1)
+    """Dropout of the filters' outputs."""
     max_history: PositiveInt = 200
     """Events of a history in use; only the last `window` have an effect."""
 

@@ -30,6 +30,7 @@ class DINConfig(Config):
 
     kind: Literal["din"] = "din"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     hidden: tuple[PositiveInt, PositiveInt] = (80, 40)
     """Widths of the two hidden layers, of the activation unit and of the scoring network each."""
     weights: Literal["softmax", "free"] = "softmax"
@@ -37,7 +38,7 @@ class DINConfig(Config):
     themselves, whose sum measures the strength of the interest, as in the paper.
     """
     dropout: float = Field(default=0.2, ge=0, lt=1)
-    """Of the scoring network's input."""
+    """Dropout of the scoring network's input."""
     max_history: PositiveInt = 50
     """Events of a history in use, the most recent ones."""
     modulation: ModulationConfig | None = None

@@ -16,10 +16,13 @@ class GRU4RecConfig(Config):
 
     kind: Literal["gru4rec"] = "gru4rec"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     hidden: PositiveInt = 64
     """Width of the hidden state."""
     layers: PositiveInt = 1
+    """Layers of the GRU."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of item vectors and of hidden states, also between layers."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
 

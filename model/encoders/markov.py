@@ -14,12 +14,13 @@ from model.layers.item_counts import popularity_bias
 
 
 class MarkovConfig(Config):
-    """The number of successors stored per item."""
+    """The most frequent successors of the last item."""
 
     kind: Literal["markov"] = "markov"
     successors: PositiveInt = 200
-    """Per item, the most frequent ones."""
+    """Successors stored per item, the most frequent ones."""
     dim: Literal[1] = 1
+    """Fixed: a model of counts has no vectors."""
     max_history: PositiveInt = 200
     """Events of a history in use; only the last one has an effect."""
 

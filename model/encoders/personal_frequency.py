@@ -14,10 +14,11 @@ from model.layers.item_counts import popularity_bias
 
 
 class PersonalFrequencyConfig(Config):
-    """The number of events that are counted."""
+    """The user's own most frequent items."""
 
     kind: Literal["personal_frequency"] = "personal_frequency"
     dim: Literal[1] = 1
+    """Fixed: a model of counts has no vectors."""
     max_history: PositiveInt = 1_000
     """Events counted, the most recent ones."""
 

@@ -16,12 +16,13 @@ WEEK = 7 * MICROSECONDS_PER_DAY
 
 
 class PopularityConfig(Config):
-    """The window of time in which events are counted."""
+    """The items with the most events, the same for every user."""
 
     kind: Literal["popularity"] = "popularity"
     window: Literal["all_time", "last_week"] = "all_time"
     """last_week: the seven days before the last training event."""
     dim: Literal[1] = 1
+    """Fixed: a model of counts has no vectors."""
     max_history: PositiveInt = 200
     """Events of a history in use; none has an effect."""
 

@@ -24,9 +24,11 @@ class RMTPPConfig(Config):
 
     kind: Literal["rmtpp"] = "rmtpp"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     hidden: PositiveInt = 64
     """Width of the hidden state."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of item vectors and of hidden states."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
     time_scale: PositiveFloat = 30.0

@@ -31,9 +31,13 @@ class SASRecConfig(Config):
 
     kind: Literal["sasrec"] = "sasrec"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     heads: PositiveInt = 1
+    """Attention heads; their number must divide `dim`."""
     layers: PositiveInt = 2
+    """Blocks of attention and a feed-forward network."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of the embedded events and within blocks."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
     time_encoding: TimeEncodingConfig | None = None

@@ -33,11 +33,15 @@ class SelfAttentionConfig(Config):
 
     kind: Literal["self_attention"] = "self_attention"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     heads: PositiveInt = 2
+    """Attention heads; their number must divide `dim`."""
     layers: PositiveInt = 2
+    """Blocks of attention and a feed-forward network."""
     feed_forward: PositiveInt = 128
     """Hidden width of a block's feed-forward network."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of the embedded events and within blocks."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
     position_table: bool = True

@@ -21,9 +21,11 @@ class SHANConfig(Config):
 
     kind: Literal["shan"] = "shan"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     recent: PositiveInt = 5
     """Events of the short-term set: the most recent ones; all earlier are the long-term set."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of item vectors."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
 

@@ -25,11 +25,13 @@ class TimeJointConfig(Config):
     form: Literal["joint", "mask"] = "joint"
     """Average an event with an embedding of its duration, or mask it by its duration."""
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     hidden: PositiveInt = 64
     """Width of the hidden state."""
     projections: PositiveInt = 32
     """Soft classes of durations; in the form "mask", hidden width of the mask's network."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of item vectors and of hidden states."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
     time_scale: PositiveFloat = 1.0

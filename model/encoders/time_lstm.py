@@ -29,9 +29,11 @@ class TimeLSTMConfig(Config):
     gates: Literal[1, 3] = 3
     """1: one time gate, TLSTM1; 3: two time gates and no forget gate, TLSTM3."""
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     hidden: PositiveInt = 64
     """Width of the hidden state."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
+    """Dropout of item vectors and of hidden states."""
     max_history: PositiveInt = 200
     """Events of a history in use, the most recent ones."""
     interval: Annotated[

@@ -17,8 +17,9 @@ class TransRecConfig(Config):
 
     kind: Literal["transrec"] = "transrec"
     dim: PositiveInt = 64
+    """Width of item and user vectors."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Of the last item's vector; the paper has none."""
+    """Dropout of the last item's vector; the paper has none."""
     max_history: PositiveInt = 200
     """Events of a history in use; only the last one has an effect."""
 

@@ -18,9 +18,10 @@ MIN_INTENSITY = 1e-8
 
 
 class ModulationConfig(Config):
-    """The number of item groups that have an intensity, and how an interval enters it."""
+    """Intensities of item groups, which scale the attention weights of their events."""
 
     groups: int = Field(default=8, ge=1, le=256)
+    """Number of item groups; `data.groups` selects their source."""
     interval: Literal["log", "days"] = "log"
     """log: log(1 + days); days: the interval in days, the form of the authors' code."""
     base_rate: bool = False

@@ -21,17 +21,21 @@ LOG_PERIOD_RANGE = (math.log(DAYS_PER_SECOND), math.log(1e6))
 
 
 class BochnerInverseCDFConfig(Config):
-    """The number of frequencies, the map that draws them, and the initial periods (days)."""
+    """Cosines and sines of frequencies that a learned map draws."""
 
     kind: Literal["bochner_inverse_cdf"] = "bochner_inverse_cdf"
     map: Literal["mlp", "mlp_residual", "maf", "real_nvp"] = "mlp"
     """mlp and maf map each draw separately and keep the order; the others map all jointly."""
     frequencies: PositiveInt = 64
+    """Frequencies, each with a cosine and a sine."""
     hidden: int = Field(default=32, ge=2)
     """Hidden width of `mlp` and `real_nvp`."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0
+    """Longest initial period, in days."""
     learn_frequencies: bool = True
+    """Whether training changes the map that draws the frequencies."""
 
     @classmethod
     def paper_code(

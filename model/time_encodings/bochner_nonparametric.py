@@ -15,16 +15,20 @@ from model.layers.periods import DAYS_PER_SECOND, Periods, log_uniform
 
 
 class BochnerNonparametricConfig(Config):
-    """The number of frequencies and the range of their initial periods (days)."""
+    """Cosines and sines of learned frequencies."""
 
     kind: Literal["bochner_nonparametric"] = "bochner_nonparametric"
     form: Literal["paper", "code"] = "paper"
     """paper: a positive definite stationary kernel; code: that of the authors' code, with free
     amplitudes."""
     frequencies: PositiveInt = 64
+    """Frequencies, each with a cosine and a sine."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0
+    """Longest initial period, in days."""
     learn_frequencies: bool = True
+    """Whether training changes the frequencies."""
 
     @classmethod
     def paper_code(cls, dim: int) -> "BochnerNonparametricConfig":

@@ -15,18 +15,23 @@ from model.layers.periods import DAYS_PER_SECOND, Periods, log_uniform
 
 
 class BochnerNormalConfig(Config):
-    """The number of frequencies and the periods (days) around which they are drawn."""
+    """Cosines and sines of frequencies drawn from normal distributions."""
 
     kind: Literal["bochner_normal"] = "bochner_normal"
     form: Literal["log", "linear"] = "log"
     """Whether the logarithm of a frequency is normally distributed, or the frequency itself."""
     frequencies: PositiveInt = 64
+    """Frequencies, each with a cosine and a sine."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0
+    """Longest initial period, in days."""
     spread: PositiveFloat = 0.5
     """Initial standard deviation, of the log-frequency or in radians per day."""
     learn_frequencies: bool = True
+    """Whether training changes the means of the frequencies."""
     learn_spread: bool = True
+    """Whether training changes the standard deviations."""
 
     @classmethod
     def paper_code(cls, dim: int) -> "BochnerNormalConfig":

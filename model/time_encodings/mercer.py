@@ -16,20 +16,24 @@ from model.layers.periods import DAYS_PER_SECOND, Periods, log_uniform, paper_sp
 
 
 class MercerConfig(Config):
-    """The form of the Mercer encoding, and the range of its initial periods (days)."""
+    """Harmonics of learned base periods."""
 
     kind: Literal["mercer"] = "mercer"
     form: Literal["concat", "sum", "flex"] = "concat"
     """concat: the paper's, a positive definite kernel; sum: that of the authors' code; flex: also
     from their code, with a separate period for every harmonic."""
     periods: PositiveInt = 16
+    """Base periods, each with `degree` harmonics."""
     degree: PositiveInt = 4
     """Harmonics per period."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 730.0
+    """Longest initial period, in days."""
     spacing: Literal["log_uniform", "paper"] = "log_uniform"
     """How the initial periods are spaced; paper: nearly all of them near the shortest."""
     learn_periods: bool = True
+    """Whether training changes the periods."""
 
     @classmethod
     def paper_code(cls, dim: int, degree: int) -> "MercerConfig":

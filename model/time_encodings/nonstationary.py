@@ -15,16 +15,19 @@ from model.layers.periods import Periods, log_uniform
 
 
 class NonstationaryConfig(Config):
-    """The number of components and the range of their initial periods (days)."""
+    """A kernel of two instants that is added to the attention logits."""
 
     kind: Literal["nonstationary"] = "nonstationary"
     components: PositiveInt = 4
+    """Components that the kernel sums."""
     hidden: PositiveInt = 16
     """Width of the networks that vary a component's weight, frequency and length over time."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0
-    """Also the unit of time of those networks' input."""
+    """Longest initial period, in days; also the unit of time of those networks' input."""
     learn_periods: bool = True
+    """Whether training changes the periods."""
 
     @classmethod
     def paper_code(cls) -> "NonstationaryConfig":

@@ -13,14 +13,17 @@ from model.layers.periods import Periods, log_uniform
 
 
 class PositionalConfig(Config):
-    """The number of frequencies and the range of their initial periods (events)."""
+    """Cosines and sines of relative positions instead of intervals."""
 
     kind: Literal["positional"] = "positional"
     frequencies: NonNegativeInt = 64
-    """0 leaves the order to the encoder's `position_table`, as in SASRec."""
+    """Number of frequencies; 0 leaves the order to the encoder's `position_table`."""
     shortest_period: PositiveFloat = 2.0
+    """Shortest initial period, in events."""
     longest_period: PositiveFloat = 1000.0
+    """Longest initial period, in events."""
     learn_frequencies: bool = True
+    """Whether training changes the frequencies."""
 
     @classmethod
     def paper_code(cls) -> "PositionalConfig":

@@ -23,17 +23,20 @@ loses none.
 
 
 class Time2VecConfig(Config):
-    """The number of sines and the range of their initial periods (days)."""
+    """Sines with learned frequencies and phases, and a linear term."""
 
     kind: Literal["time2vec"] = "time2vec"
     frequencies: PositiveInt = 64
+    """Sines, each with a frequency and a phase."""
     start: Literal["log_uniform", "normal"] = "log_uniform"
     """log_uniform: periods between the two below, phases uniform; normal: frequencies in radians
     per day and phases from a standard normal distribution, as in public implementations."""
     shortest_period: PositiveFloat = 1 / 24
+    """Shortest initial period, in days; 1/24 is an hour."""
     longest_period: PositiveFloat = 1460.0
-    """Also the interval at which the linear term is initially one."""
+    """Longest initial period, in days; also where the linear term is initially one."""
     learn_frequencies: bool = True
+    """Whether training changes the frequencies."""
 
     @classmethod
     def paper_code(cls, frequencies: int) -> "Time2VecConfig":

@@ -39,7 +39,7 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
     facts = [f"role `{operation['x-role']}`"] if "x-role" in operation else ["no key needed"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body:
-        facts.append(f"body {_type(body['schema'])}")
+        facts.append(f"body {describe_type(body['schema'])}")
     yield ""
     yield f"Needs: {', '.join(facts)}."
     if parameters := operation.get("parameters"):
@@ -51,9 +51,9 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
             cells = (
                 f"`{one['name']}`",
                 one["in"],
-                _type(one["schema"]),
+                describe_type(one["schema"]),
                 default,
-                _cell(one.get("description", "")),
+                cell(one.get("description", "")),
             )
             yield f"| {' | '.join(cells)} |"
     yield ""
@@ -63,8 +63,8 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
         content = response.get("content", {})
         kind = next(iter(content), "")
         schema = content.get(kind, {}).get("schema")
-        body_type = _type(schema) if schema else kind
-        yield f"| {status} | {body_type} | {_cell(response['description'])} |"
+        body_type = describe_type(schema) if schema else kind
+        yield f"| {status} | {body_type} | {cell(response['description'])} |"
 
 
 def _schema(name: str, schema: Schema) -> Iterator[str]:
@@ -78,25 +78,25 @@ def _schema(name: str, schema: Schema) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for field, inner in schema.get("properties", {}).items():
         default = _default(inner, required=field in required)
-        text = _cell(inner.get("description", ""))
-        yield f"| `{field}` | {_type(inner)} | {default} | {text} |"
+        text = cell(inner.get("description", ""))
+        yield f"| `{field}` | {describe_type(inner)} | {default} | {text} |"
 
 
-def _type(schema: Schema) -> str:
+def describe_type(schema: Schema) -> str:
     """A schema's type in words, with its bounds; references become links."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
-            return " or ".join(dict.fromkeys(_type(one) for one in schema[key]))
+            return " or ".join(dict.fromkeys(describe_type(one) for one in schema[key]))
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{one}`" for one in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
         items = schema.get("items") or {}
-        return f"list of {_type(items)}{_bounds(schema)}"
+        return f"list of {describe_type(items)}{_bounds(schema)}"
     if isinstance(extra := schema.get("additionalProperties"), dict):
-        return f"object of {_type(extra)}"
+        return f"object of {describe_type(extra)}"
     kind = schema.get("format") or schema.get("type", "any")
     return f"{kind}{_bounds(schema)}"
 
@@ -122,5 +122,5 @@ def _default(schema: Schema, *, required: bool) -> str:
     return f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")

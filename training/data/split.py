@@ -120,8 +120,9 @@ class ByTimeConfig(Config):
 
     kind: Literal["by_time"] = "by_time"
     test: float = Field(default=0.1, gt=0, lt=0.5)
+    """Share of the test, the latest."""
     validation: float = Field(default=0.1, gt=0, lt=0.5)
-    """The test's share is the latest, the validation's just before it."""
+    """Share of the validation, just before the test."""
     of: Literal["events", "span"] = "events"
     """Whether the shares are of the events, in order of time, or of the time span."""
 
@@ -155,9 +156,11 @@ class ByUserConfig(Config):
 
     kind: Literal["by_user"] = "by_user"
     test: float = Field(default=0.1, gt=0, lt=0.5)
+    """Share of the users for the test."""
     validation: float = Field(default=0.1, gt=0, lt=0.5)
+    """Share of the users for the validation."""
     seed: int = 0
-    """Of the assignment of users; independent of the training seed."""
+    """Seed of the assignment of users; independent of the training seed."""
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
         """Split the users; a question has at least one event before its target."""
