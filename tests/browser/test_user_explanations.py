@@ -131,7 +131,7 @@ def test_occlusion_is_hidden_when_the_query_time_moves(dashboard: Dashboard) -> 
 def test_an_empty_history_has_nothing_to_explain(dashboard: Dashboard) -> None:
     dashboard.open("#user=nobody")
     expect(dashboard.page.locator("#sweep-note")).to_contain_text("no events")
-    expect(dashboard.page.locator("#heads-note")).to_contain_text("there are none to compare")
+    expect(dashboard.page.locator("#heads-note")).to_contain_text("no weights of single heads")
     expect(dashboard.page.get_by_role("button", name="Leave out events")).to_be_disabled()
     expect(dashboard.page.locator("#timeline-summary")).to_have_text("No events.")
 
