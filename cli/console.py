@@ -58,7 +58,7 @@ def print_table(table: Table) -> None:
 
 def print_report(report: Report) -> None:
     """Prints the metrics of a run to standard output, one row per ranker."""
-    table = Table(title="test questions, whole catalogue ranked")
+    table = Table(title="test questions, whole catalog ranked")
     columns = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
     table.add_column("ranker")
     for column in columns:

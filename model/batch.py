@@ -19,7 +19,7 @@ class SequenceBatch(NamedTuple):
     """Histories side by side, padded on the right, with one query time per position.
 
     Attributes:
-        rows: catalogue rows, 0 = padding.
+        rows: catalog rows, 0 = padding.
         actions: rows of the action table, 0 = none or unknown.
         times: days since the first event of the same history.
         query_times: days since the first event, one per position: in training the time of the
@@ -49,13 +49,13 @@ class SequenceBatch(NamedTuple):
 
 
 class KnownHistory(NamedTuple):
-    """The events of a query's history whose items are in the catalogue, as rows.
+    """The events of a query's history whose items are in the catalog, as rows.
 
     Attributes:
         events: the events that are used, oldest first.
-        rows: their catalogue rows.
+        rows: their catalog rows.
         actions: their action rows.
-        unknown_item_ids: ids that the catalogue lacks, distinct, in order of appearance.
+        unknown_item_ids: ids that the catalog lacks, distinct, in order of appearance.
         truncated: whether older known events were dropped because of `max_history`.
     """
 
@@ -74,7 +74,7 @@ def look_up_history(
     ignored_actions: Collection[str] = (),
     max_history: int,
 ) -> KnownHistory:
-    """Look up the most recent `max_history` events whose items are in the catalogue.
+    """Look up the most recent `max_history` events whose items are in the catalog.
 
     Args:
         action_rows: row of the action table by action; other actions get row 0.
@@ -120,7 +120,7 @@ def collate(
     empty = [position for position, history in enumerate(histories) if not history.events]
     if empty:
         raise EmptyHistoryError(
-            f"every history needs an event of a catalogue item, but number {empty[0]} of "
+            f"every history needs an event of a catalog item, but number {empty[0]} of "
             f"{len(histories)} has none; rank its items by popularity"
         )
     lengths = [len(history.events) for history in histories]

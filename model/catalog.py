@@ -43,18 +43,18 @@ class Catalog:
         }
         if len(set(lengths.values())) != 1:
             raise ValueError(
-                f"every column of a catalogue needs the same length, but they have {lengths}; "
+                f"every column of a catalog needs the same length, but they have {lengths}; "
                 "pass one value per item"
             )
         if len(self._rows) != len(self.item_ids):
             raise ValueError(
-                f"item ids of a catalogue must be distinct, but {len(self.item_ids)} ids hold only "
+                f"item ids of a catalog must be distinct, but {len(self.item_ids)} ids hold only "
                 f"{len(self._rows)} different ones; drop the repeated ones"
             )
 
     @classmethod
     def from_ids(cls, item_ids: Sequence[str]) -> "Catalog":
-        """Build a catalogue of bare ids, without titles, categories or counts."""
+        """Build a catalog of bare ids, without titles, categories or counts."""
         zeros = np.zeros(len(item_ids), dtype=np.int64)
         return cls(
             item_ids=tuple(item_ids),
@@ -78,22 +78,22 @@ class Catalog:
         """Return the row of an item.
 
         Raises:
-            UnknownItemError: if the item is not in the catalogue.
+            UnknownItemError: if the item is not in the catalog.
         """
         row = self._rows.get(item_id)
         if row is None:
             raise UnknownItemError(
-                f"an item must be in the model's catalogue, but {item_id!r} is not among its "
+                f"an item must be in the model's catalog, but {item_id!r} is not among its "
                 f"{len(self)} items; retrain with events of that item"
             )
         return row
 
     def find(self, item_id: str) -> int | None:
-        """Return the row of an item, or None if it is not in the catalogue."""
+        """Return the row of an item, or None if it is not in the catalog."""
         return self._rows.get(item_id)
 
     def rows(self, item_ids: Iterable[str]) -> NDArray[np.int64]:
-        """Return the rows of the ids that are in the catalogue, in the order of the ids."""
+        """Return the rows of the ids that are in the catalog, in the order of the ids."""
         known = (self._rows.get(item_id) for item_id in item_ids)
         return np.array([row for row in known if row is not None], dtype=np.int64)
 

@@ -14,7 +14,7 @@ class KairosError(Exception):
 
 
 class EmptyHistoryError(KairosError):
-    """A history to encode has no event of a catalogue item."""
+    """A history to encode has no event of a catalog item."""
 
     code = "empty_history"
 
@@ -26,7 +26,7 @@ class UnorderedHistoryError(KairosError):
 
 
 class UnknownItemError(KairosError):
-    """An item id is not in the catalogue."""
+    """An item id is not in the catalog."""
 
     code = "unknown_item"
 

@@ -260,10 +260,10 @@ class CountingEncoder(Protocol):
         times: Int64[Tensor, " events"],
         users: Int64[Tensor, " events"],
     ) -> Float[Tensor, " rows"]:
-        """Count the training events and return the item bias: one score per catalogue row.
+        """Count the training events and return the item bias: one score per catalog row.
 
         Args:
-            rows: catalogue row of each event; events are sorted by user, then time.
+            rows: catalog row of each event; events are sorted by user, then time.
             times: epoch microseconds.
             users: user number of each event.
         """

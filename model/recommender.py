@@ -27,7 +27,7 @@ class RecommenderConfig(Config):
     """The configuration of a recommender; with the weights, all that is needed to rebuild it."""
 
     items: PositiveInt
-    """Catalogue size, without the padding row."""
+    """Catalog size, without the padding row."""
     actions: tuple[str, ...] = ()
     """Known actions; action `p` of the tuple is row `p + 1` of the action table."""
     ignored_actions: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class RecommenderConfig(Config):
 
 @final
 class Recommender(nn.Module):
-    """Scores every item of a catalogue for a history and a query time.
+    """Scores every item of a catalog for a history and a query time.
 
     A score is always an inner product, `user_vectors(u) @ item_vectors().T`: an item's bias and the
     squared lengths of a distance are further coordinates. Training and evaluation therefore use one
@@ -72,7 +72,7 @@ class Recommender(nn.Module):
         return self.items.weight.device
 
     def item_vectors(self) -> Float[Tensor, "rows width"]:
-        """Compute one vector per catalogue row, padding included, to multiply with a user's."""
+        """Compute one vector per catalog row, padding included, to multiply with a user's."""
         vectors = self._constrain(self.items.weight)
         columns = [vectors]
         if self.encoder.similarity == "l2":
@@ -93,7 +93,7 @@ class Recommender(nn.Module):
         return users if self.item_bias is None else torch.cat((users, one), dim=-1)
 
     def index_vectors(self) -> Float[Tensor, "rows index_width"]:
-        """Compute one vector per catalogue row, padding included, for an index of `similarity`.
+        """Compute one vector per catalog row, padding included, for an index of `similarity`.
 
         Under a distance, an item's bias becomes one more coordinate: the item's distance from the
         hyperplane of the users. The item with the largest bias lies in the hyperplane.
@@ -112,10 +112,10 @@ class Recommender(nn.Module):
         in_plane = users[..., : self.encoder.dim] / 2
         return torch.cat((in_plane, torch.zeros_like(in_plane[..., :1])), dim=-1)
 
-    def score_catalogue(
+    def score_catalog(
         self, batch: SequenceBatch, vectors: Float[Tensor, "rows width"] | None = None
     ) -> Float[Tensor, "batch rows"]:
-        """Score every catalogue row after the last event of every history.
+        """Score every catalog row after the last event of every history.
 
         Column 0 is padding and has no meaning.
 
@@ -144,7 +144,7 @@ class Recommender(nn.Module):
         positions: Int64[Tensor, " queries"],
         candidate_rows: Int64[Tensor, "queries candidates"],
     ) -> CandidateScores:
-        """Score some catalogue rows at some positions (flat indices into batch x len).
+        """Score some catalog rows at some positions (flat indices into batch x len).
 
         Raises:
             TypeError: if the encoder is not a `CandidateScorer`.

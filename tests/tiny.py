@@ -1,4 +1,4 @@
-"""Small fixtures shared by many tests: a catalogue, bundles of it, and events with a pattern."""
+"""Small fixtures shared by many tests: a catalog, bundles of it, and events with a pattern."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,7 +44,7 @@ def catalog() -> Catalog:
 
 
 def recommender_config(encoder: EncoderConfig = ENCODER, **changed: object) -> RecommenderConfig:
-    """Build the configuration of a recommender of this catalogue."""
+    """Build the configuration of a recommender of this catalog."""
     fields: dict[str, object] = {"items": ITEMS, "encoder": encoder}
     return RecommenderConfig.model_validate(fields | changed)
 

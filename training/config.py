@@ -44,11 +44,11 @@ class DataConfig(Config):
 
 
 class SoftmaxConfig(Config):
-    """Cross-entropy over the whole catalogue, or over shared negatives if it is too large."""
+    """Cross-entropy over the whole catalog, or over shared negatives if it is too large."""
 
     kind: Literal["softmax"] = "softmax"
     sample_above: NonNegativeInt = 100_000
-    """Catalogue size above which the softmax is sampled; 0 always samples."""
+    """Catalog size above which the softmax is sampled; 0 always samples."""
     negatives: PositiveInt = 4_096
     """Shared negatives per batch, if the softmax is sampled."""
 

@@ -37,7 +37,7 @@ class TrainedModel:
 
     Attributes:
         config: what `recommender` was built from.
-        dataset: the events, in terms of the recommender's catalogue.
+        dataset: the events, in terms of the recommender's catalog.
         is_training: per event, whether the recommender was trained on it.
         initial_kernels: the kernels before training.
     """

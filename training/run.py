@@ -47,7 +47,7 @@ class Progress(Protocol):
 
 
 InitialiseWeights = Callable[[RecommenderConfig, Recommender, Catalog], None]
-"""Replaces the weights of a fresh recommender for a catalogue, before it is fitted."""
+"""Replaces the weights of a fresh recommender for a catalog, before it is fitted."""
 
 
 @dataclass(frozen=True)

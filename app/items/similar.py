@@ -15,7 +15,7 @@ async def find_similar_items(
     """The items most similar to one, among those that are available now.
 
     Raises:
-        ItemNotFoundError: if the model's catalogue lacks the item.
+        ItemNotFoundError: if the model's catalog lacks the item.
         NoItemSpaceError: if the model learns no item vectors.
         NoModelError: if no model is active.
         ModelNotFoundError: if the request pins a version that is not published.

@@ -35,7 +35,7 @@ async def rank_items(context: AppContext, request: RankingRequest) -> RankingAns
 
 
 def _to_ranked_items(ranked: RankedItems, overlay: ItemOverlayView) -> tuple[RankedItem, ...]:
-    """The items of the model's catalogue, followed by the unknown ones."""
+    """The items of the model's catalog, followed by the unknown ones."""
     known = [
         RankedItem(
             item_id=item.item_id,

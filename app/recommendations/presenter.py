@@ -29,7 +29,7 @@ def to_response(
 
     Args:
         query_time: epoch microseconds.
-        overlay: of the model's catalogue.
+        overlay: of the model's catalog.
         with_heads: include the attention weights of each head.
     """
     attention = recommendation.attention

@@ -25,7 +25,7 @@ async def recommend_items(
         ModelNotFoundError: if the request pins a version that is not published.
         ModelRefusedError: if it pins a version that cannot be opened.
         UnprocessableError: if the inline history is longer than the settings allow, or the model's
-            catalogue lacks the item to explain.
+            catalog lacks the item to explain.
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
@@ -90,7 +90,7 @@ def _require_known(predictor: Predictor, item_id: str | None) -> None:
 def _to_constraints(
     request: RecommendationRequest, overlay: ItemOverlayView, query_time: int
 ) -> Constraints:
-    """The filters of a request as rows of the overlay's catalogue, at an instant (microseconds)."""
+    """The filters of a request as rows of the overlay's catalog, at an instant (microseconds)."""
     return Constraints(
         n=request.n,
         exclude_seen=request.exclude_seen,

@@ -15,7 +15,7 @@ from model.inference.predictor import Predictor
 _log = structlog.get_logger()
 
 ConstraintsFor = Callable[[ItemOverlayView], Constraints]
-"""The filters of a request as rows of the catalogue of an overlay."""
+"""The filters of a request as rows of the catalog of an overlay."""
 
 
 def compare_with_shadow(

@@ -1,4 +1,4 @@
-"""Live item data over the catalogues of the served models."""
+"""Live item data over the catalogs of the served models."""
 
 import asyncio
 import threading
@@ -38,9 +38,9 @@ class OverlaidItem:
 
 @final
 class ItemOverlayView:
-    """The overlay arranged by the rows of one catalogue. Immutable.
+    """The overlay arranged by the rows of one catalog. Immutable.
 
-    For an item that was never stored, the catalogue's title and categories apply.
+    For an item that was never stored, the catalog's title and categories apply.
     """
 
     def __init__(self, catalog: Catalog, items: Mapping[str, OverlaidItem]) -> None:
@@ -136,7 +136,7 @@ class Updates(NamedTuple):
 
 @final
 class ItemOverlay:
-    """The stored items, and a view of them for the catalogue of each open model.
+    """The stored items, and a view of them for the catalog of each open model.
 
     Views are built when items change or a model is loaded, off the event loop; requests only look
     them up.
@@ -180,7 +180,7 @@ class ItemOverlay:
             return True
 
     def add_catalog(self, version: str, catalog: Catalog) -> None:
-        """Build the view of a model's catalogue, before the model serves requests."""
+        """Build the view of a model's catalog, before the model serves requests."""
         with self._lock:
             if version not in self._catalogs:
                 self._views = self._views | {version: ItemOverlayView(catalog, self._items)}
@@ -194,6 +194,6 @@ class ItemOverlay:
             self._views = {v: view for v, view in self._views.items() if v in kept}
 
     def view(self, version: str, catalog: Catalog) -> ItemOverlayView:
-        """The view of a model's catalogue; built now if there is none."""
+        """The view of a model's catalog; built now if there is none."""
         view = self._views.get(version)
         return ItemOverlayView(catalog, self._items) if view is None else view

@@ -1,4 +1,4 @@
-"""Peak memory of the softmax by catalogue size: chunked, and with all logits at once.
+"""Peak memory of the softmax by catalog size: chunked, and with all logits at once.
 
     python benchmarks/speed/softmax_memory.py
 
@@ -22,7 +22,7 @@ from training.fitting.losses.softmax import full_softmax
 
 RESULTS = Path(__file__).parent / "results" / "softmax_memory.json"
 POSITIONS, WIDTH = 6_400, 64
-CATALOGUES = (3_000, 30_000, 100_000, 300_000)
+CATALOGS = (3_000, 30_000, 100_000, 300_000)
 MAX_DENSE_ITEMS = 100_000
 """With more items, all logits at once do not fit into memory."""
 
@@ -34,7 +34,7 @@ def main() -> None:
         print(_measure_growth(arguments.one[0], int(arguments.one[1])))
         return
     rows = []
-    for items in CATALOGUES:
+    for items in CATALOGS:
         row: dict[str, object] = {
             "items": items,
             "chunked_mib": _measure_in_subprocess("chunked", items),

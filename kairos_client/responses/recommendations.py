@@ -73,7 +73,7 @@ class RecommendationAnswer(Response):
     history_used: int
     """Number of events that the model used."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that are not in the model's catalogue; their events are ignored."""
+    """Items of the history that are not in the model's catalog; their events are ignored."""
     items: tuple[RecommendedItem, ...]
     """Best first."""
     warnings: tuple[str, ...]
@@ -107,7 +107,7 @@ class RankingAnswer(Response):
     history_used: int
     """Number of events that the model used."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that are not in the model's catalogue; their events are ignored."""
+    """Items of the history that are not in the model's catalog; their events are ignored."""
     items: tuple[RankedItem, ...]
     """Best first; each given item once."""
     warnings: tuple[str, ...]
@@ -155,7 +155,7 @@ class AttentionAnswer(Response):
     normalised: bool
     """Whether the weights at one query time sum to 1."""
     unknown_item_ids: tuple[str, ...]
-    """Items of the history that are not in the model's catalogue; their events are ignored."""
+    """Items of the history that are not in the model's catalog; their events are ignored."""
     events: tuple[SweptEvent, ...]
     """The events used at any query time, oldest first."""
     instants: tuple[AttentionAtInstant, ...]

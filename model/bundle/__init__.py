@@ -1,1 +1,1 @@
-"""The published artifact and its files: manifest, catalogue, index, weights, provenance."""
+"""The published artifact and its files: manifest, catalog, index, weights, provenance."""

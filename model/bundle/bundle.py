@@ -21,7 +21,7 @@ UNPUBLISHED = "unpublished"
 @final
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A trained recommender with its catalogue, index and manifest.
+    """A trained recommender with its catalog, index and manifest.
 
     Safe to share between threads: nothing changes after construction.
 

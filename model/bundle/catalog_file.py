@@ -1,4 +1,4 @@
-"""The catalogue as a Parquet file."""
+"""The catalog as a Parquet file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from model.errors import BundleError
 
 
 def write_catalog(catalog: Catalog, file: Path) -> None:
-    """Write one line per item; line number = catalogue row, counting from 1."""
+    """Write one line per item; line number = catalog row, counting from 1."""
     pl.DataFrame(
         {
             "item_id": catalog.item_ids,
@@ -29,10 +29,10 @@ def write_catalog(catalog: Catalog, file: Path) -> None:
 
 
 def read_catalog(file: Path) -> Catalog:
-    """Read a catalogue written by `write_catalog`.
+    """Read a catalog written by `write_catalog`.
 
     Raises:
-        BundleError: if the file does not hold a catalogue.
+        BundleError: if the file does not hold a catalog.
     """
     try:
         table = pl.read_parquet(file)
@@ -45,6 +45,6 @@ def read_catalog(file: Path) -> Catalog:
         )
     except (pl.exceptions.PolarsError, ValueError, OSError) as error:
         raise BundleError(
-            f"a catalogue file must hold distinct items with titles and counts, but {file.name} "
+            f"a catalog file must hold distinct items with titles and counts, but {file.name} "
             f"does not ({error}); publish again"
         ) from error

@@ -22,7 +22,7 @@ _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
 class ItemIndex:
     """Item vectors, searchable by their similarity with a user vector.
 
-    Holds one vector per catalogue row from 1 on; row 0, padding, is not in it. Scores are larger
+    Holds one vector per catalog row from 1 on; row 0, padding, is not in it. Scores are larger
     for better items under either similarity: a distance is negated.
     """
 
@@ -32,7 +32,7 @@ class ItemIndex:
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32], similarity: Similarity) -> "ItemIndex":
-        """Index `vectors`, one per catalogue row from 1 on."""
+        """Index `vectors`, one per catalog row from 1 on."""
         index = faiss.IndexFlat(vectors.shape[1], _METRIC[similarity])
         index.add(np.ascontiguousarray(vectors, dtype=np.float32))
         return cls(index)
@@ -64,12 +64,12 @@ class ItemIndex:
         return int(self._index.d)
 
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some catalogue rows."""
+        """The vectors of some catalog rows."""
         vectors: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
         return vectors
 
     def score(self, user: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The scores of some catalogue rows, equal to those of `search`."""
+        """The scores of some catalog rows, equal to those of `search`."""
         vectors = self.vectors(rows)
         scores: NDArray[np.float32] = (
             vectors @ user if self._sign > 0 else -((vectors - user) ** 2).sum(-1)
@@ -89,7 +89,7 @@ class ItemIndex:
         Returns fewer only where no more are left.
 
         Args:
-            allowed: per catalogue row, padding included, whether it may be returned; None: any.
+            allowed: per catalog row, padding included, whether it may be returned; None: any.
         """
         excluded = np.fromiter(exclude, dtype=np.int64, count=len(exclude))
         if allowed is not None:

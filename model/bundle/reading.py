@@ -56,7 +56,7 @@ def require_consistent(bundle: Bundle) -> None:
     sizes = {len(catalog), len(index), len(vectors), bundle.manifest.counts.items}
     if len(sizes) != 1:
         raise BundleError(
-            "catalogue, index, item table and manifest must have the same number of items, "
+            "catalog, index, item table and manifest must have the same number of items, "
             f"but those of {version} have {sorted(sizes)}; publish again"
         )
     if not all(torch.isfinite(tensor).all() for tensor in bundle.recommender.parameters()):

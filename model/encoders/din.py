@@ -45,7 +45,7 @@ class DINConfig(Config):
     """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "DIN":  # noqa: ARG002
-        """Build the module for a catalogue of `items`."""
+        """Build the module for a catalog of `items`."""
         modulation = self.modulation
         return DIN(
             dim=self.dim,

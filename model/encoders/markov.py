@@ -25,7 +25,7 @@ class MarkovConfig(Config):
     """Events of a history in use; only the last one has an effect."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "Markov":  # noqa: ARG002
-        """Build the module for a catalogue of `items`."""
+        """Build the module for a catalog of `items`."""
         return Markov(successors=self.successors, items=items)
 
 
@@ -47,7 +47,7 @@ class Markov(SequenceEncoder):
 
     def __init__(self, *, successors: int, items: int) -> None:
         super().__init__()
-        self.dim, self.catalogue_size = 1, items
+        self.dim, self.catalog_size = 1, items
         shape = (items + 1, successors)
         self.register_buffer("following", torch.zeros(shape, dtype=torch.int64))
         self.register_buffer("log_counts", torch.full(shape, float("-inf")))
@@ -79,4 +79,4 @@ class Markov(SequenceEncoder):
         kept = ranks < self.following.shape[1]
         self.following[first[kept], ranks[kept]] = second[kept]
         self.log_counts[first[kept], ranks[kept]] = counts[kept].double().log().float()
-        return popularity_bias(rows, items=self.catalogue_size)
+        return popularity_bias(rows, items=self.catalog_size)

@@ -23,7 +23,7 @@ class PersonalFrequencyConfig(Config):
     """Events counted, the most recent ones."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "PersonalFrequency":  # noqa: ARG002
-        """Build the module for a catalogue of `items`."""
+        """Build the module for a catalog of `items`."""
         return PersonalFrequency(items=items, max_history=self.max_history)
 
 
@@ -42,7 +42,7 @@ class PersonalFrequency(SequenceEncoder):
 
     def __init__(self, *, items: int, max_history: int) -> None:
         super().__init__()
-        self.dim, self.catalogue_size, self.max_history = 1, items, max_history
+        self.dim, self.catalog_size, self.max_history = 1, items, max_history
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute one repeat score per event."""
@@ -66,4 +66,4 @@ class PersonalFrequency(SequenceEncoder):
         users: Int64[Tensor, " events"],  # noqa: ARG002
     ) -> Float[Tensor, " rows"]:
         """Return the popularity bias; everything else is computed from the history."""
-        return popularity_bias(rows, items=self.catalogue_size, at_most=1e-6)
+        return popularity_bias(rows, items=self.catalog_size, at_most=1e-6)

@@ -27,7 +27,7 @@ class PopularityConfig(Config):
     """Events of a history in use; none has an effect."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "Popularity":  # noqa: ARG002
-        """Build the module for a catalogue of `items`."""
+        """Build the module for a catalog of `items`."""
         return Popularity(window=self.window, items=items)
 
 
@@ -42,7 +42,7 @@ class Popularity(SequenceEncoder):
 
     def __init__(self, *, window: Literal["all_time", "last_week"], items: int) -> None:
         super().__init__()
-        self.dim, self.window, self.catalogue_size = 1, window, items
+        self.dim, self.window, self.catalog_size = 1, window, items
 
     def forward(
         self,
@@ -61,4 +61,4 @@ class Popularity(SequenceEncoder):
         """Count the events of the window; return the popularity bias."""
         if self.window == "last_week":
             rows = rows[times > times.max() - WEEK]
-        return popularity_bias(rows, items=self.catalogue_size)
+        return popularity_bias(rows, items=self.catalog_size)

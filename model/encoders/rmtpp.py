@@ -35,7 +35,7 @@ class RMTPPConfig(Config):
     """Days per unit of the hazard; about the mean interval of the data is best."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "RMTPP":  # noqa: ARG002
-        """Build the module for a catalogue of `items` and `actions` known actions."""
+        """Build the module for a catalog of `items` and `actions` known actions."""
         return RMTPP(**self.model_dump(exclude={"kind", "max_history"}), actions=actions)
 
 

@@ -46,7 +46,7 @@ class SASRecConfig(Config):
     """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SASRec":  # noqa: ARG002
-        """Build the module for a catalogue of `items`.
+        """Build the module for a catalog of `items`.
 
         Raises:
             ValueError: if the time encoding is a kernel without features.

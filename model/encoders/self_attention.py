@@ -57,7 +57,7 @@ class SelfAttentionConfig(Config):
     """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
-        """Build the module for a catalogue of `items` and `actions` known actions."""
+        """Build the module for a catalog of `items` and `actions` known actions."""
         modulation = self.modulation
         return SelfAttention(
             **self.model_dump(exclude={"kind", "layers", "time_encoding", "modulation"}),

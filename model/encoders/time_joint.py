@@ -38,7 +38,7 @@ class TimeJointConfig(Config):
     """Days `s` in `log(1 + d/s)`, the normally distributed transform of the next interval `d`."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "TimeJoint":  # noqa: ARG002
-        """Build the module for a catalogue of `items` and `actions` known actions."""
+        """Build the module for a catalog of `items` and `actions` known actions."""
         duration = JoinedDuration if self.form == "joint" else DurationMask
         return TimeJoint(
             duration=duration(dim=self.dim, projections=self.projections),

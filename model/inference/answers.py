@@ -23,7 +23,7 @@ class Constraints:
         include: if given, only these items may be recommended.
         strict: return fewer items rather than fill up with popular ones.
         diversity: 0 for the best items by score; towards 1 for items that are less alike.
-        allowed: per catalogue row (row 0 is padding), whether it may be recommended; None: any.
+        allowed: per catalog row (row 0 is padding), whether it may be recommended; None: any.
     """
 
     n: int = 10
@@ -40,7 +40,7 @@ class ScoredItem:
     """One recommended item.
 
     Attributes:
-        row: its row in the catalogue of the model.
+        row: its row in the catalog of the model.
         score: larger is better; comparable within one recommendation and one reason only. Of a
             popular item, its events in the last seven days of the training data.
         reason: "model", or "popular" where popularity filled in.
@@ -75,7 +75,7 @@ class AttentionOverHistory:
 
     Attributes:
         events: the events that the model read, oldest first.
-        rows: their rows in the catalogue of the model.
+        rows: their rows in the catalog of the model.
         weights: mean over heads, one per event.
         heads: per head, one weight per event.
         normalised: whether the weights of a head sum to one.
@@ -103,7 +103,7 @@ class Recommendation:
     Attributes:
         items: best first.
         history_used: events that the model read.
-        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
+        unknown_item_ids: items of the history that the catalog lacks; they were skipped.
         fallback: "no_history" where the history has no known event, "popular" where popular items
             filled up what the constraints left; None where every item is the model's.
         attention: None where it was not requested, or the model does not attend.
@@ -125,10 +125,10 @@ class RankedItems:
     """Given items in the model's order.
 
     Attributes:
-        items: best first: those of the given items that the catalogue holds.
+        items: best first: those of the given items that the catalog holds.
         history_used: events that the model read.
-        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
-        unranked_item_ids: given items that the catalogue lacks, in the order they were given.
+        unknown_item_ids: items of the history that the catalog lacks; they were skipped.
+        unranked_item_ids: given items that the catalog lacks, in the order they were given.
         fallback: "no_history" where popularity ranked them, because no event is known.
         warnings: as of a `Recommendation`.
     """
@@ -173,9 +173,9 @@ class Sweep:
 
     Attributes:
         events: the events read at any of the instants, oldest first.
-        rows: their rows in the catalogue of the model.
+        rows: their rows in the catalog of the model.
         instants: in the order of the requested query times.
-        unknown_item_ids: items of the history that the catalogue lacks; they were skipped.
+        unknown_item_ids: items of the history that the catalog lacks; they were skipped.
         normalised: whether the weights of one instant sum to one.
         groups: the names of the groups of items that `intensities` are of; None where no instant
             has any.

@@ -20,7 +20,7 @@ class ItemMap:
     """Items as points of a plane; items with similar directions lie close together.
 
     Attributes:
-        rows: of the catalogue, the most popular first.
+        rows: of the catalog, the most popular first.
         points: one per row: x, y.
         explained: the share of the vectors' variance along x and along y.
     """
@@ -38,7 +38,7 @@ def draw_map(vectors: Float[Tensor, "items dim"], popularity: NDArray[np.int64])
     popularity, and would dominate the map.
 
     Args:
-        vectors: one for each item, in the order of the catalogue, without padding.
+        vectors: one for each item, in the order of the catalog, without padding.
         popularity: events of each.
     """
     rows = np.lexsort((np.arange(len(popularity)), -popularity))[:MOST_ITEMS]

@@ -43,7 +43,7 @@ class Predictor:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalogue of the bundle."""
+        """The catalog of the bundle."""
         return self.bundle.catalog
 
     def recommend(
@@ -66,7 +66,7 @@ class Predictor:
             stages: times the stages of the work.
 
         Raises:
-            UnknownItemError: if the catalogue does not hold `occlude_for`.
+            UnknownItemError: if the catalog does not hold `occlude_for`.
         """
         bundle = self.bundle
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
@@ -153,7 +153,7 @@ class Predictor:
         """Find the items most similar to one; the score is the cosine of their vectors.
 
         Raises:
-            UnknownItemError: if the catalogue does not hold the item.
+            UnknownItemError: if the catalog does not hold the item.
             NoItemSpaceError: if the model learns no item vectors.
         """
         row = self.bundle.catalog.row(item_id)

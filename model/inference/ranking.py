@@ -1,4 +1,4 @@
-"""The best rows of the catalogue for an encoded history."""
+"""The best rows of the catalog for an encoded history."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -105,7 +105,7 @@ def rank_encoded(
                 )
         if reranks and len(rows):
             scores, of_row, attention = rerank(recommender, batch, place, rows)
-        # Equal scores keep the order of the catalogue, as FAISS does.
+        # Equal scores keep the order of the catalog, as FAISS does.
         best = np.lexsort((rows, -scores))[:pool]
         rows, scores = rows[best], scores[best]
         if selection.diversity and len(rows):

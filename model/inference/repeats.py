@@ -15,7 +15,7 @@ class RepeatScores(NamedTuple):
     """The repeat scores of one history.
 
     Attributes:
-        rows: distinct catalogue rows.
+        rows: distinct catalog rows.
         scores: of the rows, to be added in log space.
     """
 
@@ -58,7 +58,7 @@ def merge_repeat_scores(
     """Merge the permitted rows of `repeats` into the best rows of an index.
 
     Repeat scores only ever increase a score, so the best rows of the union are the best rows of
-    the catalogue.
+    the catalog.
     """
     permitted = selection.permits(repeats.rows)
     repeated, added = repeats.rows[permitted], repeats.scores[permitted]

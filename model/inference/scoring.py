@@ -1,4 +1,4 @@
-"""The scores of given rows of the catalogue."""
+"""The scores of given rows of the catalog."""
 
 import torch
 

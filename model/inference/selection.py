@@ -1,4 +1,4 @@
-"""The catalogue rows that an answer may hold."""
+"""The catalog rows that an answer may hold."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Selection(NamedTuple):
 
     Attributes:
         n: the most rows.
-        allowed: per catalogue row whether it may be returned (row 0 never is); None: any.
+        allowed: per catalog row whether it may be returned (row 0 never is); None: any.
         excluded: rows that are never returned.
         diversity: as of `Constraints`.
     """
@@ -42,7 +42,7 @@ class Selection(NamedTuple):
 def select_rows(
     catalog: Catalog, query: Query, constraints: Constraints, *, has_item_space: bool
 ) -> Selection:
-    """Translate the constraints of a query into rows of a catalogue.
+    """Translate the constraints of a query into rows of a catalog.
 
     Args:
         has_item_space: whether the model has item vectors that diversity can compare.

@@ -45,7 +45,7 @@ def sweep(
     constraints: Constraints,
     allowed_at: AllowedAt | None,
 ) -> Sweep:
-    """Rank the catalogue for one history at each query time; see `Predictor.sweep`."""
+    """Rank the catalog for one history at each query time; see `Predictor.sweep`."""
     history = read_history(bundle, query, max_history=max(len(query.history), 1))
     instants = _instants(bundle, query, history, query_times, constraints, allowed_at)
     rankings: dict[int, Ranking] = {}
@@ -114,7 +114,7 @@ def _groups(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Inst
 
 
 def _rank_group(bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]) -> list[Ranking]:
-    """Rank the catalogue for each instant of a group.
+    """Rank the catalog for each instant of a group.
 
     Instants with the same events share one encoding where the encoder is a `QuerySweep`.
     """

@@ -8,15 +8,15 @@ from torch import Tensor
 def popularity_bias(
     rows: Int64[Tensor, " events"], *, items: int, at_most: float = 0.5
 ) -> Float[Tensor, " rows"]:
-    """Return a log-weight per catalogue row that grows with the item's number of events.
+    """Return a log-weight per catalog row that grows with the item's number of events.
 
     Weights are spaced evenly over the ranks of the distinct counts, the largest being `at_most`.
     Other evidence for an item is added as events of weight one each, so with `at_most` below one
     popularity only breaks ties between items of equal evidence.
 
     Args:
-        rows: catalogue row of every event.
-        items: catalogue size without the padding row.
+        rows: catalog row of every event.
+        items: catalog size without the padding row.
         at_most: weight of the most popular item.
     """
     counts = torch.bincount(rows, minlength=items + 1)[1:]

@@ -1,4 +1,4 @@
-"""The group membership of catalogue items."""
+"""The group membership of catalog items."""
 
 from typing import TYPE_CHECKING, final
 
@@ -14,7 +14,7 @@ class ItemGroups(nn.Module):
     Without `set_membership`, no item belongs to a group.
 
     Attributes:
-        membership: 1 where the item of a catalogue row belongs to a group, else 0; an item may
+        membership: 1 where the item of a catalog row belongs to a group, else 0; an item may
             belong to several. Row 0, padding, belongs to none.
     """
 

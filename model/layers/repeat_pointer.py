@@ -20,7 +20,7 @@ class RepeatPointer(nn.Module):
     """Scores every past event as evidence that its item recurs at the query time.
 
     An item's unnormalised probability is `exp(user . item) + sum over its events of exp(pointer)`:
-    the softmax over the catalogue gains one candidate per past event, and events of one item add
+    the softmax over the catalog gains one candidate per past event, and events of one item add
     up. The pointer's logit depends on the event, its age and the user state, so it can learn how
     often and after how long users return. With a time kernel, the age enters through the kernel.
 

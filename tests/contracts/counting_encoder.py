@@ -50,6 +50,6 @@ class CountingEncoderContract(SequenceEncoderContract):
     def test_it_has_no_parameters(self, encoder: SequenceEncoder) -> None:
         assert list(encoder.parameters()) == []
 
-    def test_every_item_of_the_catalogue_has_a_score(self, encoder: SequenceEncoder) -> None:
+    def test_every_item_of_the_catalog_has_a_score(self, encoder: SequenceEncoder) -> None:
         assert fit_counts(encoder).shape == (ITEMS + 1,)
         assert scores(encoder, 1, 2).isfinite().all()

@@ -74,7 +74,7 @@ class PredictorContract:
 
         check()
 
-    def test_the_items_are_the_best_of_the_catalogue(self, predictor: Predictor) -> None:
+    def test_the_items_are_the_best_of_the_catalog(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
             query = query_of(happened)
@@ -243,7 +243,7 @@ class PredictorContract:
             assert attention.occlusion.changes == (None,)
             assert attention.occlusion.faithfulness is None
 
-    def test_given_items_rank_as_in_the_whole_catalogue(self, predictor: Predictor) -> None:
+    def test_given_items_rank_as_in_the_whole_catalog(self, predictor: Predictor) -> None:
         query = query_of([("i1", 3), ("i5", 2), ("zebra", 1)])
         given_ids = ["i9", "zebra", "i5", "i20", "i9", "i2"]
         ranked = predictor.rank_items(query, given_ids)
@@ -359,7 +359,7 @@ def score_all(predictor: Predictor, query: Query) -> dict[str, float] | None:
         return None
     with torch.no_grad():
         batch = collate([history], [query.query_time], [query.query_time_withheld])
-        scores = predictor.bundle.recommender.score_catalogue(batch)
+        scores = predictor.bundle.recommender.score_catalog(batch)
     return dict(zip(ITEM_IDS, scores[0, 1:].tolist(), strict=True))
 
 

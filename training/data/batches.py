@@ -23,7 +23,7 @@ class TrainingBatch(NamedTuple):
     Attributes:
         sequences: the windows.
         positions: flat indices into batch x len, one per supervised position.
-        targets: catalogue rows.
+        targets: catalog rows.
         position_of: per target, which of `positions` it belongs to.
         weights: per target; the weights of one position's targets sum to one.
         users: per window, the index of its user.

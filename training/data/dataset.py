@@ -22,7 +22,7 @@ class Dataset:
         actions: action names; `actions[p]` is action row `p + 1`.
         user_ids: external ids, one per user.
         offsets: user `u` owns events `offsets[u]` up to `offsets[u + 1]`.
-        rows: catalogue row per event; 0 if the catalogue does not hold the item.
+        rows: catalog row per event; 0 if the catalog does not hold the item.
         times: epoch microseconds per event.
         action_rows: action row per event, 0 = none.
     """
@@ -117,7 +117,7 @@ class Dataset:
     def history(self, user: int, end: int | None = None) -> tuple[Event, ...]:
         """The events of a user, oldest first, as a query holds them.
 
-        Events of unknown items are left out: their ids are not in the catalogue.
+        Events of unknown items are left out: their ids are not in the catalog.
 
         Args:
             user: index into `user_ids`.
@@ -137,7 +137,7 @@ class Dataset:
         )
 
     def limit_catalog(self, is_training: NDArray[np.bool_]) -> "Dataset":
-        """Keep the catalogue items of the training events, and count their popularity there.
+        """Keep the catalog items of the training events, and count their popularity there.
 
         Items that occur only later become unknown (row 0): no model can have learned them.
         """
@@ -161,7 +161,7 @@ class Dataset:
         return replace(self, catalog=catalog, rows=rows)
 
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Dataset":
-        """Replace rows and action rows by those of another catalogue and its actions."""
+        """Replace rows and action rows by those of another catalog and its actions."""
         known = {action: row for row, action in enumerate(actions, start=1)}
         action_rows = np.array([0, *(known.get(action, 0) for action in self.actions)])
         return replace(
@@ -173,7 +173,7 @@ class Dataset:
         )
 
     def map_rows(self, catalog: Catalog) -> NDArray[np.int32]:
-        """For every row of this catalogue, padding included, its row in another; 0 if missing."""
+        """For every row of this catalog, padding included, its row in another; 0 if missing."""
         rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
         return np.array([0, *rows], dtype=np.int32)
 

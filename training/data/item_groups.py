@@ -18,7 +18,7 @@ REACH = 5
 
 @dataclass(frozen=True)
 class GroupMembership:
-    """The groups of every catalogue row.
+    """The groups of every catalog row.
 
     Attributes:
         values: rows x groups, 1 where the item belongs to the group; row 0, padding, has none.
@@ -32,7 +32,7 @@ class GroupMembership:
 def assign_groups(
     dataset: Dataset, is_training: NDArray[np.bool_], *, groups: int, source: GroupSource
 ) -> GroupMembership:
-    """Assign the catalogue's items to so many groups, from its training events.
+    """Assign the catalog's items to so many groups, from its training events.
 
     Args:
         source: "categories" takes the categories with the most training events, an item in each
@@ -60,7 +60,7 @@ def _group_by_category(
     kept = by_count[: groups - is_rest]
     if len(kept) + is_rest < groups:
         raise TrainingError(
-            f"{groups} groups need as many categories, but the catalogue has {len(by_count)}; "
+            f"{groups} groups need as many categories, but the catalog has {len(by_count)}; "
             f"take data.groups = 'clusters', or set modulation.groups to {len(kept) + is_rest}"
         )
     values = np.zeros((len(categories) + 1, groups), dtype=np.float32)

@@ -33,7 +33,7 @@ class SeenItems:
 
     @property
     def items(self) -> int:
-        """Items in the catalogue, without padding."""
+        """Items in the catalog, without padding."""
         return len(self.dataset.catalog)
 
     @cached_property
@@ -58,7 +58,7 @@ class SeenItems:
 
     @cached_property
     def unseen_counts(self) -> Int64[np.ndarray, " users"]:
-        """How many items of the catalogue each user has not seen."""
+        """How many items of the catalog each user has not seen."""
         counts: NDArray[np.int64] = self.items - np.diff(self._starts)
         return counts
 
@@ -86,7 +86,7 @@ class SeenItems:
     ) -> Int64[np.ndarray, "owners count"]:
         """Draw items uniformly, with replacement, from those that each user has not seen.
 
-        For a user who has seen everything, the whole catalogue is drawn from.
+        For a user who has seen everything, the whole catalog is drawn from.
 
         DIFFERS(code): Xu et al. 2019 mean to leave out seen items, but their check never holds.
         """

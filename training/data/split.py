@@ -25,7 +25,7 @@ class Questions:
         ends: absolute event index per question; the history is the user's events before it.
         query_times: epoch microseconds per question.
         target_offsets: question `q` owns targets `target_offsets[q]` up to `target_offsets[q + 1]`.
-        target_rows: catalogue rows of the targets; 0 if the catalogue does not hold the item.
+        target_rows: catalog rows of the targets; 0 if the catalog does not hold the item.
     """
 
     users: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Split:
     """A data set split into training events, validation questions and test questions.
 
     Attributes:
-        dataset: the events, with a catalogue of the items of the training events.
+        dataset: the events, with a catalog of the items of the training events.
         train_ends: per user, the absolute index of the first event that is not for training.
         test_starts: per user, the absolute index of the first event of the test; the events before
             it are known at test time.
@@ -85,7 +85,7 @@ class Split:
         return is_before(self.dataset, self.test_starts)
 
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
-        """Replace the rows by those of another catalogue, such as a published one."""
+        """Replace the rows by those of another catalog, such as a published one."""
         dataset = self.dataset.reindex(catalog, actions)
         rows = self.dataset.map_rows(catalog)
         return Split(

@@ -54,7 +54,7 @@ def evaluate(
     withheld: bool = False,
     candidates: Int64[np.ndarray, "questions candidates"] | None = None,
 ) -> Ranks:
-    """Rank the targets of some questions by a recommender, in the whole catalogue.
+    """Rank the targets of some questions by a recommender, in the whole catalog.
 
     Args:
         withheld: whether to withhold the query time from the model.

@@ -116,12 +116,12 @@ def compute_ranks(
     Args:
         scores: of every item row for every question of a block; larger is better, -inf leaves an
             item out. Column 0 is padding and never counts.
-        target_rows: catalogue rows; 0 where the catalogue does not hold the item.
+        target_rows: catalog rows; 0 where the catalog does not hold the item.
         question: the row of `scores` of each target.
 
     Returns:
         One more than the number of other items that score at least as high; `MISS` for a target
-        that is left out or not in the catalogue.
+        that is left out or not in the catalog.
 
     Raises:
         DivergedError: if a score is NaN.

@@ -1,7 +1,7 @@
 """Reference rankers by counting, which every table of results includes.
 
 They are hard to beat on real data. Each is fitted on counts of events, and scores the items of the
-data set's catalogue.
+data set's catalog.
 
 Items with equal counts get equal scores, so that the tie rule of `training.evaluation.metrics`
 applies to references as to models. Scores are ordinal positions: float32 holds them exactly, while

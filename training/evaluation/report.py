@@ -36,7 +36,7 @@ class Report(Config):
             end in `_sampled100` are of ranks among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
         ahead: the model's lead over every other ranker, by paired bootstrap over the questions.
-        cold_targets: share of the targets that the catalogue does not hold; every ranker misses
+        cold_targets: share of the targets that the catalog does not hold; every ranker misses
             them.
     """
 

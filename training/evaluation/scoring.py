@@ -24,7 +24,7 @@ TOKENS = 20_000
 
 
 class ScoreBlock(NamedTuple):
-    """Scores of every catalogue row for some of the questions.
+    """Scores of every catalog row for some of the questions.
 
     Attributes:
         questions: indices of the questions.
@@ -126,7 +126,7 @@ def _score_last(
     if withheld:
         places = torch.arange(batch.rows.shape[1], device=recommender.device)
         batch = batch.withhold_query_times(places == batch.lengths[:, None] - 1)
-    return recommender.score_catalogue(batch, vectors).cpu()
+    return recommender.score_catalog(batch, vectors).cpu()
 
 
 def _score_shared(

@@ -15,7 +15,7 @@ from training.data.item_groups import assign_groups
 def build_recommender(
     config: RunConfig, dataset: Dataset, is_training: NDArray[np.bool_]
 ) -> tuple[RecommenderConfig, Recommender]:
-    """Build a recommender for the catalogue of a data set, its weights decided by the seed.
+    """Build a recommender for the catalog of a data set, its weights decided by the seed.
 
     If its encoder uses groups of items, they are assigned from the training events.
 

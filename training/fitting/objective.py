@@ -110,7 +110,7 @@ def _choose_item_objective(recommender: Recommender, loss: LossConfig) -> ItemOb
 @final
 @dataclass(frozen=True)
 class _SoftmaxObjective:
-    """The user vectors of supervised positions against the catalogue, or a sample of it."""
+    """The user vectors of supervised positions against the catalog, or a sample of it."""
 
     recommender: Recommender
     config: SoftmaxConfig
@@ -162,7 +162,7 @@ class _PairwiseObjective:
             some = drawn.has_seen_all.nonzero().squeeze(-1)
             if len(some):
                 # Only here can a negative stand in the history, and only where a history holds the
-                # whole catalogue: a table of the catalogue is then no larger than the histories.
+                # whole catalog: a table of the catalog is then no larger than the histories.
                 owners = batch.position_of[some]
                 own = RepeatScores(repeats.log_scores[owners], repeats.rows[owners])
                 added = own.add_to_candidates(negatives[some], rows[some], rows=len(vectors))

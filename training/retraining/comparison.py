@@ -114,7 +114,7 @@ def compare(
 def _score_rankers(
     fitted: Fitted, config: RunConfig, champion: Predictor | None, questions: Questions
 ) -> Iterator[tuple[str, Iterable[ScoreBlock]]]:
-    """The name and the scores of every ranker, in terms of the whole catalogue."""
+    """The name and the scores of every ranker, in terms of the whole catalog."""
     whole, split = fitted.whole, fitted.split
     models = [(CHALLENGER, split.dataset, fitted.model.recommender, config.encoder.max_history)]
     if champion is not None:
@@ -138,7 +138,7 @@ def _score_rankers(
 def _to_whole_catalog(
     blocks: Iterable[ScoreBlock], whole: Dataset, own: Dataset
 ) -> Iterator[ScoreBlock]:
-    """Scores of the rows of a catalogue as scores of the whole one's; -inf where it has no row."""
+    """Scores of the rows of a catalog as scores of the whole one's; -inf where it has no row."""
     own_rows = whole.map_rows(own.catalog)
     for block in blocks:
         scores = block.scores[:, own_rows]

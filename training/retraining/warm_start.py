@@ -9,7 +9,7 @@ from model.recommender import Recommender, RecommenderConfig
 from training.run import InitialiseWeights
 
 _ITEM_WEIGHTS = ("items.weight", "item_bias")
-"""Weights with one row per catalogue row; encoders own none."""
+"""Weights with one row per catalog row; encoders own none."""
 
 
 def copy_champion_weights(champion: Predictor) -> InitialiseWeights:

@@ -1,4 +1,4 @@
-"""Live item data over the model's catalogue, and its effect on recommendations."""
+"""Live item data over the model's catalog, and its effect on recommendations."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -58,7 +58,7 @@ def test_every_process_returns_the_stored_title(
     eventually(lambda: recommend_items(other)["i3"]["title"] == "Renamed")
 
 
-def test_stored_categories_replace_those_of_the_catalogue(two: tuple[Client, Client]) -> None:
+def test_stored_categories_replace_those_of_the_catalog(two: tuple[Client, Client]) -> None:
     one, other = two
     on_sale = {"categories": {"any": ["sale"]}}
     assert recommend_items(one, **on_sale) == {}

@@ -49,7 +49,7 @@ def store_events(client: Client) -> None:
         ("a/b", "i1", "2026-01-01T00:00:00Z"),
         ("a/b", "i2", "2026-01-02T12:00:00Z"),
         ("a/b", "i1", LAST_EVENT_AT),
-        ("lost", "not in the catalogue", LAST_EVENT_AT),
+        ("lost", "not in the catalog", LAST_EVENT_AT),
     ]
     events = [
         {"user_id": user_id, "item_id": item_id, "action": "view", "timestamp": timestamp}

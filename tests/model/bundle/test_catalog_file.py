@@ -13,9 +13,7 @@ from tests import tiny
 @pytest.mark.parametrize(
     "catalog", [tiny.catalog(), Catalog.from_ids(["é", "", "a\nb"]), Catalog.from_ids([])]
 )
-def test_a_catalogue_survives_a_round_trip_through_its_file(
-    catalog: Catalog, tmp_path: Path
-) -> None:
+def test_a_catalog_survives_a_round_trip_through_its_file(catalog: Catalog, tmp_path: Path) -> None:
     write_catalog(catalog, tmp_path / "catalog.parquet")
     again = read_catalog(tmp_path / "catalog.parquet")
     assert again.item_ids == catalog.item_ids

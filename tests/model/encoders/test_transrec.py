@@ -38,7 +38,7 @@ def test_scores_are_bias_minus_squared_distance_in_the_unit_ball() -> None:
 
     batch = collate_queries(draw_queries(4)[0])
     with torch.no_grad():
-        scores = recommender.score_catalogue(batch)[0].double()
+        scores = recommender.score_catalog(batch)[0].double()
     translated = in_unit_ball(int(batch.rows[0, -1])) + weights["encoder.translation"]
     expected = torch.stack(
         [

@@ -58,12 +58,12 @@ def test_the_map_is_deterministic_up_to_the_order_of_items() -> None:
     )
 
 
-def test_popular_items_come_first_and_ties_in_catalogue_order() -> None:
+def test_popular_items_come_first_and_ties_in_catalog_order() -> None:
     drawn = draw_map(flat(4), np.array([1, 5, 5, 2]))
     assert drawn.rows.tolist() == [2, 3, 4, 1]
 
 
-def test_a_large_catalogue_is_cut_to_its_most_popular_items() -> None:
+def test_a_large_catalog_is_cut_to_its_most_popular_items() -> None:
     vectors = torch.randn(MOST_ITEMS + 5, 3, generator=torch.Generator().manual_seed(0))
     assert len(map_of(vectors).rows) == len(map_of(vectors).points) == MOST_ITEMS
 

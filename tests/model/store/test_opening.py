@@ -74,7 +74,7 @@ def test_an_unreadable_index_is_refused(tmp_path: Path) -> None:
         open_predictor(rewrite(bundle))
 
 
-def test_a_catalogue_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_a_catalog_of_another_size_is_refused(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
     write_catalog(Catalog.from_ids(["only"]), bundle / CATALOG)
     with pytest.raises(BundleError, match="must have the same number of items"):

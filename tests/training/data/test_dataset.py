@@ -114,7 +114,7 @@ def test_titles_and_categories_follow_their_items() -> None:
 
 @few
 @given(dataset=datasets(min_events=2), seed=st.integers(0, 99))
-def test_a_limited_catalogue_holds_the_training_items_only(dataset: Dataset, seed: int) -> None:
+def test_a_limited_catalog_holds_the_training_items_only(dataset: Dataset, seed: int) -> None:
     is_training = np.random.default_rng(seed).random(len(dataset)) < 0.5
     is_training[0] = True
     limited = dataset.limit_catalog(is_training)
@@ -154,7 +154,7 @@ def test_a_history_has_external_ids_up_to_an_event() -> None:
     assert dataset.history(1) == (Event("c", NOW, "view"),)
 
 
-def test_a_history_leaves_out_what_the_catalogue_does_not_know() -> None:
+def test_a_history_leaves_out_what_the_catalog_does_not_know() -> None:
     whole = Dataset.of(event_log([("u", item, NOW + at) for at, item in enumerate("abcb")]))
     limited = whole.limit_catalog(np.array([False, True, False, True]))
     assert limited.history(0) == (
@@ -163,7 +163,7 @@ def test_a_history_leaves_out_what_the_catalogue_does_not_know() -> None:
     )
 
 
-def test_events_can_be_read_in_terms_of_another_catalogue() -> None:
+def test_events_can_be_read_in_terms_of_another_catalog() -> None:
     dataset = Dataset.of(event_log([("u", "a", NOW), ("u", "b", NOW + 1)], "buy"))
     other = dataset.reindex(Catalog.from_ids(["b", "c"]), ("view", "buy"))
     assert stretch(other, "u") == [None, "b"]

@@ -115,7 +115,7 @@ def test_targets_are_the_distinct_items_of_the_next_event(
 @every_split
 @few
 @given(dataset=datasets(min_events=4))
-def test_the_catalogue_holds_what_was_trained_on(config: Config, dataset: Dataset) -> None:
+def test_the_catalog_holds_what_was_trained_on(config: Config, dataset: Dataset) -> None:
     split = cut(config, dataset, "next_event")
     if split is None:
         return

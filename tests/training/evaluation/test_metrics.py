@@ -50,7 +50,7 @@ def test_an_excluded_target_is_a_miss() -> None:
     assert rank_one([-math.inf, 1.0], target=1) == MISS
 
 
-def test_a_target_outside_the_catalogue_is_a_miss() -> None:
+def test_a_target_outside_the_catalog_is_a_miss() -> None:
     assert rank_one([1.0, 2.0], target=0) == MISS
 
 

@@ -138,7 +138,7 @@ def test_a_user_without_history_gets_what_is_popular() -> None:
         assert ranking(dataset, reference, question_at(dataset, "u", 0)) == "b a"
 
 
-def test_items_outside_the_catalogue_are_passed_over() -> None:
+def test_items_outside_the_catalog_are_passed_over() -> None:
     full = dataset_of(("u", "a", 1), ("u", "b", 2), ("v", "a", 3), ("v", "cold", 4))
     is_training = np.array([True, True, True, False])
     dataset = full.limit_catalog(is_training)

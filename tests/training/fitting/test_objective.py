@@ -147,7 +147,7 @@ def by_definition(scores: Tensor, supervised: TrainingBatch, loss: LossConfig, i
 @of_pairs
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("world", [dataset, small_shop])
-def test_pairs_are_scored_as_the_whole_catalogue_would_be(
+def test_pairs_are_scored_as_the_whole_catalog_would_be(
     loss: LossConfig, repeats: bool, world: Callable[[], Dataset]
 ) -> None:
     data = world()

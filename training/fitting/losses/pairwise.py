@@ -29,7 +29,7 @@ PairwiseLoss = Callable[
 
 
 def choose_pairwise_loss(config: PairwiseConfig, items: int) -> PairwiseLoss:
-    """The loss of a config, for a catalogue of so many items without padding."""
+    """The loss of a config, for a catalog of so many items without padding."""
     match config:
         case BCEConfig():
             return bce
@@ -98,9 +98,9 @@ class Negatives(NamedTuple):
     An owner is what a set of negatives is drawn for: a target, or a window whose targets share it.
 
     Attributes:
-        rows: catalogue rows, per owner.
+        rows: catalog rows, per owner.
         owner_of: per target, its owner.
-        has_seen_all: per target, whether its user has seen the whole catalogue. Only then may a
+        has_seen_all: per target, whether its user has seen the whole catalog. Only then may a
             negative be the target itself or stand in the history.
     """
 
@@ -179,6 +179,6 @@ def score_negatives(
     vectors: Float[Tensor, "rows width"],
     candidates: Int64[Tensor, "owners candidates"],
 ) -> Float[Tensor, "owners queries candidates"]:
-    """The scores of some catalogue rows: each owner's queries against the owner's candidates."""
+    """The scores of some catalog rows: each owner's queries against the owner's candidates."""
     scores: Tensor = CandidateProduct.apply(users, vectors, candidates)  # type: ignore[no-untyped-call]
     return scores

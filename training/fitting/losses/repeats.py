@@ -12,7 +12,7 @@ class RepeatScores(NamedTuple):
 
     Attributes:
         log_scores: one per user and past event; -inf where an event adds nothing.
-        rows: the events' catalogue rows.
+        rows: the events' catalog rows.
     """
 
     log_scores: Float[Tensor, "users len"]
@@ -28,7 +28,7 @@ class RepeatScores(NamedTuple):
 
         Args:
             scores: one per target.
-            targets: catalogue rows.
+            targets: catalog rows.
             user_of: the user of each target.
         """
         is_target = self.rows[user_of] == targets[:, None]

@@ -1,4 +1,4 @@
-"""Cross-entropy under a softmax over the catalogue, full or sampled."""
+"""Cross-entropy under a softmax over the catalog, full or sampled."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
 from training.fitting.losses.repeats import RepeatScores
 
 MIN_CHUNK_USERS = 64
-"""Users per chunk at the least, however large the catalogue: narrower products are slow."""
+"""Users per chunk at the least, however large the catalog: narrower products are slow."""
 
 
 class LinearLogSumExp(torch.autograd.Function):
@@ -65,7 +65,7 @@ def full_softmax(
     weights: Float[Tensor, " targets"],
     repeats: RepeatScores | None = None,
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log p(target | user) under a softmax over the whole catalogue.
+    """Weighted mean of -log p(target | user) under a softmax over the whole catalog.
 
     Row 0 of `vectors` is padding and is no candidate.
     """
@@ -102,10 +102,10 @@ def draw_shared_negatives(
 ) -> tuple[Tensor, Tensor]:
     """Draw the negatives that all users of a batch share.
 
-    Half are drawn from the targets of the batch, half uniformly from the catalogue.
+    Half are drawn from the targets of the batch, half uniformly from the catalog.
 
     Args:
-        targets: catalogue rows.
+        targets: catalog rows.
         rows: size of the item table, padding included.
         count: negatives to draw.
 

@@ -32,7 +32,7 @@ def assert_same_gradients(one: Tensor, other: Tensor, *inputs: Tensor) -> None:
         torch.testing.assert_close(found, expected)
 
 
-# The whole catalogue
+# The whole catalog
 
 
 @pytest.mark.parametrize("chunk", [1, 30, 31, 60, 2_000_000])
