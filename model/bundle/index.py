@@ -106,8 +106,8 @@ class ItemIndex:
         neighbours = min(n + (len(excluded) if allowed is None else 0), len(self))
         if neighbours == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        scores, places = self._search_index(user, neighbours, allowed)
-        rows = places[0] + 1
+        scores, indices = self._search_index(user, neighbours, allowed)
+        rows = indices[0] + 1
         keep = (rows > 0) & ~np.isin(rows, excluded)
         if allowed is not None:
             keep &= allowed[np.maximum(rows, 0)]

@@ -66,7 +66,7 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
         math.log10(_SHORTEST_DAYS), math.log10(span), _POINTS, dtype=torch.float64
     )
     curves = []
-    for place, module in recommender.named_modules():
+    for name, module in recommender.named_modules():
         if isinstance(module, TimeEncoding) and module.domain == "time":
             psi = module.kernel(intervals, torch.zeros_like(intervals))
             spectrum = _rhythms(module.spectrum())
@@ -76,7 +76,7 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
             continue
         curves.append(
             KernelCurve(
-                place=place,
+                place=name,
                 kind=type(module).__module__.rpartition(".")[2],
                 is_stationary=module.is_stationary,
                 interval_days=tuple(intervals.tolist()),

@@ -77,20 +77,20 @@ class QueryHistories(NamedTuple):
     def select(self, positions: Int64[Tensor, " queries"]) -> "QueryHistories":
         """Select, from one row per history, the prefixes that end at flat positions."""
         length = self.events.shape[1]
-        sample, place = positions // length, positions % length
-        longest = int(place.max()) + 1
-        places = torch.arange(longest, device=place.device)
+        sample, last = positions // length, positions % length
+        longest = int(last.max()) + 1
+        event_positions = torch.arange(longest, device=last.device)
         inputs = self.inputs
         if inputs is not None:
             inputs = ModulationInputs(
                 inputs.membership[sample, :longest],
-                inputs.intervals[sample, place].unsqueeze(1),
-                inputs.given[sample, place].unsqueeze(1),
+                inputs.intervals[sample, last].unsqueeze(1),
+                inputs.given[sample, last].unsqueeze(1),
             )
         return QueryHistories(
             self.events[sample, :longest],
             self.activation[sample, :longest],
-            (places <= place.unsqueeze(1)).unsqueeze(1),
+            (event_positions <= last.unsqueeze(1)).unsqueeze(1),
             None if self.modulation is None else self.modulation[sample, :, :longest],
             inputs,
         )

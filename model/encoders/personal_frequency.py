@@ -47,11 +47,11 @@ class PersonalFrequency(SequenceEncoder):
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute one repeat score per event."""
         length = batch.rows.shape[1]
-        places = torch.arange(length, device=items.device)
-        is_event = places < batch.lengths[:, None]
+        positions = torch.arange(length, device=items.device)
+        is_event = positions < batch.lengths[:, None]
         same_item = (batch.rows[:, :, None] == batch.rows[:, None, :]) & is_event[:, None, :]
-        is_last = ~(same_item & (places > places[:, None])).any(-1)
-        age = batch.lengths[:, None] - places
+        is_last = ~(same_item & (positions > positions[:, None])).any(-1)
+        age = batch.lengths[:, None] - positions
         recency = 0.25 * (1 - age / (self.max_history + 1))
         scores = torch.where(is_last, 1 + recency, 1.0).log()
         return EncoderOutput(

@@ -20,7 +20,7 @@ def diversify(
         diversity: 0 keeps the order of the scores, 1 considers similarity alone.
 
     Returns:
-        Places in `scores`, in the order they were chosen.
+        Indices into `scores`, in the order they were chosen.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)

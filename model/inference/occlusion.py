@@ -31,29 +31,29 @@ def measure_occlusion(
     changes: list[float | None] = [None] * len(history.events)
     correlation = None
     if len(history.events) > 1:
-        places = most_attended(weights)
-        histories = [history, *(leave_out(history, int(place)) for place in places)]
+        indices = most_attended(weights)
+        histories = [history, *(leave_out(history, int(index)) for index in indices)]
         batch = collate_at(bundle.manifest.data_window, query, histories)
         scores = score_rows(bundle.recommender, batch, np.array([row]))[:, 0]
         decreases = scores[0] - scores[1:]
-        for place, decrease in zip(places.tolist(), decreases.tolist(), strict=True):
-            changes[place] = decrease
-        correlation = faithfulness(weights[places], decreases)
+        for index, decrease in zip(indices.tolist(), decreases.tolist(), strict=True):
+            changes[index] = decrease
+        correlation = faithfulness(weights[indices], decreases)
     return Occlusion(bundle.catalog.item_id(row), tuple(changes), correlation)
 
 
 def most_attended(weights: NDArray[np.float32], n: int = OCCLUDED_EVENTS) -> NDArray[np.int64]:
-    """Places of the `n` events with the most attention, in the order of the history."""
+    """Find the indices of the `n` events with the most attention, in the order of the history."""
     most = np.argsort(-weights, kind="stable")[:n]
     return np.sort(most)
 
 
-def leave_out(history: KnownHistory, place: int) -> KnownHistory:
-    """A history without the event at one place."""
+def leave_out(history: KnownHistory, index: int) -> KnownHistory:
+    """Remove the event at `index` from a history."""
     return history._replace(
-        events=history.events[:place] + history.events[place + 1 :],
-        rows=np.delete(history.rows, place),
-        actions=np.delete(history.actions, place),
+        events=history.events[:index] + history.events[index + 1 :],
+        rows=np.delete(history.rows, index),
+        actions=np.delete(history.actions, index),
     )
 
 

@@ -86,10 +86,10 @@ def rank_encoded(
     users = recommender.index_queries(encoded.user).numpy()
     reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
-    for place, (user, selection) in enumerate(zip(users, selections, strict=True)):
+    for user_index, (user, selection) in enumerate(zip(users, selections, strict=True)):
         pool = max(_POOL * selection.n, 50) if selection.diversity else selection.n
-        attention = None if encoded.attention is None else encoded.attention[place]
-        intensity = None if encoded.intensity is None else encoded.intensity[place]
+        attention = None if encoded.attention is None else encoded.attention[user_index]
+        intensity = None if encoded.intensity is None else encoded.intensity[user_index]
         of_row = None
         with stages("search"):
             rows, scores = index.search(
@@ -98,13 +98,13 @@ def rank_encoded(
                 exclude=selection.excluded,
                 allowed=selection.allowed,
             )
-            repeats = sum_repeat_scores(batch, encoded, place)
+            repeats = sum_repeat_scores(batch, encoded, user_index)
             if repeats is not None:
                 rows, scores = merge_repeat_scores(
                     rows, scores, repeats, index=index, user=user, selection=selection
                 )
         if reranks and len(rows):
-            scores, of_row, attention = rerank(recommender, batch, place, rows)
+            scores, of_row, attention = rerank(recommender, batch, user_index, rows)
         # Equal scores keep the order of the catalog, as FAISS does.
         best = np.lexsort((rows, -scores))[:pool]
         rows, scores = rows[best], scores[best]

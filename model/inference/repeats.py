@@ -24,19 +24,19 @@ class RepeatScores(NamedTuple):
 
 
 def sum_repeat_scores(
-    batch: SequenceBatch, encoded: EncoderOutput, place: int
+    batch: SequenceBatch, encoded: EncoderOutput, user_index: int
 ) -> RepeatScores | None:
     """Sum the repeat scores of one history's events by item; None where the encoder has none.
 
     Args:
         batch: the histories, one per user vector; or a single one, encoded at several instants.
-        place: which user vector of `encoded`.
+        user_index: of the history's user vector in `encoded`.
     """
     if encoded.repeat_scores is None:
         return None
     every_row = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
-    event_rows = every_row[place if len(every_row) > 1 else 0].numpy()
-    event_scores = encoded.repeat_scores[place].numpy()
+    event_rows = every_row[user_index if len(every_row) > 1 else 0].numpy()
+    event_scores = encoded.repeat_scores[user_index].numpy()
     counts = (event_rows != PADDING_ROW) & (event_scores > -np.inf)
     rows, item_of = np.unique(event_rows[counts], return_inverse=True)
     if not len(rows):

@@ -26,9 +26,9 @@ class Reranked(NamedTuple):
     attention: Tensor | None
 
 
-def rerank(recommender: Recommender, batch: SequenceBatch, place: int, rows: Rows) -> Reranked:
-    """Score the candidates of one history of a batch, each by itself."""
-    last = place * batch.rows.shape[1] + batch.lengths[place : place + 1] - 1
+def rerank(recommender: Recommender, batch: SequenceBatch, sample: int, rows: Rows) -> Reranked:
+    """Score the candidates of the history at index `sample` of a batch, each by itself."""
+    last = sample * batch.rows.shape[1] + batch.lengths[sample : sample + 1] - 1
     scored = recommender.score_candidates(batch, last, torch.from_numpy(rows)[None])
     scores: Scores = scored.scores[0].numpy()
     best = int(scores.argmax())

@@ -29,9 +29,9 @@ _BATCH = 32
 
 
 class _Instant(NamedTuple):
-    """One query time, and the events that the model reads at it: places start..end."""
+    """One query time, and the events that the model reads at it: positions start..end."""
 
-    place: int
+    query_index: int
     query: Query
     start: int
     end: int
@@ -51,12 +51,12 @@ def sweep(
     rankings: dict[int, Ranking] = {}
     for group in _groups(bundle, instants):
         for instant, ranking in zip(group, _rank_group(bundle, history, group), strict=True):
-            rankings[instant.place] = ranking
+            rankings[instant.query_index] = ranking
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
     swept = tuple(
-        _swept_instant(bundle, instant, rankings.get(instant.place), constraints, first, last)
+        _swept_instant(bundle, instant, rankings.get(instant.query_index), constraints, first, last)
         for instant in instants
     )
     has_intensities = any(instant.intensities is not None for instant in swept)
@@ -83,7 +83,7 @@ def _instants(
     known_times = [event.at for event in history.events]
     has_item_space = bundle.recommender.encoder.has_item_space
     instants = []
-    for place, query_time in enumerate(query_times):
+    for query_index, query_time in enumerate(query_times):
         past = query.history[: bisect_right(event_times, query_time)]
         at_instant = Query(past, query_time, query.user_id, query.query_time_withheld)
         end = bisect_right(known_times, query_time)
@@ -93,7 +93,7 @@ def _instants(
         selection = select_rows(
             bundle.catalog, at_instant, constraints, has_item_space=has_item_space
         )
-        instants.append(_Instant(place, at_instant, start, end, selection))
+        instants.append(_Instant(query_index, at_instant, start, end, selection))
     return instants
 
 
@@ -155,7 +155,7 @@ def _swept_instant(
     first: int,
     last: int,
 ) -> SweptInstant:
-    """One instant of the sweep whose events are places first..last of the history."""
+    """One instant of the sweep whose events are positions first..last of the history."""
     weights = intensities = None
     if ranking is not None and ranking.attention is not None:
         read = ranking.attention.mean(0)[: instant.end - instant.start].tolist()
