@@ -74,15 +74,15 @@ class Windows:
 def collate(dataset: Dataset, windows: Windows) -> SequenceBatch:
     """Pad windows into a batch; the query time of an inner position is its next event's time."""
     lengths = windows.ends - windows.starts
-    places = np.arange(lengths.max())
-    is_real = places < lengths[:, None]
-    index = np.where(is_real, windows.starts[:, None] + places, windows.starts[:, None])
+    positions = np.arange(lengths.max())
+    is_real = positions < lengths[:, None]
+    index = np.where(is_real, windows.starts[:, None] + positions, windows.starts[:, None])
     origin = dataset.times[windows.starts][:, None]
     times = dataset.times[index]
     query_times = np.where(
-        places == lengths[:, None] - 1,
+        positions == lengths[:, None] - 1,
         windows.query_times[:, None],
-        dataset.times[np.where(places < lengths[:, None] - 1, index + 1, index)],
+        dataset.times[np.where(positions < lengths[:, None] - 1, index + 1, index)],
     )
     return SequenceBatch(
         rows=torch.from_numpy(np.where(is_real, dataset.rows[index], 0).astype(np.int64)),
@@ -131,7 +131,7 @@ class TrainingWindows:
         self.targets = int(target_counts.sum())
 
     def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[TrainingBatch]:
-        """Every window once, in batches of like length with at most `tokens` places each."""
+        """Every window once, in batches of like length with at most `tokens` positions each."""
         return self.build_batches(self.plan(rng, tokens=tokens))
 
     def plan(self, rng: np.random.Generator, *, tokens: int) -> list[NDArray[np.int64]]:
@@ -205,10 +205,10 @@ def _cut(
 def _group_within_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:
     """Split near-ascending lengths into runs whose padded size stays within `tokens`."""
     begin, longest = 0, 0
-    for place, length in enumerate(lengths.tolist()):
+    for index, length in enumerate(lengths.tolist()):
         longest = max(longest, length)
-        if (place + 1 - begin) * longest > tokens and place > begin:
-            yield slice(begin, place)
-            begin, longest = place, length
+        if (index + 1 - begin) * longest > tokens and index > begin:
+            yield slice(begin, index)
+            begin, longest = index, length
     if len(lengths):
         yield slice(begin, len(lengths))

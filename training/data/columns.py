@@ -43,12 +43,12 @@ class RawTable:
     Attributes:
         name: of the table in errors: a file path, or a database address without password.
         frame: the raw columns.
-        place: the location of a data row (0-based) in the source, such as "row 3" or "line 4".
+        locate: formats the location of a data row (0-based), such as "row 3" or "line 4".
     """
 
     name: str
     frame: pl.DataFrame
-    place: Callable[[int], str]
+    locate: Callable[[int], str]
 
 
 def parse_events(table: RawTable) -> pl.DataFrame:
@@ -98,8 +98,8 @@ def _refuse_first_row(
     if is_bad.any():
         row = is_bad.to_list().index(True)
         raise EventSourceError(
-            f"{table.name}, {table.place(row)}, column {raw.name!r}: {rule}, but got {raw[row]!r}; "
-            f"{remedy}"
+            f"{table.name}, {table.locate(row)}, column {raw.name!r}: {rule}, "
+            f"but got {raw[row]!r}; {remedy}"
         )
 
 

@@ -89,7 +89,9 @@ def stream_database_events(
     if known_by is not None:
         selection = selection.where(EVENTS.c.received_at <= known_by)
     for name, frame in _stream_chunks(address, selection, _EVENT_CHUNK):
-        yield erasures.drop_erased(parse_events(RawTable(name, frame, place=_locate_events(frame))))
+        yield erasures.drop_erased(
+            parse_events(RawTable(name, frame, locate=_locate_events(frame)))
+        )
 
 
 def read_erasures(address: str) -> Erasures:
@@ -119,7 +121,7 @@ def read_database_items(address: str) -> pl.DataFrame:
     """
     selection = select(ITEMS).order_by(ITEMS.c.item_id)
     chunks = [
-        parse_items(RawTable(name, frame, place=lambda row: f"item {row + 1}"))
+        parse_items(RawTable(name, frame, locate=lambda row: f"item {row + 1}"))
         for name, frame in _stream_chunks(address, selection, ITEM_SCHEMA)
     ]
     return pl.concat([ITEM_SCHEMA.to_frame(), *chunks])

@@ -152,9 +152,9 @@ class Dataset:
             rows[is_training], self.times[is_training], len(kept)
         )
         catalog = Catalog(
-            item_ids=tuple(self.catalog.item_ids[place] for place in kept),
-            titles=tuple(self.catalog.titles[place] for place in kept),
-            categories=tuple(self.catalog.categories[place] for place in kept),
+            item_ids=tuple(self.catalog.item_ids[index] for index in kept),
+            titles=tuple(self.catalog.titles[index] for index in kept),
+            categories=tuple(self.catalog.categories[index] for index in kept),
             popularity=popularity,
             recent_popularity=recent,
         )

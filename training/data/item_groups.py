@@ -78,18 +78,18 @@ def _cluster_items(
     # Slow to import, and most recipes use no groups.
     from sklearn.cluster import KMeans  # noqa: PLC0415
 
-    places = _embed_items(dataset, is_training, groups)
-    distinct = len(np.unique(places.round(6), axis=0))
+    points = _embed_items(dataset, is_training, groups)
+    distinct = len(np.unique(points.round(6), axis=0))
     if distinct < groups:
         raise TrainingError(
             f"{groups} clusters need as many items that differ in their histories, but only "
             f"{distinct} differ; lower modulation.groups"
         )
-    clusters = KMeans(groups, n_init=4, random_state=0).fit_predict(places)
+    clusters = KMeans(groups, n_init=4, random_state=0).fit_predict(points)
     events = np.bincount(clusters, _count_events(dataset, is_training)[1:], minlength=groups)
     rank = np.empty(groups, dtype=np.int64)
     rank[np.argsort(-events, kind="stable")] = np.arange(groups)
-    values = np.zeros((len(places) + 1, groups), dtype=np.float32)
+    values = np.zeros((len(points) + 1, groups), dtype=np.float32)
     values[np.arange(1, len(values)), rank[clusters]] = 1
     return GroupMembership(values, tuple(f"cluster {number}" for number in range(1, groups + 1)))
 
@@ -119,9 +119,9 @@ def _embed_items(dataset: Dataset, is_training: NDArray[np.bool_], dim: int) -> 
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     scale = diags((degrees + max(degrees.mean(), 1e-9)) ** -0.5)
     vectors, values, _ = randomized_svd(scale @ adjacency @ scale, min(dim, count), random_state=0)
-    places = vectors * values
-    lengths = np.linalg.norm(places, axis=1, keepdims=True)
-    return np.asarray(places / np.maximum(lengths, 1e-12))
+    points = vectors * values
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points / np.maximum(lengths, 1e-12))
 
 
 def _count_events(dataset: Dataset, is_training: NDArray[np.bool_]) -> NDArray[np.int64]:

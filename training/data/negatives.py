@@ -45,7 +45,7 @@ class SeenItems:
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        """The place of every user's first key, and the end."""
+        """The index of every user's first key, and the end."""
         return np.searchsorted(self._keys, np.arange(len(self) + 1) * (self.items + 1))
 
     @cached_property
@@ -67,18 +67,18 @@ class SeenItems:
     ) -> Bool[np.ndarray, " pairs"]:
         """Whether a user has seen an item."""
         keys = users * (self.items + 1) + rows
-        places = np.searchsorted(self._keys, keys)
-        is_seen: NDArray[np.bool_] = places < len(self._keys)
-        is_seen[is_seen] = self._keys[places[is_seen]] == keys[is_seen]
+        indices = np.searchsorted(self._keys, keys)
+        is_seen: NDArray[np.bool_] = indices < len(self._keys)
+        is_seen[is_seen] = self._keys[indices[is_seen]] == keys[is_seen]
         return is_seen
 
     def select_unseen(
-        self, users: Int64[np.ndarray, " owners"], places: Int64[np.ndarray, "owners count"]
+        self, users: Int64[np.ndarray, " owners"], numbers: Int64[np.ndarray, "owners count"]
     ) -> Int64[np.ndarray, "owners count"]:
         """The rows of a user's unseen items, by their numbers from 0."""
-        keys = users[:, None] * (self.items + 1) + places
+        keys = users[:, None] * (self.items + 1) + numbers
         seen_before = np.searchsorted(self._unseen_below, keys, side="right")
-        rows: NDArray[np.int64] = places + 1 + seen_before - self._starts[users][:, None]
+        rows: NDArray[np.int64] = numbers + 1 + seen_before - self._starts[users][:, None]
         return rows
 
     def draw_unseen(
@@ -93,8 +93,10 @@ class SeenItems:
         unseen = self.unseen_counts[users]
         has_any = (unseen > 0)[:, None]
         most = np.where(unseen > 0, unseen, self.items)[:, None]
-        places = rng.integers(0, most, size=(len(users), count))
-        drawn: NDArray[np.int64] = np.where(has_any, self.select_unseen(users, places), places + 1)
+        numbers = rng.integers(0, most, size=(len(users), count))
+        drawn: NDArray[np.int64] = np.where(
+            has_any, self.select_unseen(users, numbers), numbers + 1
+        )
         return drawn
 
 
@@ -103,9 +105,9 @@ def sample_candidates(
 ) -> Int64[np.ndarray, "questions candidates"]:
     """Draw distinct items per question that are no target and were not seen in training.
 
-    The draw depends on the seed, the question's user and its place in their history alone, not on
-    the other questions. Where fewer than `count` items are left, all of them are taken, and padding
-    (row 0) fills up.
+    The draw depends only on the seed, the question's user and its position in their history, not on
+    the other questions. Where fewer than `count` items are left, all of them are taken, padded with
+    row 0.
 
     DIFFERS(code): Xu et al. 2019 draw anew at every evaluation, may draw an item twice, and may
     draw the target.
@@ -114,14 +116,14 @@ def sample_candidates(
     # As many more as a question has targets, since that many of the drawn may be targets.
     width = count + int(targets.max(initial=0))
     unseen = seen.unseen_counts[questions.users]
-    places = np.zeros((len(questions), width), dtype=np.int64)
-    for number, (user, end) in enumerate(zip(questions.users, questions.ends, strict=True)):
+    numbers = np.zeros((len(questions), width), dtype=np.int64)
+    for question, (user, end) in enumerate(zip(questions.users, questions.ends, strict=True)):
         rng = np.random.default_rng([seed, int(user), int(end)])
-        size = min(int(unseen[number]), count + int(targets[number]))
-        places[number, :size] = rng.choice(int(unseen[number]), size, replace=False)
-        places[number, size:] = -1
-    rows = seen.select_unseen(questions.users, np.maximum(places, 0))
-    rows[places < 0] = 0
+        size = min(int(unseen[question]), count + int(targets[question]))
+        numbers[question, :size] = rng.choice(int(unseen[question]), size, replace=False)
+        numbers[question, size:] = -1
+    rows = seen.select_unseen(questions.users, np.maximum(numbers, 0))
+    rows[numbers < 0] = 0
     target_keys = np.unique(questions.question_of * (seen.items + 1) + questions.target_rows)
     keys = np.arange(len(questions))[:, None] * (seen.items + 1) + rows
     rows[np.isin(keys, target_keys)] = 0

@@ -135,14 +135,14 @@ def _read_table(file: Path) -> RawTable:
 
 def _read_parquet(file: Path) -> RawTable:
     frame = pl.read_parquet(file, glob=False, hive_partitioning=False)
-    return RawTable(str(file), frame, place=lambda row: f"row {row + 1}")
+    return RawTable(str(file), frame, locate=lambda row: f"row {row + 1}")
 
 
 def _read_separated(file: Path, separator: str) -> RawTable:
     # Everything stays text: an id such as 007 must not lose its zeros.
     frame = pl.read_csv(file, separator=separator, infer_schema=False, glob=False)
 
-    def place(row: int) -> str:
+    def locate(row: int) -> str:
         with file.open(newline="", encoding="utf-8") as lines:
             records = csv.reader(lines, delimiter=separator)
             for _ in range(row + 1):  # the header, and the records before
@@ -150,7 +150,7 @@ def _read_separated(file: Path, separator: str) -> RawTable:
             # Lines are counted rather than records: a quoted field may span several.
             return f"line {records.line_num + 1}"
 
-    return RawTable(str(file), frame, place)
+    return RawTable(str(file), frame, locate)
 
 
 def _read_json_lines(file: Path) -> RawTable:
@@ -163,11 +163,11 @@ def _read_json_lines(file: Path) -> RawTable:
         except pl.exceptions.PolarsError as error:
             raise _find_broken_line(file, error) from error
 
-    def place(row: int) -> str:
+    def locate(row: int) -> str:
         numbers = (number for number, line in _number_lines(file) if line.strip())
         return f"line {[*numbers][row]}"
 
-    return RawTable(str(file), frame, place)
+    return RawTable(str(file), frame, locate)
 
 
 def _find_broken_line(file: Path, error: Exception) -> EventSourceError:

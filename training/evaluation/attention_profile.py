@@ -79,8 +79,8 @@ def _compute_last_weights(
         attention = recommender(batch).attention
         if attention is None:
             return None
-        places = torch.arange(len(chosen), device=recommender.device)
-        weights[chosen] = attention.mean(1)[places, batch.lengths - 1].cpu().numpy()
+        samples = torch.arange(len(chosen), device=recommender.device)
+        weights[chosen] = attention.mean(1)[samples, batch.lengths - 1].cpu().numpy()
     return weights
 
 

@@ -60,7 +60,7 @@ class PopularAllTime:
     literature; those of `PopularLastWeek` do not.
     """
 
-    places: Float32[np.ndarray, " rows"]
+    ranks: Float32[np.ndarray, " rows"]
 
     @classmethod
     def fit(cls, dataset: Dataset, is_training: NDArray[np.bool_]) -> Self:
@@ -71,7 +71,7 @@ class PopularAllTime:
 
     def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
         """The same row for every question."""
-        return np.tile(self.places, (len(questions), 1))
+        return np.tile(self.ranks, (len(questions), 1))
 
     def rank_above(
         self, rows: NDArray[np.int32], *evidence: NDArray[np.int64]
@@ -85,8 +85,8 @@ class PopularAllTime:
         Returns:
             The scores of every row.
         """
-        line = self.places.copy()
-        line[rows] = len(line) + _rank_ascending(self.places[rows], *reversed(evidence))
+        line = self.ranks.copy()
+        line[rows] = len(line) + _rank_ascending(self.ranks[rows], *reversed(evidence))
         return line
 
 
@@ -244,7 +244,7 @@ def _list_histories(questions: Questions) -> Iterator[tuple[int, int]]:
 def _stack_rows(
     lines: list[NDArray[np.float32]], popular: PopularAllTime
 ) -> Float32[np.ndarray, "questions rows"]:
-    return np.array(lines, dtype=np.float32).reshape(len(lines), len(popular.places))
+    return np.array(lines, dtype=np.float32).reshape(len(lines), len(popular.ranks))
 
 
 def _rank_ascending(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
@@ -253,6 +253,6 @@ def _rank_ascending(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
     differs = np.zeros(len(order), dtype=np.int64)
     for key in keys:
         differs[1:] |= key[order][1:] != key[order][:-1]
-    places = np.empty_like(differs)
-    places[order] = np.cumsum(differs)
-    return places
+    ranks = np.empty_like(differs)
+    ranks[order] = np.cumsum(differs)
+    return ranks

@@ -124,8 +124,8 @@ def _score_last(
 ) -> Tensor:
     batch = batch.to(recommender.device)
     if withheld:
-        places = torch.arange(batch.rows.shape[1], device=recommender.device)
-        batch = batch.withhold_query_times(places == batch.lengths[:, None] - 1)
+        positions = torch.arange(batch.rows.shape[1], device=recommender.device)
+        batch = batch.withhold_query_times(positions == batch.lengths[:, None] - 1)
     return recommender.score_catalog(batch, vectors).cpu()
 
 
@@ -151,11 +151,11 @@ def _score_shared(
         for sample, user in enumerate(group):
             own = chosen[firsts[user] : latest[user] + 1]
             last = windows.ends[own] - windows.starts[own] - 1
-            places = torch.from_numpy(last).to(recommender.device)
-            scores = of_positions[sample, places] @ vectors.T
+            positions = torch.from_numpy(last).to(recommender.device)
+            scores = of_positions[sample, positions] @ vectors.T
             if states.repeat_scores is not None:
                 rows = batch.rows[sample].expand(len(own), -1)
-                later = torch.arange(rows.shape[1], device=recommender.device) > places[:, None]
-                added = states.repeat_scores[sample, places].masked_fill(later, float("-inf"))
+                later = torch.arange(rows.shape[1], device=recommender.device) > positions[:, None]
+                added = states.repeat_scores[sample, positions].masked_fill(later, float("-inf"))
                 scores = add_repeat_scores(scores, added, rows)
             yield ScoreBlock(own, scores.cpu())

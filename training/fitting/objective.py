@@ -147,14 +147,14 @@ class _PairwiseObjective:
         states = self.recommender.encode_positions(batch.sequences)
         repeats = _repeats_at_positions(states, batch)
         targets, vectors = batch.targets, self.recommender.item_vectors()
-        places = batch.positions[batch.position_of]
-        users = self.recommender.user_vectors(states.users.flatten(0, 1)[places])
+        positions = batch.positions[batch.position_of]
+        users = self.recommender.user_vectors(states.users.flatten(0, 1)[positions])
         drawn = draw_negatives(batch, self.config, rng)
         rows = drawn.rows[drawn.owner_of]
         positives = (users * vectors[targets]).sum(-1)
         if isinstance(self.config, GBCEConfig):
             whole = self.recommender.user_vectors(states.users)
-            negatives = score_negatives(whole, vectors, drawn.rows).flatten(0, 1)[places]
+            negatives = score_negatives(whole, vectors, drawn.rows).flatten(0, 1)[positions]
         else:
             negatives = score_negatives(users.unsqueeze(1), vectors, drawn.rows).squeeze(1)
         if repeats is not None:
@@ -184,15 +184,15 @@ class _CandidateObjective:
         drawn = draw_negatives(batch, self.config, rng)
         rows = drawn.rows[drawn.owner_of]
         candidates = torch.cat((batch.targets.unsqueeze(1), rows), dim=1)
-        places = batch.positions[batch.position_of]
+        positions = batch.positions[batch.position_of]
         scores, _, intensities = self.recommender.score_candidates(
-            batch.sequences, places, candidates
+            batch.sequences, positions, candidates
         )
         negatives = mask_targets(scores[:, 1:], rows, batch.targets)
         loss = self.contrast(scores[:, 0], negatives, batch.weights)
         if intensities is None:
             return ItemTerm(loss, [], None)
-        of_targets = _intensities_of_targets(intensities, places, candidates.shape[1])
+        of_targets = _intensities_of_targets(intensities, positions, candidates.shape[1])
         return ItemTerm(loss, [of_targets], None)
 
 
@@ -203,8 +203,8 @@ def _repeats_at_positions(states: PositionOutputs, batch: TrainingBatch) -> Repe
     rows = batch.sequences.rows
     length = rows.shape[1]
     sample = batch.positions // length
-    places = torch.arange(length, device=sample.device)
-    later = places > (batch.positions % length)[:, None]
+    positions = torch.arange(length, device=sample.device)
+    later = positions > (batch.positions % length)[:, None]
     log_scores = states.repeat_scores.flatten(0, 1)[batch.positions]
     return RepeatScores(log_scores.masked_fill(later, float("-inf")), rows[sample])
 
@@ -213,21 +213,21 @@ def _intensities_at_positions(
     states: PositionOutputs, batch: TrainingBatch
 ) -> list[IntensityFunction]:
     """The intensities of a causal encoder's layers at the position of each target."""
-    places = batch.positions[batch.position_of]
+    positions = batch.positions[batch.position_of]
 
     def select_targets(layer: Intensities) -> IntensityFunction:
-        return lambda intervals: layer.evaluate(intervals).transpose(1, 2).flatten(0, 1)[places]
+        return lambda intervals: layer.evaluate(intervals).transpose(1, 2).flatten(0, 1)[positions]
 
     return [select_targets(layer) for layer in states.intensities]
 
 
 def _intensities_of_targets(
-    intensities: Intensities, places: Tensor, candidates: int
+    intensities: Intensities, positions: Tensor, candidates: int
 ) -> IntensityFunction:
     """The intensities given each target, which is the first of its question's candidates."""
 
     def evaluate(intervals: Tensor) -> Tensor:
-        own = intervals.flatten()[places].unsqueeze(1).expand(-1, candidates)
+        own = intervals.flatten()[positions].unsqueeze(1).expand(-1, candidates)
         return intensities.evaluate(own)[:, :, 0]
 
     return evaluate
@@ -252,8 +252,8 @@ def _continuous_time_term(
             f"items, but {type(encoder).__name__} with weight={config.weight} has none; set "
             "fit.continuous_time.weight to 0"
         )
-    places = batch.positions[batch.position_of]
-    given = batch.sequences.query_given.flatten()[places]
+    positions = batch.positions[batch.position_of]
+    given = batch.sequences.query_given.flatten()[positions]
     membership = item_groups(batch.targets[given])
     drawn: Tensor | None = None
     if config.integral == "monte_carlo":
@@ -263,7 +263,7 @@ def _continuous_time_term(
         total = total + continuous_time_loss(
             layer(intervals)[given],
             None if drawn is None else layer(drawn)[given],
-            intervals.flatten()[places[given]],
+            intervals.flatten()[positions[given]],
             membership,
             batch.weights[given],
         )

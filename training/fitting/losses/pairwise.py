@@ -117,16 +117,16 @@ def draw_negatives(
     DIFFERS(code): the many negatives of gBCE are shared by the targets of a window, which makes
     them as cheap as a few; the authors draw them per target.
     """
-    places = batch.positions[batch.position_of]
-    window_of = places // batch.sequences.rows.shape[1]
+    positions = batch.positions[batch.position_of]
+    window_of = positions // batch.sequences.rows.shape[1]
     users = batch.users[window_of.cpu().numpy()]
     seen_all = torch.from_numpy(batch.seen.unseen_counts[users] == 0)
     if isinstance(config, GBCEConfig):
         owners, owner_of = batch.users, window_of
     else:
-        owners, owner_of = users, torch.arange(len(users), device=places.device)
+        owners, owner_of = users, torch.arange(len(users), device=positions.device)
     rows = torch.from_numpy(batch.seen.draw_unseen(owners, config.negatives, rng))
-    return Negatives(rows.to(places.device), owner_of, seen_all.to(places.device))
+    return Negatives(rows.to(positions.device), owner_of, seen_all.to(positions.device))
 
 
 def mask_targets(
