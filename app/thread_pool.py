@@ -90,7 +90,7 @@ class BoundedPool:
                 self._start()
         call = _Call(work, Future())
         # On the thread's own future, not the awaiting one: a cancelled caller leaves the work
-        # running, and its place is free only when the thread is.
+        # running, and its slot is free only when the thread is.
         call.result.add_done_callback(self._release)
         self._calls.put(call)
         return await asyncio.wrap_future(call.result)

@@ -65,7 +65,7 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
 
 
 def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRecord:
-    """Restore a backup into an empty place; every file of it is verified first.
+    """Restore a backup into an empty database and store; verify every file of it first.
 
     Raises:
         BackupError: if the backup is incomplete or of the other kind of database, or if its target
@@ -81,7 +81,7 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
         )
     if store.exists() and any(store.iterdir()):
         raise BackupError(
-            f"a store is restored into an empty place, but {store} is not empty; move it away, "
+            f"a store is restored into an empty directory, but {store} is not empty; move it away, "
             "or name another with --store"
         )
     if dialect == "sqlite":

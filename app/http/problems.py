@@ -47,7 +47,7 @@ class BrokenRule(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     where: str
-    """The place in the request: a JSON pointer into the body, `query.name` or `path.name`."""
+    """The location in the request: a JSON pointer into the body, `query.name` or `path.name`."""
     code: str
     """The rule's stable name."""
     message: str
@@ -153,7 +153,7 @@ async def _handle_validation_error(request: Request, failure: Exception) -> Resp
     errors = failure.errors()
     broken = [
         {
-            "where": _place(error["loc"]),
+            "where": _format_location(error["loc"]),
             "code": str(error["type"]),
             "message": rules.describe_rule(error),
         }
@@ -218,7 +218,7 @@ async def _handle_disconnect(request: Request, _: Exception) -> Response:
     )
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _format_location(location: tuple[int | str, ...]) -> str:
     if location[:1] == ("body",):
         return "#" + rules.json_pointer(location[1:])
     return ".".join(map(str, location))

@@ -1,4 +1,4 @@
-"""Validation errors in words: the rule, its place, and the value."""
+"""Validation errors in words: the rule, its location, and the value."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -31,9 +31,9 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
 
 def _to_response(predictor: Predictor, view: ItemOverlayView, most: int) -> ModelMap:
     catalog, item_map = predictor.catalog, predictor.item_map
-    # An item that is unavailable now keeps its place; only deleted items are left out.
+    # An item that is unavailable now keeps its position; only deleted items are left out.
     allowed = view.allowed(now(), available_only=False)
-    places = [
+    mapped = [
         (int(row), point)
         for row, point in zip(item_map.rows[:most], item_map.points[:most].tolist(), strict=True)
         if allowed is None or allowed[row]
@@ -51,6 +51,6 @@ def _to_response(predictor: Predictor, view: ItemOverlayView, most: int) -> Mode
                 y=round(y, _DIGITS),
                 events=int(catalog.popularity[row - 1]),
             )
-            for row, (x, y) in places
+            for row, (x, y) in mapped
         ),
     )

@@ -205,8 +205,8 @@ export const showUnknown = (id, error) => showCard(id, null, [["not known", erro
  * @param {import("./metrics.js").Rates} rates
  */
 export function showOperations(rates) {
-  const place = byId("operations");
-  if (place.querySelector(":focus")) return;
+  const container = byId("operations");
+  if (container.querySelector(":focus")) return;
   const rows = busiestOperations(rates).map(({ method, route, rate }) => {
     const isThis = (labels) => labels.method === method && labels.route === route;
     const statusShare = (digit) =>
@@ -223,7 +223,7 @@ export function showOperations(rates) {
   });
   const caption = "Operations, the busiest first";
   const columns = ["Operation", "Requests", "p50", "p95", "p99", "4xx", "5xx"];
-  render(scrollRegion(table({ caption, columns, rows }), caption), place);
+  render(scrollRegion(table({ caption, columns, rows }), caption), container);
 }
 
 function busiestOperations(rates) {

@@ -63,11 +63,11 @@ const itemCell = ({ item_id: itemId, title, categories }) => html`<a
  * Calls `choose(itemId)` for a plain click on an item's link; with a modifier key the browser opens
  * a tab.
  *
- * @param {HTMLElement} place contains the links
+ * @param {HTMLElement} container contains the links
  * @param {(itemId: string) => void} choose
  */
-export function onItemClick(place, choose) {
-  place.addEventListener("click", (click) => {
+export function onItemClick(container, choose) {
+  container.addEventListener("click", (click) => {
     const link = /** @type {Element} */ (click.target).closest("a[data-item]");
     if (!link || click.ctrlKey || click.metaKey || click.shiftKey) return;
     click.preventDefault();

@@ -209,7 +209,7 @@ function nameAnnotation({ x, y, title, item_id: itemId }) {
 
 /** The colours and symbols of the map, and checkboxes for the groups that it shows. */
 class CategoryLegend {
-  #place = byId("categories");
+  #container = byId("categories");
   #change;
   /** @type {Group[]} */
   #groups = [];
@@ -240,15 +240,15 @@ class CategoryLegend {
             <span class="note">${formatCount(count)}</span>
           </label>`,
         )}</div>`,
-      this.#place,
+      this.#container,
     );
-    for (const [index, letter] of this.#place.querySelectorAll(".letter").entries()) {
+    for (const [index, letter] of this.#container.querySelectorAll(".letter").entries()) {
       letter.style.setProperty("--letter", `var(${groups[index].style.token})`);
     }
   }
 
   #chooseChecked() {
-    const boxes = [...this.#place.querySelectorAll("input")];
+    const boxes = [...this.#container.querySelectorAll("input")];
     this.#choose(this.#groups.filter((_, index) => boxes[index].checked));
   }
 

@@ -163,15 +163,15 @@ function shadedWindow({ first, last }) {
 
 /** @param {Series[]} series */
 function showLegend(series) {
-  const place = byId("actions");
+  const container = byId("actions");
   render(
     series.map(
       ({ name }, index) => html`<li><span class="swatch" aria-hidden="true"
         data-pattern=${PATTERNS[index % PATTERNS.length]}></span>${name}</li>`,
     ),
-    place,
+    container,
   );
-  for (const [index, swatch] of place.querySelectorAll(".swatch").entries()) {
+  for (const [index, swatch] of container.querySelectorAll(".swatch").entries()) {
     swatch.style.setProperty("--swatch", `var(${seriesToken(index)})`);
   }
 }

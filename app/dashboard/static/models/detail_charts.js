@@ -218,7 +218,7 @@ const PIXELS_PER_DATE = 100;
 export function drawWindows(models, chosen) {
   const rows = models
     .flatMap(({ version, data_window: window }) => (window === null ? [] : [{ version, window }]))
-    .filter(({ version }, place) => place < MOST_WINDOWS || version === chosen)
+    .filter(({ version }, index) => index < MOST_WINDOWS || version === chosen)
     .map(({ version, window }) => ({
       version,
       isChosen: version === chosen,

@@ -106,8 +106,8 @@ async function load() {
 async function describe(serving, signal) {
   const { chosen, other } = fillSelects(serving);
   const missing = readable(serving).filter(
-    (model, place) =>
-      (isAllDescribed || place < MOST_DESCRIBED || hasRole(model) || [chosen, other].includes(model.version)) &&
+    (model, index) =>
+      (isAllDescribed || index < MOST_DESCRIBED || hasRole(model) || [chosen, other].includes(model.version)) &&
       !descriptions.has(model.version),
   );
   const versions = missing.map((model) => model.version);

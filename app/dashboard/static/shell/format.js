@@ -20,12 +20,12 @@ const UNITS = [
 
 /** A duration in its two leading units, such as "3 d 4 h". */
 export function formatDuration(duration) {
-  const place = UNITS.findIndex(([unit]) => duration >= unit);
-  if (place < 0) return withUnit(0, "s");
-  const [unit, name] = UNITS[place];
+  const index = UNITS.findIndex(([unit]) => duration >= unit);
+  if (index < 0) return withUnit(0, "s");
+  const [unit, name] = UNITS[index];
   const whole = withUnit(Math.floor(duration / unit), name);
-  if (place + 1 === UNITS.length) return whole;
-  const [smaller, smallerName] = UNITS[place + 1];
+  if (index + 1 === UNITS.length) return whole;
+  const [smaller, smallerName] = UNITS[index + 1];
   const rest = Math.floor((duration % unit) / smaller);
   return rest ? `${whole} ${withUnit(rest, smallerName)}` : whole;
 }

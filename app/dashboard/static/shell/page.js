@@ -35,9 +35,9 @@ export async function showServedVersion(signal) {
 export function showProblem(error) {
   if (error.name === "AbortError") return;
   if (!(error instanceof Problem)) console.error(error);
-  const place = byId("problem");
-  place.textContent = error.message;
-  place.hidden = false;
+  const problem = byId("problem");
+  problem.textContent = error.message;
+  problem.hidden = false;
   showStale();
   showBusy(false);
 }

@@ -40,12 +40,12 @@ export function showAsTable(details, { caption, columns, rows }) {
  * @param {TableContent} content
  */
 export function table({ caption, columns, rows, className = "" }) {
-  const sides = columns.map((_, place) => (rows.some((cells) => isNumber(cells[place])) ? "number" : ""));
+  const sides = columns.map((_, index) => (rows.some((cells) => isNumber(cells[index])) ? "number" : ""));
   return html`<table class=${className}>
     <caption class="visually-hidden">${caption}</caption>
-    <thead><tr>${columns.map((name, place) => html`<th scope="col" class=${sides[place]}>${name}</th>`)}</tr></thead>
+    <thead><tr>${columns.map((name, index) => html`<th scope="col" class=${sides[index]}>${name}</th>`)}</tr></thead>
     <tbody>${rows.map(
-      (cells) => html`<tr>${cells.map((content, place) => cell(content, sides[place]))}</tr>`,
+      (cells) => html`<tr>${cells.map((content, index) => cell(content, sides[index]))}</tr>`,
     )}</tbody>
   </table>`;
 }

@@ -78,7 +78,7 @@ export class AttentionBars {
     return {
       traces: [
         { ...barTrace(stacked), marker: { color: this.#colors(), line } },
-        tickTrace(rest, axis.place),
+        tickTrace(rest, axis.position),
       ],
       layout: barsLayout(axis, highestBar(stacked.bars)),
     };
@@ -104,11 +104,11 @@ export class AttentionBars {
 }
 
 /** Events without a weight, as ticks on the axis. */
-function tickTrace(events, place) {
+function tickTrace(events, position) {
   return {
     type: "scatter",
     mode: "markers",
-    x: events.map(place),
+    x: events.map(position),
     y: events.map(() => 0),
     cliponaxis: false,
     marker: { symbol: "line-ns-open", size: 8, color: cssColor("--faint"), line: { width: 1 } },
@@ -250,10 +250,10 @@ function formatRange(events) {
 }
 
 /** Events too close to distinguish share a dot, unless the model treated them differently. */
-function groupDots(events, { place, pixel }) {
+function groupDots(events, { position, pixel }) {
   const dots = [];
   for (const event of events) {
-    const x = place(event);
+    const x = position(event);
     const last = dots.at(-1);
     if (last && last.part === event.part && x - last.x < DOT.gap * pixel) last.events.push(event);
     else dots.push({ x, part: event.part, events: [event] });
@@ -308,15 +308,15 @@ export function describeEvent({ itemId, action, at, age }, items) {
  * a basket is many events of one minute.
  *
  * @param {any[]} events
- * @param {{place: (event: any) => number, pixel: number}} axis `pixel`: units of the axis per pixel
+ * @param {{position: (event: any) => number, pixel: number}} axis `pixel`: units of the axis per pixel
  * @returns `bars` `{event, x, base, stack}` and their common `width`; a `stack` has the number of its
  *   events and their total weight
  */
-export function stackBars(events, { place, pixel }) {
+export function stackBars(events, { position, pixel }) {
   /** @type {any} */
   let stack = null;
   const bars = events.map((event) => {
-    const x = place(event);
+    const x = position(event);
     if (stack === null || x - stack.x >= BAR_PIXELS.least * pixel) stack = { x, events: 0, weight: 0 };
     const bar = { event, x: stack.x, base: stack.weight, stack };
     stack.events += 1;
@@ -329,8 +329,8 @@ export function stackBars(events, { place, pixel }) {
 /** The greatest width at which bars do not touch. */
 function barWidth(bars, pixel) {
   let gap = Infinity;
-  for (let place = 1; place < bars.length; place += 1) {
-    const step = bars[place].x - bars[place - 1].x;
+  for (let index = 1; index < bars.length; index += 1) {
+    const step = bars[index].x - bars[index - 1].x;
     if (step > 0) gap = Math.min(gap, step);
   }
   const { least, most } = BAR_PIXELS;

@@ -113,12 +113,12 @@ export function rememberItems(items, named) {
 export function weightedHistory(stored, answer, queryTime, head) {
   const attention = answer.attention;
   const weights = head === null ? null : attention?.heads?.[head];
-  const read = (attention?.events ?? []).map((event, place) => ({
+  const read = (attention?.events ?? []).map((event, index) => ({
     itemId: event.item_id,
     action: event.action,
     at: Date.parse(event.timestamp),
     age: event.age_seconds * SECOND,
-    weight: weights ? weights[place] : event.weight,
+    weight: weights ? weights[index] : event.weight,
     part: "read",
   }));
   const unmatched = new Map();
@@ -145,14 +145,14 @@ export function sweepInstants({ first, end }) {
   const step = (end - first) / (count - 1);
   return Array.from(
     { length: count },
-    (_, place) => Math.ceil((first + place * step) / SECOND) * SECOND,
+    (_, index) => Math.ceil((first + index * step) / SECOND) * SECOND,
   );
 }
 
 /** One history at many instants: the response of `POST /v1/attention`. */
 export class Sweep {
   #answer;
-  #places;
+  #indices;
 
   /**
    * @param {any} answer
@@ -161,7 +161,7 @@ export class Sweep {
   constructor(answer, instants) {
     this.#answer = answer;
     this.instants = instants;
-    this.#places = new Map(instants.map((at, place) => [at, place]));
+    this.#indices = new Map(instants.map((at, index) => [at, index]));
     /** @type {Event[]} those read at any of the instants */
     this.events = answer.events.map((event) => ({
       itemId: event.item_id,
@@ -185,8 +185,8 @@ export class Sweep {
   }
 
   /** The index of an instant, or null if it was not swept. */
-  placeOf(at) {
-    return this.#places.get(at) ?? null;
+  indexAt(at) {
+    return this.#indices.get(at) ?? null;
   }
 
   /** Weights, events by instants: null before the event, 0 if the model no longer read it. */
@@ -196,9 +196,9 @@ export class Sweep {
   }
 
   /** The response of `POST /v1/recommendations` at one instant, without heads. */
-  answerAt(place) {
+  answerAt(index) {
     const { query_time, weights, history_used, fallback, items, warnings } =
-      this.#answer.instants[place];
+      this.#answer.instants[index];
     return {
       model_version: this.version,
       query_time,
@@ -207,7 +207,7 @@ export class Sweep {
       items,
       warnings: [...warnings, ...this.#warnings],
       unknown_item_ids: this.#answer.unknown_item_ids,
-      attention: weights === null ? null : this.#attentionAt(place, weights, history_used),
+      attention: weights === null ? null : this.#attentionAt(index, weights, history_used),
     };
   }
 
@@ -215,12 +215,12 @@ export class Sweep {
     return this.#answer.warnings.filter((code) => code === "attention_unavailable");
   }
 
-  #attentionAt(place, weights, used) {
+  #attentionAt(index, weights, used) {
     const happened = weights.flatMap((weight, row) => (weight === null ? [] : [row]));
     // A model reads the most recent events; older ones weigh 0 in a sweep.
     const events = happened.slice(happened.length - used).map((row) => ({
       ...this.#answer.events[row],
-      age_seconds: (this.instants[place] - this.events[row].at) / SECOND,
+      age_seconds: (this.instants[index] - this.events[row].at) / SECOND,
       weight: weights[row],
     }));
     return { normalised: this.#answer.normalised, events, heads: null };

@@ -41,12 +41,12 @@ export class HeadsCard {
       isKnown || isAwaited ? "" : "This response has no weights of single heads.";
     if (!isKnown) return null;
     const heads = attention.heads.map((weights) =>
-      attention.events.map((event, place) => ({
+      attention.events.map((event, index) => ({
         itemId: event.item_id,
         action: event.action,
         at: Date.parse(event.timestamp),
         age: event.age_seconds * 1000,
-        weight: weights[place],
+        weight: weights[index],
       })),
     );
     return this.#draw({ ...shown, heads });
@@ -86,34 +86,34 @@ export class HeadsCard {
         xgap: GAP.x,
         ygap: GAP.y,
       },
-      annotations: heads.map((_, place) => headLabel(place, place + 1 === head)),
+      annotations: heads.map((_, index) => headLabel(index, index + 1 === head)),
     };
     const { tickvals, ticktext, nticks, type } = axis.layout;
-    heads.forEach((_, place) => {
-      layout[`xaxis${axisNumber(place)}`] = {
+    heads.forEach((_, index) => {
+      layout[`xaxis${axisNumber(index)}`] = {
         ...(tickvals ? { tickvals: sparse(tickvals), ticktext: sparse(ticktext) } : { nticks }),
         type,
         range: axis.range,
         automargin: false,
       };
-      layout[`yaxis${axisNumber(place)}`] = {
+      layout[`yaxis${axisNumber(index)}`] = {
         tickformat: ".0%",
         range: [0, highest * 1.08],
         nticks: 3,
         // One scale for all heads, labelled once per row.
-        showticklabels: place % columns === 0,
+        showticklabels: index % columns === 0,
         automargin: false,
       };
     });
-    return { traces: this.#drawn.map((stacked, place) => this.#trace(stacked, place)), layout };
+    return { traces: this.#drawn.map((stacked, index) => this.#trace(stacked, index)), layout };
   }
 
-  #trace(stacked, place) {
-    const isChosen = this.#shown.head === null || this.#shown.head === place + 1;
+  #trace(stacked, index) {
+    const isChosen = this.#shown.head === null || this.#shown.head === index + 1;
     return {
       ...barTrace(stacked),
-      xaxis: `x${axisNumber(place)}`,
-      yaxis: `y${axisNumber(place)}`,
+      xaxis: `x${axisNumber(index)}`,
+      yaxis: `y${axisNumber(index)}`,
       marker: { color: cssColor(isChosen ? "--bar" : "--faint") },
     };
   }
@@ -130,7 +130,7 @@ export class HeadsCard {
     const { heads, items } = this.#shown;
     showAsTable(byId("heads-table"), {
       caption: "Weights of every head",
-      columns: ["Item", "Event (UTC)", ...heads.map((_, place) => `Head ${place + 1}`)],
+      columns: ["Item", "Event (UTC)", ...heads.map((_, index) => `Head ${index + 1}`)],
       rows: heads[0].map((event, row) => [
         itemName(items.get(event.itemId)?.title, event.itemId),
         formatInstant(event.at),
@@ -141,30 +141,30 @@ export class HeadsCard {
 }
 
 /** The number of an axis in plotly.js: the first has none. */
-const axisNumber = (place) => (place === 0 ? "" : place + 1);
+const axisNumber = (index) => (index === 0 ? "" : index + 1);
 
 /** Every other tick: there is half the room. */
-const sparse = (ticks) => ticks.filter((_, place) => place % 2 === 0);
+const sparse = (ticks) => ticks.filter((_, index) => index % 2 === 0);
 
-function headLabel(place, isChosen) {
+function headLabel(index, isChosen) {
   return {
-    xref: `x${axisNumber(place)} domain`,
-    yref: `y${axisNumber(place)} domain`,
+    xref: `x${axisNumber(index)} domain`,
+    yref: `y${axisNumber(index)} domain`,
     x: 0,
     y: 1,
     xanchor: "left",
     yanchor: "bottom",
     showarrow: false,
-    text: `head ${place + 1}${isChosen ? ", shown above" : ""}`,
+    text: `head ${index + 1}${isChosen ? ", shown above" : ""}`,
     font: { color: cssColor(isChosen ? "--text" : "--quiet") },
   };
 }
 
 function describeHeads({ heads, items }) {
-  const heaviest = heads.map((events, place) => {
+  const heaviest = heads.map((events, index) => {
     const most = events.reduce((one, other) => (other.weight > one.weight ? other : one));
     const title = items.get(most.itemId)?.title || most.itemId;
-    return `head ${place + 1} most on ${title} (${formatPercent(most.weight)})`;
+    return `head ${index + 1} most on ${title} (${formatPercent(most.weight)})`;
   });
   const words = heaviest.length <= 8 ? `: ${heaviest.join("; ")}` : "";
   return `${pluralize(heads.length, "head")} over ${pluralize(heads[0].length, "event")}, all on one scale${words}.`;

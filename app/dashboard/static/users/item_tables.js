@@ -28,7 +28,7 @@ export class TopItemsCard {
     if (this.#ranked !== null && this.#ranked.at !== at) this.#before = this.#ranked.ids;
     const ids = answer.items.map((item) => item.item_id);
     this.#ranked = { at, ids };
-    const ranks = this.#before && new Map(this.#before.map((id, place) => [id, place + 1]));
+    const ranks = this.#before && new Map(this.#before.map((id, index) => [id, index + 1]));
     byId("top-count").textContent = ids.length;
     render(
       answer.items.map((item) => itemRow(item, ranks)),
@@ -69,9 +69,9 @@ function rankChange(item, ranks) {
   const earlier = ranks.get(item.item_id);
   if (earlier === item.rank) return nothing;
   if (earlier === undefined) return badge("new", "new", " since the instant before");
-  const places = earlier - item.rank;
-  const [kind, symbol] = places > 0 ? ["up", "▴"] : ["down", "▾"];
-  return badge(kind, `${symbol}${Math.abs(places)}`, `, ${kind} since the instant before`);
+  const change = earlier - item.rank;
+  const [kind, symbol] = change > 0 ? ["up", "▴"] : ["down", "▾"];
+  return badge(kind, `${symbol}${Math.abs(change)}`, `, ${kind} since the instant before`);
 }
 
 const badge = (kind, symbol, words) =>
@@ -107,7 +107,7 @@ export class HistoryCard {
     }
     this.#body.addEventListener("pointerover", (hover) => {
       const row = hover.target.closest("tr");
-      point(row ? this.#events[Number(row.dataset.place)] : null);
+      point(row ? this.#events[Number(row.dataset.index)] : null);
     });
     this.#body.addEventListener("pointerleave", () => point(null));
   }
@@ -125,18 +125,18 @@ export class HistoryCard {
       byId(`by-${order}`).setAttribute("aria-sort", sorted);
     }
     const heaviest = Math.max(...this.#events.map((event) => event.weight ?? 0), Number.MIN_VALUE);
-    const places = this.#events.map((_, place) => place);
-    places.sort((one, other) => ORDERS[this.#order](this.#events[one], this.#events[other]));
+    const indices = this.#events.map((_, index) => index);
+    indices.sort((one, other) => ORDERS[this.#order](this.#events[one], this.#events[other]));
     render(
-      places.map((place) => this.#row(place, heaviest)),
+      indices.map((index) => this.#row(index, heaviest)),
       this.#body,
     );
     byId("history-note").textContent = describeParts(this.#events);
   }
 
-  #row(place, heaviest) {
-    const { part, itemId, action, at, age, weight } = this.#events[place];
-    return html`<tr class=${part} data-place=${place}>
+  #row(index, heaviest) {
+    const { part, itemId, action, at, age, weight } = this.#events[index];
+    return html`<tr class=${part} data-index=${index}>
       <td>${itemLink(this.#items.get(itemId)?.title, itemId)}</td>
       <td>${action ?? "–"}</td>
       <td class="number" title="${formatInstant(at)} UTC">

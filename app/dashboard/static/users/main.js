@@ -200,7 +200,7 @@ function follow(at) {
   queryTime.show(at);
   showBusy(true);
   cancelRest();
-  if ((sweeps.sweep?.placeOf(at) ?? null) === null) {
+  if ((sweeps.sweep?.indexAt(at) ?? null) === null) {
     LINK.save(state);
     answers.request(state);
     return;
@@ -209,8 +209,8 @@ function follow(at) {
   // One drawing per frame of the screen, however fast the slider moves.
   frame ??= requestAnimationFrame(() => {
     frame = null;
-    const place = sweeps.sweep?.placeOf(state.query_time) ?? null;
-    if (place !== null) present(sweeps.sweep?.answerAt(place), state.query_time);
+    const index = sweeps.sweep?.indexAt(state.query_time) ?? null;
+    if (index !== null) present(sweeps.sweep?.answerAt(index), state.query_time);
   });
   if (!player.isPlaying) requestAfterRest();
 }
@@ -373,7 +373,7 @@ const scaleRadios = () =>
 
 /** Offers so many heads; `chosen` is the number of one, or null for their mean. */
 function showHeads(count, chosen) {
-  const numbers = Array.from({ length: count }, (_, place) => place + 1);
+  const numbers = Array.from({ length: count }, (_, index) => index + 1);
   render(
     html`<option value="">mean of all</option>
       ${numbers.map((head) => html`<option value=${head}>head ${head}</option>`)}`,

@@ -171,8 +171,8 @@ function parseJson(text) {
   return content;
 }
 
-function checkEvent(event, place) {
-  const name = `event ${place + 1}`;
+function checkEvent(event, index) {
+  const name = `event ${index + 1}`;
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
     throw new InvalidHistory(
       `an event is an object with item_id and timestamp, but ${name} is ${abbreviate(event)}; ` +

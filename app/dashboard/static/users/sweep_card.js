@@ -124,14 +124,14 @@ export class SweepCard {
 
   #showTable({ events, instants, matrix }) {
     const step = Math.max(1, Math.ceil(instants.length / TABLE_COLUMNS));
-    const places = instants.map((_, place) => place).filter((place) => place % step === 0);
+    const indices = instants.map((_, index) => index).filter((index) => index % step === 0);
     showAsTable(byId("heat-table"), {
       caption: "Weights of events at some of the swept instants",
-      columns: ["Item", "Event (UTC)", ...places.map((place) => formatInstant(instants[place]))],
+      columns: ["Item", "Event (UTC)", ...indices.map((index) => formatInstant(instants[index]))],
       rows: events.map((event, row) => [
         itemName(this.#items.get(event.itemId)?.title, event.itemId),
         formatInstant(event.at),
-        ...places.map((place) => formatWeight(matrix[row][place])),
+        ...indices.map((index) => formatWeight(matrix[row][index])),
       ]),
     });
   }
@@ -158,7 +158,7 @@ class HeatMap {
 
   /** @param {(at: number) => void} go called with the instant that is clicked */
   constructor(go) {
-    this.#chart.on("plotly_click", ({ points: [point] }) => go(this.#sweep.instants[cellOf(point).place]));
+    this.#chart.on("plotly_click", ({ points: [point] }) => go(this.#sweep.instants[cellOf(point).index]));
   }
 
   /**
@@ -230,18 +230,18 @@ class HeatMap {
   }
 
   #describe({ events, matrix, items }, point) {
-    const { row, place } = cellOf(point);
+    const { row, index } = cellOf(point);
     const { itemId, action, at } = events[row];
-    const weight = matrix[row][place];
+    const weight = matrix[row][index];
     const happened = `${action ?? "event"} of ${formatInstant(at)} UTC`;
     const seen = weight === null ? "had not happened yet" : weight === 0 ? "not read" : formatPercent(weight);
-    const when = `at ${formatInstant(this.#sweep.instants[place])} UTC: ${seen}`;
+    const when = `at ${formatInstant(this.#sweep.instants[index])} UTC: ${seen}`;
     return [itemName(items.get(itemId)?.title, itemId), happened, when];
   }
 }
 
 /** Row and column of a point, which plotly.js gives as [row, column]. */
-const cellOf = ({ pointNumber: [row, place] }) => ({ row, place });
+const cellOf = ({ pointNumber: [row, index] }) => ({ row, index });
 
 /** The weight of the strongest colour. */
 function strongestWeight(matrix) {

@@ -133,12 +133,12 @@ const formatScore = (item, side) => Number(item[side].score).toFixed(3);
  * @param {{width: number}} size
  */
 function drawScores(items, { width }) {
-  const places = items.map((_, place) => place);
+  const indices = items.map((_, index) => index);
   const marks = (/** @type {"before" | "after"} */ side, /** @type {object} */ marker) => ({
     type: "scatter",
     mode: "markers",
     x: items.map((item) => item[side].score),
-    y: places,
+    y: indices,
     marker,
   });
   const lines = {
@@ -146,7 +146,7 @@ function drawScores(items, { width }) {
     mode: "lines",
     hoverinfo: "skip",
     x: items.flatMap((item) => [item.before.score, item.after.score, null]),
-    y: places.flatMap((place) => [place, place, null]),
+    y: indices.flatMap((index) => [index, index, null]),
     line: { color: cssColor("--faint"), width: 2 },
   };
   return {
@@ -159,7 +159,7 @@ function drawScores(items, { width }) {
       margin: { l: 10, r: 14, t: 6, b: 42 },
       xaxis: { title: { text: "score" }, showgrid: true },
       yaxis: {
-        tickvals: places,
+        tickvals: indices,
         ticktext: items.map((item) => escapeText(shorten(nameOf(item), width))),
         range: [items.length - 0.4, -0.6],
         ticks: "",
@@ -299,12 +299,12 @@ const formatWeight = (side, absent) =>
  * @param {{width: number}} size
  */
 function drawWeights(rows, { width }) {
-  const places = rows.map((_, place) => place);
+  const indices = rows.map((_, index) => index);
   const bars = (/** @type {"before" | "after"} */ side, /** @type {object} */ marker) => ({
     type: "bar",
     orientation: "h",
     x: rows.map((row) => weightOf(row[side]) ?? 0),
-    y: places,
+    y: indices,
     marker,
   });
   const hatched = {
@@ -323,7 +323,7 @@ function drawWeights(rows, { width }) {
       margin: { l: 10, r: 14, t: 6, b: 42 },
       xaxis: { title: { text: "weight" }, tickformat: ".1~%", showgrid: true, rangemode: "tozero" },
       yaxis: {
-        tickvals: places,
+        tickvals: indices,
         ticktext: rows.map(
           (row) => `${escapeText(shorten(row.name, width * 0.8))}<br>${formatDay(instantOf(row))}`,
         ),

@@ -185,10 +185,10 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
       return post("v1/rankings", body, signal);
     }),
   );
-  const [before, after] = sides.map((side, place) => ({
+  const [before, after] = sides.map((side, index) => ({
     ...side,
-    sweep: sweeps[place],
-    ranking: rankings[place],
+    sweep: sweeps[index],
+    ranking: rankings[index],
   }));
   return { model, before, after };
 }
@@ -328,9 +328,9 @@ export function addWeights(rows, comparison) {
 function weightsOf({ sweep, ranking, queryTime }, model) {
   const { weights } = sweep.instants[0];
   const read = new Map(
-    sweep.events.map(({ item_id: itemId, timestamp, action }, place) => [
+    sweep.events.map(({ item_id: itemId, timestamp, action }, index) => [
       eventKey({ itemId, at: toUtc(timestamp), action }),
-      weights?.[place] ?? null,
+      weights?.[index] ?? null,
     ]),
   );
   const unranked = ranking.items.filter((item) => item.reason === "unknown");

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The card "Edits": the list of edits, each with an undo button, the form that adds an event, and the
- * place of the query time control.
+ * container of the query time control.
  */
 
 import { formatDuration, formatInstant, parseFieldValue, toFieldValue } from "../shell/format.js";
@@ -47,7 +47,7 @@ export class EditsCard {
   /**
    * @param {HTMLElement} root
    * @param {object} handlers
-   * @param {(place: number) => void} handlers.undo undoes the edit at a place of the list
+   * @param {(index: number) => void} handlers.undo undoes the edit at an index of the list
    * @param {() => void} handlers.reset undoes all edits
    * @param {(event: HistoryEvent, title: string | null) => string | null} handlers.add adds an event;
    *   returns why it cannot, or null
@@ -80,10 +80,10 @@ export class EditsCard {
   /** @param {EditsView} shown */
   show(shown) {
     const buttons = [...this.#root.querySelectorAll("#edits button")];
-    const place = buttons.indexOf(/** @type {Element} */ (document.activeElement));
+    const index = buttons.indexOf(/** @type {Element} */ (document.activeElement));
     this.#shown = shown;
     this.#render();
-    if (place >= 0 && !this.#root.contains(document.activeElement)) this.#focusNear(place);
+    if (index >= 0 && !this.#root.contains(document.activeElement)) this.#focusNear(index);
   }
 
   /**
@@ -104,9 +104,9 @@ export class EditsCard {
   }
 
   /** An undo button is gone after its click: focus its neighbour, or the heading. */
-  #focusNear(/** @type {number} */ place) {
+  #focusNear(/** @type {number} */ index) {
     const buttons = this.#root.querySelectorAll("#edits button");
-    const next = buttons[Math.min(place, buttons.length - 1)] ?? this.#heading;
+    const next = buttons[Math.min(index, buttons.length - 1)] ?? this.#heading;
     /** @type {HTMLElement} */ (next).focus();
   }
 
@@ -176,7 +176,7 @@ export class EditsCard {
         None yet: add an event, or edit those of the history.
       </p>
       <ol id="edits" class="edits">
-        ${repeat(edits, identity, (edit, place) => this.#entry(edit, place))}
+        ${repeat(edits, identity, (edit, index) => this.#entry(edit, index))}
       </ol>
       <p id="edits-full" class="caution" role="status" ?hidden=${this.#limit === null}>${this.#limit}</p>
 
@@ -218,9 +218,9 @@ export class EditsCard {
 
   /**
    * @param {Edit} edit
-   * @param {number} place
+   * @param {number} index
    */
-  #entry(edit, place) {
+  #entry(edit, index) {
     const { rows, titles, begin, model } = this.#shown;
     const row = findRow(rows, edit);
     const itemId = edit.kind === "query_time" ? "" : edit.kind === "add" ? edit.itemId : edit.of.itemId;
@@ -229,7 +229,7 @@ export class EditsCard {
     return html`<li>
       <span>${sentence}${remarks.map((remark) => html`<span class="remark block">${remark}</span>`)}</span>
       <button type="button" class="plain" aria-label=${`Undo: ${sentence}`}
-              @click=${() => this.#handlers.undo(place)}>Undo</button>
+              @click=${() => this.#handlers.undo(index)}>Undo</button>
     </li>`;
   }
 }

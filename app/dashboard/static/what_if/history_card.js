@@ -107,16 +107,16 @@ export class HistoryCard {
   #sort() {
     const isTyping = this.#root.querySelector(".editor input:focus") !== null;
     if (!isTyping) return [...this.#rows].sort(ORDERS[this.#order]);
-    const places = new Map(this.#sorted.map((row, place) => [row.key, place]));
-    const placeOf = (/** @type {Row} */ row) => places.get(row.key) ?? places.size;
-    return [...this.#rows].sort((one, other) => placeOf(one) - placeOf(other));
+    const positions = new Map(this.#sorted.map((row, position) => [row.key, position]));
+    const positionOf = (/** @type {Row} */ row) => positions.get(row.key) ?? positions.size;
+    return [...this.#rows].sort((one, other) => positionOf(one) - positionOf(other));
   }
 
   #render() {
     const focused = document.activeElement;
     this.#sorted = this.#sort();
     render(this.#template(), this.#root);
-    // An element that moved to another place has lost the focus.
+    // An element that moved to another position has lost the focus.
     if (focused !== document.activeElement && this.#root.contains(focused)) {
       /** @type {HTMLElement} */ (focused).focus();
     }
@@ -125,7 +125,7 @@ export class HistoryCard {
   #template() {
     const sorted = this.#sorted;
     // Edited events are shown wherever they stand.
-    const shown = this.#isWhole ? sorted : sorted.filter((row, place) => place < SHOWN || isEdited(row));
+    const shown = this.#isWhole ? sorted : sorted.filter((row, position) => position < SHOWN || isEdited(row));
     const sort = (/** @type {Event} */ { target }) => {
       this.#order = /** @type {HTMLSelectElement} */ (target).value;
       this.#render();

@@ -65,7 +65,7 @@ const itemsCard = new ItemsCard(byId("items-card"), setOptions);
 const scoresCard = new ScoresCard(byId("scores-card"));
 const weightsCard = new WeightsCard(byId("weights-card"));
 const editsCard = new EditsCard(byId("edits-card"), {
-  undo: (place) => setEdits(state.edits.toSpliced(place, 1)),
+  undo: (index) => setEdits(state.edits.toSpliced(index, 1)),
   reset: () => setEdits([]),
   add: addEvent,
 });

@@ -105,8 +105,8 @@ export class ItemSearch {
 
   /** Moves the highlight by one; beyond either end nothing is highlighted. */
   #move(by) {
-    const places = this.#items.length + 1;
-    this.#active = ((this.#active + 1 + by + places) % places) - 1;
+    const positions = this.#items.length + 1;
+    this.#active = ((this.#active + 1 + by + positions) % positions) - 1;
     this.#render();
   }
 
@@ -125,7 +125,7 @@ export class ItemSearch {
 
   #render() {
     render(
-      this.#items.map((item, place) => this.#option(item, place)),
+      this.#items.map((item, index) => this.#option(item, index)),
       this.#list,
     );
     this.#list.hidden = !this.#isOpen;
@@ -139,9 +139,9 @@ export class ItemSearch {
     }
   }
 
-  #option(item, place) {
-    return html`<li id=${`${this.#list.id}-${place}`} role="option"
-        aria-selected=${place === this.#active} @click=${() => this.#take(place)}>
+  #option(item, index) {
+    return html`<li id=${`${this.#list.id}-${index}`} role="option"
+        aria-selected=${index === this.#active} @click=${() => this.#take(index)}>
       ${
         item.isTyped
           ? html`the id <code>${item.item_id}</code>`
@@ -149,8 +149,8 @@ export class ItemSearch {
       }</li>`;
   }
 
-  #take(place) {
-    const { isTyped, ...item } = this.#items[place];
+  #take(index) {
+    const { isTyped, ...item } = this.#items[index];
     this.#input.value = isTyped ? item.item_id : (item.title ?? item.item_id);
     this.#close();
     this.#choose(item);

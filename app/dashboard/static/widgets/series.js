@@ -35,9 +35,9 @@ export const SYMBOL_CHARACTERS = {
  */
 export const seriesStyles = (names) =>
   new Map(
-    names.map((name, place) => {
-      const token = seriesToken(place);
-      const symbol = SYMBOLS[place % SYMBOLS.length];
+    names.map((name, index) => {
+      const token = seriesToken(index);
+      const symbol = SYMBOLS[index % SYMBOLS.length];
       return [name, { token, className: token.replace(/^--/, ""), symbol }];
     }),
   );

@@ -43,7 +43,7 @@ const PIXELS_PER_DATE = 100;
 
 /**
  * @typedef {object} TimeAxis
- * @property {(event: any) => number} place the position of an event
+ * @property {(event: any) => number} position the position of an event
  * @property {(event: any) => boolean} shows whether an event is within the axis
  * @property {number | null} queryTime its position; null if it is the axis' end
  * @property {[number, number]} range
@@ -60,7 +60,7 @@ export function calendarAxis(events, width, queryTime, span) {
   const last = Math.max(span.end, queryTime);
   const margin = (last - first) * 0.02;
   return {
-    place: (event) => event.at,
+    position: (event) => event.at,
     shows: () => true,
     queryTime,
     range: [first - margin, last + margin],
@@ -79,24 +79,24 @@ export function calendarAxis(events, width, queryTime, span) {
  * @returns {TimeAxis}
  */
 export function elapsedAxis(events, width) {
-  const placeOf = (duration) => -Math.log10(duration);
-  const place = (event) => placeOf(Math.max(event.age, SECOND));
-  const places = events.filter((event) => event.age >= 0).map(place);
-  const oldest = Math.min(...places, -Math.log10(DAY));
-  const newest = Math.max(...places, oldest + 0.5);
+  const positionOf = (duration) => -Math.log10(duration);
+  const position = (event) => positionOf(Math.max(event.age, SECOND));
+  const positions = events.filter((event) => event.age >= 0).map(position);
+  const oldest = Math.min(...positions, -Math.log10(DAY));
+  const newest = Math.max(...positions, oldest + 0.5);
   const margin = (newest - oldest) * 0.03;
   /** @type {[number, number]} */
   const range = [oldest - margin, newest + margin];
-  const ticks = withoutOverlap(TICKS, placeOf, range, width);
+  const ticks = withoutOverlap(TICKS, positionOf, range, width);
   return {
-    place,
+    position,
     shows: (event) => event.age >= 0,
     queryTime: null,
     range,
     layout: {
       type: "linear",
       title: { text: "elapsed before query time (log)" },
-      tickvals: ticks.map(([duration]) => placeOf(duration)),
+      tickvals: ticks.map(([duration]) => positionOf(duration)),
       ticktext: ticks.map(([, text]) => text),
     },
   };
@@ -135,19 +135,19 @@ export function intervalAxis({ shortest, longest }, width, title) {
  *
  * @param {[number, string][]} ticks
  */
-function withoutOverlap(ticks, placeOf, range, width) {
+function withoutOverlap(ticks, positionOf, range, width) {
   /** @type {[number, string][]} */
   const kept = [];
   let previous = -Infinity;
   for (const tick of ticks.toReversed()) {
-    const place = placeOf(tick[0]);
-    const pixel = ((place - range[0]) / (range[1] - range[0])) * width;
+    const position = positionOf(tick[0]);
+    const pixel = ((position - range[0]) / (range[1] - range[0])) * width;
     const gap = Math.abs(pixel - previous);
-    if (!isWithin(range, place) || gap < LEAST_PIXELS_BETWEEN_TICKS) continue;
+    if (!isWithin(range, position) || gap < LEAST_PIXELS_BETWEEN_TICKS) continue;
     kept.push(tick);
     previous = pixel;
   }
   return kept;
 }
 
-const isWithin = ([from, to], place) => place >= from && place <= to;
+const isWithin = ([from, to], position) => position >= from && position <= to;
