@@ -108,7 +108,7 @@ RULES = {
     """,
 }
 """The words and phrases of each category, more specific categories first. A final "s" is ignored.
-At each place of a title the longest phrase matches, and its words match nothing else."""
+At each position of a title the longest phrase matches, and its words match nothing else."""
 
 IGNORED_PHRASES = (
     "light pink, light blue, light green, box of, gin tonic, rustic charm, jam jar, cup of tea"
@@ -118,17 +118,17 @@ IGNORED_PHRASES = (
 
 def categories_of(title: str) -> tuple[str, ...]:
     """The categories of an article: none, one or two."""
-    words, place = _words(title), 0
+    words, position = _words(title), 0
     found: set[str] = set()
-    while place < len(words):
-        longest = min(_LONGEST, len(words) - place)
-        phrases = (words[place : place + length] for length in range(longest, 0, -1))
+    while position < len(words):
+        longest = min(_LONGEST, len(words) - position)
+        phrases = (words[position : position + length] for length in range(longest, 0, -1))
         phrase = next(
             (phrase for phrase in phrases if phrase in _CATEGORIES_BY_PHRASE),
-            words[place : place + 1],
+            words[position : position + 1],
         )
         found |= _CATEGORIES_BY_PHRASE.get(phrase, frozenset())
-        place += len(phrase)
+        position += len(phrase)
     return tuple(category for category in RULES if category in found)[:MAX_CATEGORIES]
 
 

@@ -154,18 +154,18 @@ class Build:
     def _copy(self, stage: Stage, words: list[str]) -> None:
         flags = dict(word.split("=", 1) for word in words if word.startswith("--"))
         *sources, target = [word for word in words if not word.startswith("--")]
-        place = stage.to_host_path(target)
+        destination = stage.to_host_path(target)
         if "--from" in flags:
             (source,) = sources
-            place.parent.mkdir(parents=True, exist_ok=True)
+            destination.parent.mkdir(parents=True, exist_ok=True)
             origin = self.stages[flags["--from"]].to_host_path(source)
-            subprocess.run(["cp", "--archive", str(origin), str(place)], check=True)
+            subprocess.run(["cp", "--archive", str(origin), str(destination)], check=True)
             return
         is_directory = sources == ["."] or target.endswith("/")
         for source in sources:
             for file in context_under(source):
-                copy = place / file if sources == ["."] else place / file.name
-                copy = copy if is_directory else place
+                copy = destination / file if sources == ["."] else destination / file.name
+                copy = copy if is_directory else destination
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(CONTEXT / file, copy)
                 copy.chmod(int(flags.get("--chmod", oct(copy.stat().st_mode & 0o777)), 8))

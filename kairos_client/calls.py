@@ -91,11 +91,11 @@ def parse_as(response: type[ResponseT]) -> Callable[[bytes], ResponseT]:
             return response.model_validate_json(content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            place = "/".join(map(str, first["loc"]))
+            location = "/".join(map(str, first["loc"]))
             raise UnexpectedResponseError(
                 f"a response has the fields of {response.__name__}, but {error.error_count()} are "
-                f"wrong, first #/{place}: {first['msg'].lower()}; check which program and version "
-                "responds at this address",
+                f"wrong, first #/{location}: {first['msg'].lower()}; check which program and "
+                "version responds at this address",
                 code="unexpected_answer",
             ) from error
 

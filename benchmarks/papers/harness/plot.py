@@ -53,7 +53,7 @@ def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
     for each in measured:
         if values := each.given(suite.plot):
             point = each.row.point
-            place = (None, None) if point is None else (point.at, point.curve)
+            position = (None, None) if point is None else (point.at, point.curve)
             mean = statistics.mean(values)
             found.append(
                 Dot(
@@ -62,7 +62,7 @@ def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
                     each.row.time_class,
                     mean,
                     standard_deviation(values),
-                    *place,
+                    *position,
                 )
             )
     return found
@@ -88,7 +88,7 @@ def draw(suite: Suite, measured: list[MeasuredRow]) -> str:
     curves = [
         (curve, points)
         for curve in suite.curves
-        if (points := sorted((dot for dot in every if dot.curve == curve.name), key=_place))
+        if (points := sorted((dot for dot in every if dot.curve == curve.name), key=_position))
     ]
     apart = [
         (panel.title, chosen)
@@ -161,18 +161,18 @@ def _lowest(rows: list[Dot], reference_figures: dict[str, dict[str, float]], sui
     return lowest - 0.25 * (highest - lowest)
 
 
-def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, place: int) -> None:
+def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, position: int) -> None:
     shown = max(value, low)
-    axis.plot(_scaled(suite, shown), place, "|" if value >= low else "<", color="black", ms=6)
+    axis.plot(_scaled(suite, shown), position, "|" if value >= low else "<", color="black", ms=6)
     if value < low:
         label = f"{_scaled(suite, value):.3g}"
-        at = (_scaled(suite, shown), place)
+        at = (_scaled(suite, shown), position)
         axis.annotate(label, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:
     axis.errorbar(
-        [_place(dot) for dot in points],
+        [_position(dot) for dot in points],
         [_scaled(suite, dot.mean) for dot in points],
         yerr=[_scaled(suite, dot.sd) for dot in points],
         fmt="o-",
@@ -180,12 +180,12 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
         capsize=2,
         color=COLOURS[points[0].time_class],
     )
-    axis.set_xticks([_place(dot) for dot in points])
+    axis.set_xticks([_position(dot) for dot in points])
     axis.set_xlabel(curve.axis)
     axis.set_ylabel(_unit(suite))
 
 
-def _place(dot: Dot) -> float:
+def _position(dot: Dot) -> float:
     return 0.0 if dot.at is None else dot.at
 
 

@@ -33,7 +33,7 @@ class Published(Config):
 
 
 class Point(Config):
-    """The place of a row on a curve of its suite."""
+    """The position of a row on a curve of its suite."""
 
     curve: str
     at: float
