@@ -133,20 +133,20 @@ def parse_curl(command: str) -> tuple[str, str, object]:
     return method, url.removeprefix("$KAIROS"), body
 
 
-def assert_same_fields(shown: Any, real: Any, place: str) -> None:
+def assert_same_fields(shown: Any, real: Any, location: str) -> None:
     """Objects have exactly the fields shown; lists and the manifest may be shortened."""
-    if real is None and place.endswith(MAY_BE_MISSING):
+    if real is None and location.endswith(MAY_BE_MISSING):
         return
-    if place.endswith(".manifest"):
+    if location.endswith(".manifest"):
         assert shown.keys() <= real.keys()
-    elif place.endswith((".metrics", ".actions")) and isinstance(shown, dict):
+    elif location.endswith((".metrics", ".actions")) and isinstance(shown, dict):
         assert {*map(type, shown.values())} == {*map(type, real.values())}
     elif isinstance(shown, dict):
-        assert isinstance(real, dict), place
-        assert shown.keys() == real.keys(), place
+        assert isinstance(real, dict), location
+        assert shown.keys() == real.keys(), location
         for name, value in shown.items():
-            assert_same_fields(value, real[name], f"{place}.{name}")
+            assert_same_fields(value, real[name], f"{location}.{name}")
     elif isinstance(shown, list):
-        assert isinstance(real, list), place
+        assert isinstance(real, list), location
         for one, other in zip(shown, real, strict=False):
-            assert_same_fields(one, other, place)
+            assert_same_fields(one, other, location)

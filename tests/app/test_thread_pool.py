@@ -64,7 +64,7 @@ def test_the_call_beyond_the_queue_is_refused_at_once() -> None:
     asyncio.run(scenario())
 
 
-def test_a_cancelled_waiting_call_frees_its_place() -> None:
+def test_a_cancelled_waiting_call_frees_its_slot() -> None:
     async def scenario() -> None:
         barrier = Barrier()
         pool = BoundedPool("inference", threads=1, queue=1)

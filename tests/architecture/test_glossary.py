@@ -62,7 +62,7 @@ def names(file: Path) -> Iterator[str]:
 
 
 def lines_with(word: str) -> list[str]:
-    """The places, `file:line`, where a word stands in any text, also as a part of an identifier."""
+    """The locations, `file:line`, of a word in any text, also as a part of an identifier."""
     pattern = re.compile(rf"(?<![A-Za-z]){word}(?![a-z])")
     either_case = pattern if word[0].isupper() else re.compile(pattern.pattern, re.IGNORECASE)
     return [

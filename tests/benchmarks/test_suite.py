@@ -31,7 +31,7 @@ def test_a_row_is_the_base_with_its_departures(suite: Suite) -> None:
     assert config.fit.epochs == 2
 
 
-def test_another_kind_takes_the_place_of_the_base_s(suite: Suite) -> None:
+def test_another_kind_replaces_that_of_the_base(suite: Suite) -> None:
     encoder = suite.config(suite.row("positional"), seed=0).encoder
     assert isinstance(encoder, SelfAttentionConfig)
     assert encoder.time_encoding == PositionalConfig(frequencies=4)

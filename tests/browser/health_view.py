@@ -67,7 +67,7 @@ def rate(span: tuple[dict[str, Any], dict[str, Any]], name: str, **labels: str) 
 
 
 def quantile(
-    span: tuple[dict[str, Any], dict[str, Any]], place: float, name: str, **labels: str
+    span: tuple[dict[str, Any], dict[str, Any]], level: float, name: str, **labels: str
 ) -> float:
     """A quantile by Prometheus's rule."""
     bounds = {
@@ -79,7 +79,7 @@ def quantile(
     buckets = sorted(
         (float(le), rate(span, f"{name}_bucket", le=re.escape(le), **labels)) for le in bounds
     )
-    rank = place * buckets[-1][1]
+    rank = level * buckets[-1][1]
     for (low, below), (high, up_to) in pairwise([(0.0, 0.0), *buckets]):
         if up_to >= rank:
             return (

@@ -41,7 +41,7 @@ def drawn_points(dashboard: Dashboard) -> dict[str, set[tuple[float, float]]]:
     }
 
 
-def places(items: list[dict[str, Any]]) -> set[tuple[float, float]]:
+def points_of(items: list[dict[str, Any]]) -> set[tuple[float, float]]:
     return {(item["x"], item["y"]) for item in items}
 
 

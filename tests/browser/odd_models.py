@@ -82,11 +82,11 @@ def fill(service: str) -> None:
     events = [
         {
             "user_id": USER,
-            "item_id": tiny_bundle.ITEM_IDS[place],
+            "item_id": tiny_bundle.ITEM_IDS[index],
             "action": "purchase",
             "timestamp": (start + timedelta(days=days)).isoformat(),
         }
-        for place, days in enumerate(DAYS_OF_USER)
+        for index, days in enumerate(DAYS_OF_USER)
     ]
     answer = httpx.post(f"{service}/v1/events", json={"events": events}).json()
     assert answer["accepted"] == len(events), answer
@@ -99,10 +99,10 @@ def profile() -> pl.DataFrame:
     curves += [("category", name) for name in CATEGORIES]
     lines = []
     for number, (by, name) in enumerate(curves):
-        for place, days in enumerate((0.01, 1.0, 30.0, 300.0)):
-            mean = (0.9, 0.5, 0.05, 0.02)[place] / (1 + number / 20)
+        for index, days in enumerate((0.01, 1.0, 30.0, 300.0)):
+            mean = (0.9, 0.5, 0.05, 0.02)[index] / (1 + number / 20)
             # 40 histories for the first curve, 39 for the second, ...; 4 at the last interval.
-            count = 4 if place == 3 else 40 - number
+            count = 4 if index == 3 else 40 - number
             lines += [("observed", by, name, days, mean, 0.6, count)]
             lines += [("predicted", by, name, days / 2, mean / 2, 0.3, 124 - 3 * number)]
     return pl.DataFrame(lines, schema=list(SCHEMA), orient="row").cast(SCHEMA)  # type: ignore[arg-type]

@@ -56,8 +56,8 @@ def test_rates_quantiles_and_shares_are_those_of_the_metrics(busy: Busy) -> None
     assert newest(dashboard, "requests") == [near(rate(span, "http_requests_total", **client))]
     recommendation = {"method": "POST", "route": "/v1/recommendations"}
     assert newest(dashboard, "latency") == [
-        near(1_000 * quantile(span, place, "http_request_duration_seconds", **recommendation))
-        for place in (0.99, 0.95, 0.5)
+        near(1_000 * quantile(span, level, "http_request_duration_seconds", **recommendation))
+        for level in (0.99, 0.95, 0.5)
     ]
     missed = rate(span, "http_requests_total", status="404", **client)
     share = missed / rate(span, "http_requests_total", **client)
@@ -71,7 +71,7 @@ def test_rates_quantiles_and_shares_are_those_of_the_metrics(busy: Busy) -> None
     assert accepted == duplicates == near(8 / seconds_between(*span))
     assert rejected == 0
     assert newest(dashboard, "lag") == [
-        near(quantile(span, place, "kairos_event_lag_seconds")) for place in (0.5, 0.95)
+        near(quantile(span, level, "kairos_event_lag_seconds")) for level in (0.5, 0.95)
     ]
     stages = newest(dashboard, "stages")
     for stage, drawn in zip(("history", "filter", "encode", "search"), stages, strict=False):

@@ -25,21 +25,21 @@ def service_page(browser: Browser, service: str) -> Iterator[Dashboard]:
         yield dashboard
 
 
-def quantile(dashboard: Dashboard, place: float, buckets: list[tuple[float | str, float]]) -> Any:
+def quantile(dashboard: Dashboard, level: float, buckets: list[tuple[float | str, float]]) -> Any:
     return dashboard.page.evaluate(
-        """async ([place, buckets]) => {
+        """async ([level, buckets]) => {
             const { histogramQuantile } = await import("/dashboard/health/metrics.js");
             const read = ([bound, count]) => [bound === "+Inf" ? Infinity : bound, count];
-            return histogramQuantile(place, buckets.map(read));
+            return histogramQuantile(level, buckets.map(read));
         }""",
-        [place, buckets],
+        [level, buckets],
     )
 
 
 def test_a_quantile_is_interpolated_within_its_bucket(service_page: Dashboard) -> None:
     buckets: list[tuple[float | str, float]] = [(0.1, 10), (0.2, 30), (0.5, 40), (INFINITY, 40)]
     at = {
-        place: quantile(service_page, place, buckets) for place in (0.125, 0.25, 0.5, 0.75, 0.875)
+        level: quantile(service_page, level, buckets) for level in (0.125, 0.25, 0.5, 0.75, 0.875)
     }
     expected = {0.125: 0.05, 0.25: 0.1, 0.5: 0.15, 0.75: 0.2, 0.875: 0.35}
     assert at == pytest.approx(expected)

@@ -13,7 +13,7 @@ from tests.browser.items_view import (
     map_of,
     open_item,
     options,
-    places,
+    points_of,
     served,
     similar_rows,
 )
@@ -99,7 +99,7 @@ def test_another_version_has_other_similar_items(shop_dashboard: Dashboard) -> N
     links = [row.get_by_role("link").inner_text() for row in similar_rows(shop_dashboard)]
     assert links == [item["title"] for item in response["items"]]
     mapped = shop_dashboard.api(f"/v1/models/{oldest['version']}/map?items=100")["items"]
-    assert set().union(*drawn_points(shop_dashboard).values()) == places(mapped)
+    assert set().union(*drawn_points(shop_dashboard).values()) == points_of(mapped)
 
 
 def test_a_click_opens_a_similar_item_and_back_returns(shop_dashboard: Dashboard) -> None:

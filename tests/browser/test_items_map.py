@@ -14,7 +14,7 @@ from tests.browser.items_view import (
     map_of,
     open_item,
     pixel,
-    places,
+    points_of,
     served,
 )
 
@@ -35,18 +35,18 @@ def test_the_map_has_the_points_of_the_api(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view=VIEW)
     items = map_of(shop_dashboard)
     drawn = drawn_points(shop_dashboard)
-    assert set().union(*drawn.values()) == places(items)
+    assert set().union(*drawn.values()) == points_of(items)
     assert sum(len(points) for points in drawn.values()) == len(items) == 2000
     shop_dashboard.page.get_by_label("Items shown").select_option("500")
     shop_dashboard.settle()
     drawn = drawn_points(shop_dashboard)
-    assert set().union(*drawn.values()) == places(map_of(shop_dashboard, 500))
+    assert set().union(*drawn.values()) == points_of(map_of(shop_dashboard, 500))
 
 
 def test_colour_and_symbol_show_the_first_category(map_500: Dashboard) -> None:
     items = map_of(map_500, 500)
     drawn = drawn_points(map_500)
-    assert drawn["no category"] == places([item for item in items if not item["categories"]])
+    assert drawn["no category"] == points_of([item for item in items if not item["categories"]])
     named = set(drawn) - {"no category", "other categories"}
     assert len(named) == 16, named
     for name in named:
@@ -55,7 +55,7 @@ def test_colour_and_symbol_show_the_first_category(map_500: Dashboard) -> None:
             for item in items
             if next((one for one in item["categories"] if one in named), None) == name
         ]
-        assert drawn[name] == places(expected)
+        assert drawn[name] == points_of(expected)
     looks = [
         (trace["marker"]["color"], trace["marker"]["symbol"])
         for trace in map_500.traces("map")[:-MARKED]
@@ -70,11 +70,11 @@ def test_choosing_categories_hides_the_others(map_500: Dashboard) -> None:
     legend.get_by_label("Home decoration").check()
     map_500.settle()
     # All of its items, also those with another first category.
-    expected = places([item for item in items if "Home decoration" in item["categories"]])
+    expected = points_of([item for item in items if "Home decoration" in item["categories"]])
     assert drawn_points(map_500) == {"Home decoration": expected}
     legend.get_by_role("button", name="all").click()
     map_500.settle()
-    assert set().union(*drawn_points(map_500).values()) == places(items)
+    assert set().union(*drawn_points(map_500).values()) == points_of(items)
 
 
 def test_larger_points_have_more_events(map_500: Dashboard) -> None:
@@ -109,10 +109,10 @@ def test_the_chosen_and_the_similar_items_are_marked(shop_dashboard: Dashboard) 
     response = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
     near = {item["item_id"] for item in response["items"]}
     similar, chosen = shop_dashboard.traces("map")[-MARKED:]
-    assert set(zip(similar["x"], similar["y"], strict=True)) == places(
+    assert set(zip(similar["x"], similar["y"], strict=True)) == points_of(
         [item for item in items if item["item_id"] in near]
     )
-    assert set(zip(chosen["x"], chosen["y"], strict=True)) == places(
+    assert set(zip(chosen["x"], chosen["y"], strict=True)) == points_of(
         [item for item in items if item["item_id"] == POPULAR]
     )
     expect(shop_dashboard.page.locator("#map-marked")).to_contain_text(

@@ -99,13 +99,13 @@ def test_an_unstored_item_shows_what_the_model_has(dashboard: Dashboard) -> None
 def test_an_unknown_item_shows_the_problems_of_the_service(odd: Dashboard) -> None:
     odd.expected_complaint = "status of 404"
     open_item(odd, "sku-nobody")
-    for place, path in (
+    for selector, path in (
         ("#facts", ""),
         ("#similar-note", "/similar"),
         ("#popularity-missing", "/popularity"),
     ):
         detail = httpx.get(f"{odd.service}/v1/items/sku-nobody{path}").json()["detail"]
-        expect(odd.page.locator(place)).to_contain_text(detail)
+        expect(odd.page.locator(selector)).to_contain_text(detail)
 
 
 @pytest.mark.parametrize("item_id", LIKE_PATHS)

@@ -120,8 +120,8 @@ def test_a_linear_axis_shows_the_mean_of_every_pixel(
     line = drawn(odd_dashboard, "psi-first", "psi")
     count = len(line["x"])
     step = length / count
-    assert line["x"] == pytest.approx([(place + 0.5) * step * unit for place in range(count)])
-    means = [mean_between(expected, place * step, (place + 1) * step) for place in range(count)]
+    assert line["x"] == pytest.approx([(index + 0.5) * step * unit for index in range(count)])
+    means = [mean_between(expected, index * step, (index + 1) * step) for index in range(count)]
     assert line["y"] == pytest.approx(means, abs=1e-5)
     inside = [
         psi
@@ -149,8 +149,8 @@ def test_psi_before_training_is_drawn_dashed(
     assert line["line"]["dash"] == "dash"
     step = 60 / len(line["x"])
     means = [
-        mean_between(expected, place * step, (place + 1) * step, is_first=True)
-        for place in range(len(line["x"]))
+        mean_between(expected, index * step, (index + 1) * step, is_first=True)
+        for index in range(len(line["x"]))
     ]
     assert line["y"] == pytest.approx(means, abs=1e-4)
 

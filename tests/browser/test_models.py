@@ -256,10 +256,10 @@ def test_clicks_are_drawn_with_their_interval(
             "item_id": answer["items"][0]["item_id"],
             "action": "purchase",
             "timestamp": answer["query_time"],
-            "event_id": f"click-{place}",
+            "event_id": f"click-{index}",
             "recommendation_id": answer["recommendation_id"],
         }
-        for place, answer in enumerate(shown[:2])
+        for index, answer in enumerate(shown[:2])
     ]
     assert server.http.post("/v1/events", json={"events": clicked}).json()["accepted"] == 2
     dashboard = look_at(server.url)

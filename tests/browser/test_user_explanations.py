@@ -47,12 +47,12 @@ def test_tooltips_name_the_categories_of_events(shop_dashboard: Dashboard) -> No
         event["categories"] for event in shop_dashboard.answers[-1]["attention"]["events"]
     ] == categories
     # On top of the last stack, well above the ticks on the axis.
-    place = max(place for place, some in enumerate(categories) if some)
+    index = max(index for index, some in enumerate(categories) if some)
     shop_dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
-    bar = shop_dashboard.page.locator("#plot .bars .point path").nth(place)
+    bar = shop_dashboard.page.locator("#plot .bars .point path").nth(index)
     shop_dashboard.hover_over(bar, "#plot + .tip")
     tip = shop_dashboard.page.locator("#plot + .tip")
-    expect(tip).to_contain_text(", ".join(categories[place]))
+    expect(tip).to_contain_text(", ".join(categories[index]))
 
 
 def test_every_head_is_drawn_on_one_scale(dashboard: Dashboard) -> None:

@@ -83,8 +83,8 @@ def test_a_pasted_request_body_sets_the_controls(dashboard: Dashboard) -> None:
 
 def test_back_restores_a_long_history_that_is_not_linked(dashboard: Dashboard) -> None:
     long = [
-        {"item_id": world.ITEM_IDS[place % 14], "timestamp": 1736326800 + place * 86400}
-        for place in range(51)
+        {"item_id": world.ITEM_IDS[index % 14], "timestamp": 1736326800 + index * 86400}
+        for index in range(51)
     ]
     dashboard.open()
     paste(dashboard, json.dumps(long))

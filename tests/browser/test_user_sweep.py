@@ -39,12 +39,12 @@ def sweep_of(dashboard: Dashboard, **fields: Any) -> dict[str, Any]:
     return answer
 
 
-def drag_to(dashboard: Dashboard, place: int) -> dict[str, Any]:
+def drag_to(dashboard: Dashboard, index: int) -> dict[str, Any]:
     """Drag the slider to one of its stops; returns what is drawn before any request is sent."""
     drawn: dict[str, Any] = dashboard.page.evaluate(
-        """async (place) => {
+        """async (index) => {
             const slider = document.getElementById("query-time-slider");
-            slider.value = place;
+            slider.value = index;
             slider.dispatchEvent(new Event("input", {bubbles: true}));
             for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
             const rows = [...document.getElementById("top-items").rows];
@@ -54,7 +54,7 @@ def drag_to(dashboard: Dashboard, place: int) -> dict[str, Any]:
                 line: document.getElementById("heat-map").layout.shapes[0].x0,
             };
         }""",
-        place,
+        index,
     )
     return drawn
 
@@ -79,9 +79,9 @@ def test_weights_and_items_follow_the_slider_at_once(dashboard: Dashboard) -> No
         held.append(route)
 
     dashboard.page.route("**/v1/recommendations", hold)
-    for place in (0, 60, 199):
-        expected = swept["instants"][place]
-        drawn = drag_to(dashboard, place)
+    for index in (0, 60, 199):
+        expected = swept["instants"][index]
+        drawn = drag_to(dashboard, index)
         weights = [weight for weight in expected["weights"] if weight is not None]
         assert drawn["weights"] == pytest.approx(weights, abs=1e-6)
         assert sum(drawn["weights"]) == pytest.approx(1, abs=1e-5)
@@ -99,8 +99,8 @@ def test_a_resting_slider_shows_the_exact_response(dashboard: Dashboard) -> None
     dashboard.page.evaluate(
         """() => {
             const slider = document.getElementById("query-time-slider");
-            for (const place of [20, 21, 22]) {
-                slider.value = place;
+            for (const index of [20, 21, 22]) {
+                slider.value = index;
                 slider.dispatchEvent(new Event("input", {bubbles: true}));
             }
         }"""
@@ -166,9 +166,9 @@ def test_play_moves_the_query_time_and_the_ranking(dashboard: Dashboard) -> None
     dashboard.page.keyboard.press("Space")
     expect(play).to_be_focused()
     dashboard.settle()
-    place = int(dashboard.page.locator("#query-time-slider").input_value())
-    assert place > 0
-    swept = sweep_of(dashboard, exclude_seen=False)["instants"][place]
+    index = int(dashboard.page.locator("#query-time-slider").input_value())
+    assert index > 0
+    swept = sweep_of(dashboard, exclude_seen=False)["instants"][index]
     assert dashboard.top_items == [item["item_id"] for item in swept["items"]] != before
     assert count_requests(dashboard, "/v1/attention") == 1
 
@@ -211,9 +211,9 @@ def test_ranks_show_their_change_since_the_last_instant(dashboard: Dashboard) ->
         elif earlier.index(item) == rank:
             expected = ""
         else:
-            places = earlier.index(item) - rank
-            symbol, word = ("▴", "up") if places > 0 else ("▾", "down")
-            expected = f"{symbol}{abs(places)}, {word} since the instant before"
+            change = earlier.index(item) - rank
+            symbol, word = ("▴", "up") if change > 0 else ("▾", "down")
+            expected = f"{symbol}{abs(change)}, {word} since the instant before"
         expect(rows.nth(rank).locator(".rank")).to_have_text(f"{rank + 1}{expected}")
     assert earlier != later
 

@@ -57,7 +57,7 @@ def test_bars_of_one_basket_are_stacked(dashboard: Dashboard) -> None:
     assert len(set(drawn["x"])) == 3
     weights = dashboard.drawn_weights
     for basket in range(3):
-        expected = [sum(weights[basket * 4 : basket * 4 + place]) for place in range(4)]
+        expected = [sum(weights[basket * 4 : basket * 4 + index]) for index in range(4)]
         assert drawn["base"][basket * 4 : basket * 4 + 4] == pytest.approx(expected)
 
 

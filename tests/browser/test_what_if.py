@@ -40,13 +40,13 @@ def test_removing_an_event_shortens_the_history_after(
 ) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     shop_dashboard.page.get_by_label("Order").select_option("weight")
     first = shop_dashboard.page.locator("#events tr").first
     expect(first).to_contain_text(heaviest["title"])
     first.get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, query, without(query, place))
+    assert_drawn(shop_dashboard, query, without(query, index))
     before, after = (scores_by_item(shop_dashboard, trace) for trace in (1, 2))
     assert before != pytest.approx(after, abs=1e-3)
     expect(row_of(shop_dashboard, heaviest)).to_contain_text("removed")
@@ -78,13 +78,13 @@ def test_an_added_event_joins_only_the_history_after(shop_dashboard: Dashboard) 
 def test_an_event_moved_by_a_month_changes_the_weights(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Edit").click()
     editor = shop_dashboard.page.get_by_role("group", name="Edit ")
     editor.get_by_role("button", name="−30 d").click()
     shop_dashboard.settle()
     at = datetime.fromisoformat(heaviest["timestamp"]) - MONTH
-    moved = changed(query, place, timestamp=at.isoformat().replace("+00:00", "Z"))
+    moved = changed(query, index, timestamp=at.isoformat().replace("+00:00", "Z"))
     assert_drawn(shop_dashboard, query, moved)
     assert weights_on_display(shop_dashboard, 0) != weights_on_display(shop_dashboard, 1)
     expect(editor.get_by_label("When (UTC)")).to_have_value(re.compile(at.isoformat()[:16]))
@@ -97,12 +97,12 @@ def test_an_event_moved_by_a_month_changes_the_weights(shop_dashboard: Dashboard
 def test_the_instant_field_moves_an_event(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Edit").click()
     editor = shop_dashboard.page.get_by_role("group", name="Edit ")
     editor.get_by_label("When (UTC)").fill("2011-11-29T10:30:00")
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, query, changed(query, place, timestamp="2011-11-29T10:30:00Z"))
+    assert_drawn(shop_dashboard, query, changed(query, index, timestamp="2011-11-29T10:30:00Z"))
 
 
 def test_an_unread_action_changes_no_score_and_is_explained(
@@ -110,9 +110,9 @@ def test_an_unread_action_changes_no_score_and_is_explained(
 ) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     change_action(shop_dashboard, heaviest, "view")
-    assert_drawn(shop_dashboard, query, changed(query, place, action="view"))
+    assert_drawn(shop_dashboard, query, changed(query, index, action="view"))
     assert scores_by_item(shop_dashboard, 1) == scores_by_item(shop_dashboard, 2)
     expect(shop_dashboard.page.locator("#top-summary")).to_contain_text("No score changed.")
     version = shop_dashboard.api("/v1/models")["models"][0]["version"]
@@ -134,9 +134,9 @@ def test_an_ignored_action_removes_the_event_from_the_input(
 ) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     change_action(shop_dashboard, heaviest, "cancel")
-    assert_drawn(shop_dashboard, query, changed(query, place, action="cancel"))
+    assert_drawn(shop_dashboard, query, changed(query, index, action="cancel"))
     assert scores_by_item(shop_dashboard, 1) != pytest.approx(
         scores_by_item(shop_dashboard, 2), abs=1e-3
     )
@@ -165,13 +165,13 @@ def test_the_query_time_moves_only_for_the_history_after(shop_dashboard: Dashboa
 def test_undo_and_reset_restore_the_history(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Remove").click()
     add_event(shop_dashboard, "lunch bag", "2011-11-30T08:15:00")
     expect(edit_log(shop_dashboard)).to_have_count(2)
     shop_dashboard.page.get_by_role("button", name="Undo: Added").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, query, without(query, place))
+    assert_drawn(shop_dashboard, query, without(query, index))
     expect(shop_dashboard.page.get_by_role("button", name="Undo: Removed")).to_be_focused()
     shop_dashboard.page.get_by_role("button", name="Reset").click()
     shop_dashboard.settle()

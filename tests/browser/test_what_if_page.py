@@ -68,8 +68,8 @@ def test_the_buttons_of_an_event_fit_on_any_screen(shop_dashboard: Dashboard) ->
 def test_back_and_forward_step_through_the_edits(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     rows = shop_dashboard.page.locator("#events tr")
-    for place in range(2):
-        rows.nth(place).get_by_role("button", name="Remove").click()
+    for index in range(2):
+        rows.nth(index).get_by_role("button", name="Remove").click()
         shop_dashboard.settle()
     after = scores_by_item(shop_dashboard, 2)
     shop_dashboard.page.go_back()
@@ -127,10 +127,10 @@ def test_another_version_gets_the_same_histories(shop_dashboard: Dashboard) -> N
     shop_dashboard.page.locator("#version").select_option(other)
     shop_dashboard.settle()
     query = replace(stored(shop_dashboard), model_version=other)
-    place, heaviest = heaviest_event(shop_dashboard, query)
+    index, heaviest = heaviest_event(shop_dashboard, query)
     row_of(shop_dashboard, heaviest).get_by_role("button", name="Remove").click()
     shop_dashboard.settle()
-    assert_drawn(shop_dashboard, query, without(query, place))
+    assert_drawn(shop_dashboard, query, without(query, index))
     expect(shop_dashboard.page.locator("#model-version")).to_have_text(other)
     assert f"model_version={other}" in shop_dashboard.page.url
 
@@ -258,8 +258,8 @@ def test_a_hostile_title_stays_text_everywhere(dashboard: Dashboard) -> None:
     first = dashboard.page.locator("#events tr").filter(has_text=world.HOSTILE_TITLE)
     first.get_by_role("button", name="Remove").click()
     dashboard.settle()
-    for place in ("#events", "#edits", "#compared-items"):
-        expect(dashboard.page.locator(place)).to_contain_text(world.HOSTILE_TITLE)
+    for selector in ("#events", "#edits", "#compared-items"):
+        expect(dashboard.page.locator(selector)).to_contain_text(world.HOSTILE_TITLE)
     for chart in ("scores", "weights"):
         expect(dashboard.page.locator(f"#{chart} .ytick").filter(has_text="<img")).to_have_count(1)
     assert dashboard.page.locator("img").count() == 0
@@ -271,20 +271,20 @@ def test_instants_of_events_keep_their_microseconds(dashboard: Dashboard) -> Non
     dashboard.page.on("request", lambda request: _keep_history(request, bodies))
     at = "2025-03-01T12:00:00.000Z"
     query = stored(dashboard, world.REGULAR, at)
-    place, fractional = next(
-        (place, event)
-        for place, event in enumerate(query.history)
+    index, fractional = next(
+        (index, event)
+        for index, event in enumerate(query.history)
         if re.search(r"\.\d{3}[1-9]", event["timestamp"])
     )
     dashboard.open(f"#user={world.REGULAR}&query_time={at}", view=VIEW)
     assert bodies[-1]["history"] == list(query.history)
-    row = dashboard.page.locator("#events tr").nth(len(query.history) - 1 - place)
+    row = dashboard.page.locator("#events tr").nth(len(query.history) - 1 - index)
     row.get_by_role("button", name="Edit").click()
     dashboard.page.get_by_role("button", name="−1 d").last.click()
     dashboard.settle()
     moved = datetime.fromisoformat(fractional["timestamp"]).astimezone(UTC) - timedelta(days=1)
     shifted = moved.isoformat().replace("+00:00", "Z")
-    after = changed(query, place, timestamp=shifted)
+    after = changed(query, index, timestamp=shifted)
     assert_drawn(dashboard, query, after)
     assert {event["timestamp"] for event in bodies[-1]["history"]} == {
         event["timestamp"] for event in after.history

@@ -48,13 +48,13 @@ def recommended(dashboard: Dashboard, query: HistoryQuery) -> dict[str, Any]:
     return dict(dashboard.api("/v1/recommendations", body))
 
 
-def without(query: HistoryQuery, place: int) -> HistoryQuery:
-    return replace(query, history=query.history[:place] + query.history[place + 1 :])
+def without(query: HistoryQuery, index: int) -> HistoryQuery:
+    return replace(query, history=query.history[:index] + query.history[index + 1 :])
 
 
-def changed(query: HistoryQuery, place: int, **what: str) -> HistoryQuery:
-    event = query.history[place] | what
-    return replace(query, history=(*query.history[:place], event, *query.history[place + 1 :]))
+def changed(query: HistoryQuery, index: int, **what: str) -> HistoryQuery:
+    event = query.history[index] | what
+    return replace(query, history=(*query.history[:index], event, *query.history[index + 1 :]))
 
 
 def assert_drawn(dashboard: Dashboard, before: HistoryQuery, after: HistoryQuery) -> None:
@@ -106,7 +106,7 @@ def row_of(dashboard: Dashboard, event: dict[str, Any]) -> Locator:
 
 
 def heaviest_event(dashboard: Dashboard, query: HistoryQuery) -> tuple[int, dict[str, Any]]:
-    """The event with the largest weight, and its place in the history."""
+    """The event with the largest weight, and its index in the history."""
     event = max(recommended(dashboard, query)["attention"]["events"], key=lambda e: e["weight"])
     names = ("item_id", "timestamp", "action")
     return query.history.index({name: event[name] for name in names}), event

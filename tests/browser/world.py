@@ -79,9 +79,9 @@ def fill(service: str) -> None:
     events = [
         *(_event(REGULAR, number, days=number**1.5) for number in range(10)),
         *(
-            _event(BASKETS, basket * 3 + place, days=40 * basket)
+            _event(BASKETS, basket * 3 + index, days=40 * basket)
             for basket in range(3)
-            for place in range(4)
+            for index in range(4)
         ),
         _event(NEWCOMER, 2, days=100) | {"item_id": "sku-unheard-of"},
         _event(NEWCOMER, 3, days=101),

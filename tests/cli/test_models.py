@@ -59,14 +59,14 @@ def test_an_activation_is_recorded_with_actor_and_reason(root: Path, database_ur
 
 def test_a_rollback_goes_back_one_version_at_a_time(root: Path, database_url: str) -> None:
     store = BundleStore(root)
-    place = ("--store", root, "--database", database_url)
+    options = ("--store", root, "--database", database_url)
     first, second, third = store.versions()
     for version in (first, second, third):
-        kairos("models", "activate", version, *place)
-    assert kairos("models", "rollback", *place).output.strip() == second
+        kairos("models", "activate", version, *options)
+    assert kairos("models", "rollback", *options).output.strip() == second
     assert store.current() == second
-    assert kairos("models", "rollback", *place).output.strip() == first
-    output = kairos("models", "rollback", *place, exit_code=1).output
+    assert kairos("models", "rollback", *options).output.strip() == first
+    output = kairos("models", "rollback", *options, exit_code=1).output
     assert "activate a version by its name" in output
     assert store.current() == first
     assert [change.change for change in changes(database_url)] == ["activate"] * 3 + [
@@ -76,8 +76,8 @@ def test_a_rollback_goes_back_one_version_at_a_time(root: Path, database_url: st
 
 def test_publishing_is_recorded_as_publish(root: Path, database_url: str, tmp_path: Path) -> None:
     version = BundleStore(root).versions()[0]
-    place = ("--store", tmp_path / "other", "--database", database_url)
-    kairos("publish", root / version, *place)
+    options = ("--store", tmp_path / "other", "--database", database_url)
+    kairos("publish", root / version, *options)
     assert [(change.change, change.version) for change in changes(database_url)] == [
         ("publish", version)
     ]
@@ -119,10 +119,10 @@ def test_a_damaged_version_does_not_become_current(root: Path, database_url: str
     store = BundleStore(root)
     good, damaged, _ = store.versions()
     tiny_bundle.damage(root, damaged)
-    place = ("--store", root, "--database", database_url)
-    kairos("models", "activate", good, *place)
+    options = ("--store", root, "--database", database_url)
+    kairos("models", "activate", good, *options)
     for arguments in (("models", "activate", damaged), ("publish", root / damaged)):
-        assert "altered" in kairos(*arguments, *place, exit_code=1).output
+        assert "altered" in kairos(*arguments, *options, exit_code=1).output
     assert store.current() == good
     assert len(changes(database_url)) == 1
 
@@ -138,8 +138,8 @@ def test_an_unpublished_version_is_rejected(root: Path, database_url: str) -> No
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 501])
 def test_a_reason_is_one_line(root: Path, database_url: str, reason: str) -> None:
     version = BundleStore(root).versions()[0]
-    place = ("--store", root, "--database", database_url)
-    output = kairos("models", "activate", version, *place, "--reason", reason, exit_code=1)
+    options = ("--store", root, "--database", database_url)
+    output = kairos("models", "activate", version, *options, "--reason", reason, exit_code=1)
     assert "one line" in output.output
     assert BundleStore(root).current() is None
 

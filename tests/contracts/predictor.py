@@ -214,8 +214,8 @@ class PredictorContract:
         assert occlusion.of_item_id == recommendation.items[0].item_id
         whole = score_all(predictor, query)
         assert whole is not None
-        for place, change in enumerate(occlusion.changes):
-            left = Query(query.history[:place] + query.history[place + 1 :], query.query_time)
+        for index, change in enumerate(occlusion.changes):
+            left = Query(query.history[:index] + query.history[index + 1 :], query.query_time)
             without = score_all(predictor, left)
             assert without is not None
             owed = whole[occlusion.of_item_id] - without[occlusion.of_item_id]

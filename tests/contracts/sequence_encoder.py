@@ -118,12 +118,12 @@ class SequenceEncoderContract:
         )
         users = causal.encode_positions(batch, items).users
         inputs = (items, batch.times, batch.query_times)
-        for place in range(8):
+        for position in range(8):
             for gradient in torch.autograd.grad(
-                users[0, place].square().sum(), inputs, retain_graph=True, allow_unused=True
+                users[0, position].square().sum(), inputs, retain_graph=True, allow_unused=True
             ):
                 if gradient is not None:
-                    assert (gradient[0, place + 1 :] == 0).all()
+                    assert (gradient[0, position + 1 :] == 0).all()
 
     def test_a_sweep_equals_separate_queries(self, encoder: SequenceEncoder) -> None:
         if not isinstance(encoder, QuerySweep):

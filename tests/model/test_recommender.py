@@ -71,7 +71,9 @@ def test_repeat_scores_are_added_in_log_space() -> None:
     for line in range(4):
         for row in range(ITEMS + 1):
             total = math.exp(scores[line, row]) + sum(
-                math.exp(repeats[line, place]) for place in range(7) if rows[line, place] == row
+                math.exp(repeats[line, position])
+                for position in range(7)
+                if rows[line, position] == row
             )
             assert found[line, row].item() == pytest.approx(math.log(total), abs=1e-5)
 

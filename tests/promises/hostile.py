@@ -1,4 +1,4 @@
-"""Hostile requests: malformed and extreme values in every place that takes a value."""
+"""Hostile requests: malformed and extreme values in every location that takes a value."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -114,7 +114,7 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 
 def raw_requests(label: str, description: Mapping[str, Any]) -> Iterator[RawRequest]:
-    """Generate every hostile request to one operation, `METHOD /path`: each value in each place."""
+    """Generate every hostile request to one operation, `METHOD /path`: each value everywhere."""
     method, path = label.split()
     operation = description["paths"][path][method.lower()]
     parameters = operation.get("parameters", [])

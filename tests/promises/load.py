@@ -306,8 +306,8 @@ class _Protocol(asyncio.Protocol):
 
 def _find_header(head: bytes, name: bytes) -> bytes:
     """Find the value of a header in a lower-case head; 0 if absent."""
-    place = head.find(b"\r\n" + name)
-    if place < 0:
+    start = head.find(b"\r\n" + name)
+    if start < 0:
         return b"0"
-    end = head.find(b"\r\n", place + 2)
-    return head[place + 2 + len(name) : end if end >= 0 else None].strip()
+    end = head.find(b"\r\n", start + 2)
+    return head[start + 2 + len(name) : end if end >= 0 else None].strip()

@@ -12,10 +12,10 @@ def build_history(number: int, events: int = 50) -> list[dict[str, object]]:
     """Build the `number`th of many different histories, oldest first."""
     return [
         {
-            "item_id": ITEM_IDS[(number * 7 + place * (1 + number % 5)) % len(ITEM_IDS)],
-            "timestamp": FIRST_AT + number * 60 + place * 7 * 3600,
+            "item_id": ITEM_IDS[(number * 7 + index * (1 + number % 5)) % len(ITEM_IDS)],
+            "timestamp": FIRST_AT + number * 60 + index * 7 * 3600,
         }
-        for place in range(events)
+        for index in range(events)
     ]
 
 
@@ -34,8 +34,8 @@ def build_stored(number: int) -> Request:
 def build_ingest(number: int, events: int = 20) -> Request:
     """Build a batch of a user's events."""
     batch = [
-        {**event, "user_id": f"u{number}", "action": "view", "event_id": f"e{number}-{place}"}
-        for place, event in enumerate(build_history(number, events))
+        {**event, "user_id": f"u{number}", "action": "view", "event_id": f"e{number}-{index}"}
+        for index, event in enumerate(build_history(number, events))
     ]
     return build_request("POST", "/v1/events", {"events": batch}, name="ingest")
 

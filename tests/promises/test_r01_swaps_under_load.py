@@ -22,8 +22,8 @@ FIRST_AT = tiny_bundle.FIRST_AT // 1_000_000
 QUESTIONS: dict[str, dict[str, object]] = {
     f"question {number}": {
         "history": [
-            {"item_id": f"i{place % 20}", "timestamp": FIRST_AT + 3600 * place}
-            for place in range(number, 3 * number + 1)
+            {"item_id": f"i{index % 20}", "timestamp": FIRST_AT + 3600 * index}
+            for index in range(number, 3 * number + 1)
         ],
         "query_time": FIRST_AT + 3600 * 24 * 30,
         "n": 10,

@@ -73,10 +73,10 @@ def truncate(name: str, size: float) -> Break:
     )
 
 
-def flip(name: str, place: float) -> Break:
+def flip(name: str, fraction: float) -> Break:
     def flip_one_byte(directory: Path) -> None:
         content = bytearray((directory / name).read_bytes())
-        content[int((len(content) - 1) * place)] ^= 0xFF
+        content[int((len(content) - 1) * fraction)] ^= 0xFF
         (directory / name).write_bytes(content)
 
     return flip_one_byte
@@ -291,11 +291,11 @@ BROKEN: dict[str, Break] = {
 @pytest.fixture(scope="module")
 def service(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A service that polls the store rarely, so that only requests open bundles."""
-    place = tmp_path_factory.mktemp("broken")
-    shutil.copytree(published, place / "bundles")
+    directory = tmp_path_factory.mktemp("broken")
+    shutil.copytree(published, directory / "bundles")
     settings = Settings(
-        database_url=f"sqlite:///{place / 'kairos.db'}",
-        bundle_store=place / "bundles",
+        database_url=f"sqlite:///{directory / 'kairos.db'}",
+        bundle_store=directory / "bundles",
         poll_interval_seconds=3600.0,
     )
     with running(settings) as client:

@@ -88,10 +88,10 @@ def asgi_client(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AsgiClient]:
     """A service with two published versions, some users and some items."""
-    place = tmp_path_factory.mktemp("hostile")
+    directory = tmp_path_factory.mktemp("hostile")
     for number in (1, 2):
-        tiny_bundle.publish(place / "bundles", seed=number)
-    url = f"sqlite:///{place / 'kairos.db'}"
+        tiny_bundle.publish(directory / "bundles", seed=number)
+    url = f"sqlite:///{directory / 'kairos.db'}"
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql_server")
         name = f"kairos_{uuid4().hex}"
@@ -101,7 +101,7 @@ def asgi_client(
     # No response may depend on the machine's load.
     settings = Settings(
         database_url=url,
-        bundle_store=place / "bundles",
+        bundle_store=directory / "bundles",
         requests_per_second=1_000_000.0,
         database_timeout_seconds=60.0,
         inference_patience_seconds=60.0,

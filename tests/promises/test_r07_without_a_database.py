@@ -34,7 +34,7 @@ NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live"
 
 def build_events(number: int, count: int = 1) -> dict[str, object]:
     event = {"user_id": "u1", "item_id": "i1", "action": "view", "properties": {"x": "x" * 500}}
-    return {"events": [{**event, "timestamp": number * 1000 + place} for place in range(count)]}
+    return {"events": [{**event, "timestamp": number * 1000 + index} for index in range(count)]}
 
 
 def send_each_kind(server: Server) -> dict[str, httpx.Response]:
@@ -315,13 +315,13 @@ def _grow_disk(disk: Path) -> None:
 @contextmanager
 def _create_database_on(disk: Path, server: str) -> Iterator[str]:
     """Create a database with its tables on a disk; the write-ahead log is elsewhere."""
-    place = disk / "tables"
-    place.mkdir()
+    directory = disk / "tables"
+    directory.mkdir()
     with psycopg.connect(server, autocommit=True) as connection:
         owner = psutil.Process(connection.info.backend_pid).uids().real
-        os.chown(place, owner, -1)
+        os.chown(directory, owner, -1)
         disk.parent.chmod(disk.parent.stat().st_mode | 0o011)
-        connection.execute(f"CREATE TABLESPACE tiny LOCATION '{place}'")
+        connection.execute(f"CREATE TABLESPACE tiny LOCATION '{directory}'")
         connection.execute("CREATE DATABASE on_a_tiny_disk TABLESPACE tiny")
     yield make_url(server).set(database="on_a_tiny_disk").render_as_string(hide_password=False)
     with psycopg.connect(server, autocommit=True) as connection:

@@ -144,7 +144,7 @@ def test_events_after_the_query_time_do_not_matter(check: PropertyCheck, figures
 
 def test_duplicates_do_not_matter(check: PropertyCheck, figures: Figures) -> None:
     def holds(client: Client, events: list[PastEvent], again: list[int]) -> None:
-        repeated = [events[place % len(events)] for place in again]
+        repeated = [events[index % len(events)] for index in again]
         expected = request_answers(client, history=events)
         user_id = store(client, events, repeated, [*repeated, *events])
         assert request_answers(client, user_id=user_id) == expected

@@ -51,7 +51,7 @@ class Writers:
         connection = Connection(port)
         while not until():
             number = self._next.get(writer, 0)
-            ids = {f"e{writer}-{number}-{place}" for place in range(BATCH)}
+            ids = {f"e{writer}-{number}-{index}" for index in range(BATCH)}
             if only_again and not ids & self.sent:
                 break
             self.replayed += bool(ids & self.sent)

@@ -231,8 +231,8 @@ def test_an_unpublished_version_is_not_found(client: Client, versions: list[str]
     for unknown in (UNKNOWN, "..", "%00", "x" * 3000, CURRENT):
         response = activate(client, unknown)
         assert response.status_code == 404, unknown
-    for place in ("challenger", "shadow"):
-        traffic = {place: UNKNOWN, "share": 0.0}
+    for role in ("challenger", "shadow"):
+        traffic = {role: UNKNOWN, "share": 0.0}
         refusal_detail(client.put("/v1/models/traffic", traffic), 404, "model_not_found")
     assert read_changes(client) == []
     assert recommend(client)["model_version"] == versions[0]

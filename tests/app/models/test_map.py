@@ -39,7 +39,7 @@ def test_items_have_the_coordinates_of_the_item_map(
     assert answer["explained"] == pytest.approx(item_map.explained)
 
 
-def test_fewer_items_keep_their_places(client: Client, version: str) -> None:
+def test_fewer_items_keep_their_positions(client: Client, version: str) -> None:
     assert read_map(client, version, items=3)["items"] == read_map(client, version)["items"][:3]
 
 

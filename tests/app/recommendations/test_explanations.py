@@ -45,7 +45,7 @@ def test_occlusion_is_the_loss_of_score_without_the_event(client: Client) -> Non
         ("odd",),
     }
     for left_out, change in enumerate(owed(answer)):
-        without = [event for place, event in enumerate(HISTORY) if place != left_out]
+        without = [event for index, event in enumerate(HISTORY) if index != left_out]
         expected = best["score"] - score_of(client, best["item_id"], without)
         assert change == pytest.approx(expected, abs=1e-4)
 

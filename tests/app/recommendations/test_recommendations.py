@@ -141,7 +141,7 @@ def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
     weights = [event["weight"] for event in attention["events"]]
     assert sum(weights) == pytest.approx(1, abs=1e-5)
     assert len(attention["heads"]) == HEADS
-    means = [sum(head[place] for head in attention["heads"]) / HEADS for place in range(3)]
+    means = [sum(head[index] for head in attention["heads"]) / HEADS for index in range(3)]
     assert weights == pytest.approx(means, abs=1e-6)
 
 

@@ -136,7 +136,7 @@ def test_a_curve_that_is_no_sum_of_cosines_has_no_constant(tmp_path: Path, chang
     (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
     others = {
         "psi": replace(
-            curve, psi=tuple(psi + 0.01 * (place % 2) for place, psi in enumerate(curve.psi))
+            curve, psi=tuple(psi + 0.01 * (index % 2) for index, psi in enumerate(curve.psi))
         ),
         "is_stationary": replace(curve, is_stationary=False),
         "spectrum": replace(curve, spectrum=None),

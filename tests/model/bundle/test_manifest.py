@@ -40,10 +40,10 @@ def test_a_manifest_survives_a_round_trip(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("place", [0.0, 0.37, 1.0])
-def test_one_flipped_bit_in_any_file_is_refused(bundle: Path, name: str, place: float) -> None:
+@pytest.mark.parametrize("fraction", [0.0, 0.37, 1.0])
+def test_one_flipped_bit_in_any_file_is_refused(bundle: Path, name: str, fraction: float) -> None:
     content = bytearray((bundle / name).read_bytes())
-    content[round(place * (len(content) - 1))] ^= 1
+    content[round(fraction * (len(content) - 1))] ^= 1
     (bundle / name).write_bytes(content)
     with pytest.raises(BundleError):
         open_predictor(bundle)

@@ -33,11 +33,11 @@ def encode_reference(
     times, query_times = batch.times[sample].tolist(), batch.query_times[sample].tolist()
     given = batch.query_given[sample].tolist()
     if encoder.time_encoding.domain == "position":
-        times = [float(place) for place in range(length)]
-        query_times = [float(place + 1) for place in range(length)]
+        times = [float(position) for position in range(length)]
+        query_times = [float(position + 1) for position in range(length)]
     states = [
-        items[sample, place].double() * encoder.dim**0.5 + weights["positions.weight"][place]
-        for place in range(length)
+        items[sample, position].double() * encoder.dim**0.5 + weights["positions.weight"][position]
+        for position in range(length)
     ]
     ages = [
         [

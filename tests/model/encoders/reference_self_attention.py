@@ -57,12 +57,12 @@ def encode_reference(
     length = int(batch.lengths[sample])
     heads = cast("TimeAwareBlock", encoder.blocks[0]).attention.heads
     content = []
-    for place in range(length):
-        vector = items[sample, place].double()
+    for position in range(length):
+        vector = items[sample, position].double()
         if encoder.actions is not None:
-            vector = vector + weights["actions.weight"][batch.actions[sample, place]]
+            vector = vector + weights["actions.weight"][batch.actions[sample, position]]
         if encoder.positions is not None:
-            vector = vector + weights["positions.weight"][place]
+            vector = vector + weights["positions.weight"][position]
         content.append(vector)
     inputs = [_query_time(encoder, weights, batch, sample, q) for q in range(length)]
     states = [vector + at.event_interval for vector, at in zip(content, inputs, strict=True)]

@@ -19,12 +19,12 @@ class CaserContract(SequenceEncoderContract):
         items = vectors(encoder, batch)
         users = encoder.encode_positions(batch, items).users
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
-        for place in range(9):
+        for position in range(9):
             image = torch.zeros(self.config.window, encoder.dim, dtype=torch.float64)
             for line in range(self.config.window):
-                if place - line >= 0:
-                    image[-1 - line] = items[0, place - line].double()
-            assert_same(users[0, place].double(), self.reference_user(weights, image))
+                if position - line >= 0:
+                    image[-1 - line] = items[0, position - line].double()
+            assert_same(users[0, position].double(), self.reference_user(weights, image))
 
     def reference_user(self, weights: dict[str, Tensor], image: Tensor) -> Tensor:
         features = []

@@ -100,15 +100,15 @@ class DINContract(SequenceEncoderContract):
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
         items = vectors(encoder, batch).double()
         for query, position in enumerate(positions.tolist()):
-            sample, place = divmod(position, 8)
+            sample, last = divmod(position, 8)
             for number, candidate in enumerate(candidates[query].double()):
                 expected = self.reference_score(
-                    weights, batch, list(items[sample, : place + 1]), position, candidate
+                    weights, batch, list(items[sample, : last + 1]), position, candidate
                 )
                 assert_same(scored.scores[query, number].double(), expected.score)
                 found = weights_of(scored)[query, number]
-                assert_same(found[: place + 1].double(), expected.weights)
-                assert (found[place + 1 :] == 0).all()
+                assert_same(found[: last + 1].double(), expected.weights)
+                assert (found[last + 1 :] == 0).all()
 
     def reference_score(
         self,
@@ -147,15 +147,15 @@ class DINContract(SequenceEncoderContract):
         shares: list[float],
     ) -> list[float]:
         """Scale each event's weight by its groups' intensities, given the candidate's context."""
-        sample, place = divmod(position, batch.rows.shape[1])
+        sample, last = divmod(position, batch.rows.shape[1])
         context = sum(
             share * linear(weights, "modulation.value_proj", k)
             for share, k in zip(shares, events, strict=True)
         )
         assert isinstance(context, Tensor)
         inside = linear(weights, "modulation.endogenous", context).view(GROUPS, -1)
-        if batch.query_given[sample, place]:
-            interval = float(batch.query_times[sample, place] - batch.times[sample, place])
+        if batch.query_given[sample, last]:
+            interval = float(batch.query_times[sample, last] - batch.times[sample, last])
             inside = inside + weights["modulation.exogenous"] * math.log1p(interval)
         else:
             inside = inside + weights["modulation.withheld"]
@@ -166,7 +166,7 @@ class DINContract(SequenceEncoderContract):
         membership = weights["item_groups.membership"][batch.rows[sample]]
         return [
             share * (float(row @ intensity) if row.any() else 1.0)
-            for share, row in zip(shares, membership[: place + 1], strict=True)
+            for share, row in zip(shares, membership[: last + 1], strict=True)
         ]
 
     def test_scores_at_a_position_equal_those_of_its_prefix(self, encoder: SequenceEncoder) -> None:

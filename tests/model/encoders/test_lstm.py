@@ -28,11 +28,11 @@ class LSTMContract(SequenceEncoderContract):
         recurrence, out_proj = "network.recurrence.", "network.out_proj."
         state = cells = torch.zeros(12, dtype=torch.float64)
         users = []
-        for place, event in enumerate(items[0].double()):
+        for position, event in enumerate(items[0].double()):
             x = event
             if self.config.interval is not None:
-                days = float(batch.query_times[0, place] - batch.times[0, place])
-                given = bool(batch.query_given[0, place])
+                days = float(batch.query_times[0, position] - batch.times[0, position])
+                given = bool(batch.query_given[0, position])
                 withheld = weights["network.interval.withheld"]
                 x = torch.cat((event, self.features(days, weights) if given else withheld))
             gates = (

@@ -20,19 +20,19 @@ class TestRNNAttention(SequenceEncoderContract):
         users = encoder.encode_positions(batch, items).users[0]
         reference = encoder.double()
         hidden = reference.recurrence(items[0].double())[0]
-        for place, user in enumerate(users):
-            query = reference.attention.query_proj.weight @ hidden[place]
+        for position, user in enumerate(users):
+            query = reference.attention.query_proj.weight @ hidden[position]
             scores = torch.stack(
                 [
                     reference.attention.score_weight
                     @ torch.tanh(query + reference.attention.key_proj.weight @ state)
-                    for state in hidden[: place + 1]
+                    for state in hidden[: position + 1]
                 ]
             )
             weights = scores.softmax(0)
             context = sum(weight * state for weight, state in zip(weights, hidden, strict=False))
             assert isinstance(context, torch.Tensor)
-            expected = reference.out_proj.weight @ torch.cat((hidden[place], context))
+            expected = reference.out_proj.weight @ torch.cat((hidden[position], context))
             assert_same(user, expected.float())
         assert output.attention is not None
         assert_same(output.attention[0, 0], weights.float())

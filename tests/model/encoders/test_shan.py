@@ -26,10 +26,10 @@ class SHANContract(SequenceEncoderContract):
         assert attention is not None
         weights = {name: tensor.double() for name, tensor in encoder.state_dict().items()}
         for sample, length in enumerate((9, 4)):
-            for place in range(length):
-                events = list(items[sample, : place + 1].double())
+            for position in range(length):
+                events = list(items[sample, : position + 1].double())
                 user, weights_of_events = self.reference_outputs(weights, events)
-                assert_same(users[sample, place].double(), user)
+                assert_same(users[sample, position].double(), user)
             assert_same(
                 attention[sample, 0, :length].double(), torch.tensor(weights_of_events).double()
             )

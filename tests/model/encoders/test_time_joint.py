@@ -32,15 +32,15 @@ class TimeJointContract(SequenceEncoderContract):
     def test_next_times_do_not_depend_on_the_query_time(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(draw_queries(7)[0])
         expected = means(encoder, batch)
-        for place in range(7):
+        for position in range(7):
             other = batch.query_times.clone()
-            other[0, place] += 123.4
+            other[0, position] += 123.4
             assert_same(
-                means(encoder, batch._replace(query_times=other))[: place + 1],
-                expected[: place + 1],
+                means(encoder, batch._replace(query_times=other))[: position + 1],
+                expected[: position + 1],
             )
-            withheld = batch.withhold_query_times(torch.arange(7).expand(1, -1) == place)
-            assert_same(means(encoder, withheld)[: place + 1], expected[: place + 1])
+            withheld = batch.withhold_query_times(torch.arange(7).expand(1, -1) == position)
+            assert_same(means(encoder, withheld)[: position + 1], expected[: position + 1])
 
     def test_next_times_at_a_position_equal_those_of_its_prefix(
         self, encoder: SequenceEncoder
@@ -99,12 +99,12 @@ def by_definition(encoder: TimeJoint, batch: SequenceBatch, items: Tensor) -> tu
 
     state = cells = torch.zeros(encoder.recurrence.hidden_size, dtype=torch.float64)
     users, means = [], []
-    for place in range(items.shape[1]):
-        event = items[0, place].double() + weights["actions.weight"][batch.actions[0, place]]
+    for position in range(items.shape[1]):
+        event = items[0, position].double() + weights["actions.weight"][batch.actions[0, position]]
         means.append(linear("next_duration", torch.cat((state, event))))
-        duration = float(batch.query_times[0, place] - batch.times[0, place])
+        duration = float(batch.query_times[0, position] - batch.times[0, position])
         d = torch.tensor([math.log1p(duration)], dtype=torch.float64)
-        given = bool(batch.query_given[0, place])
+        given = bool(batch.query_given[0, position])
         if "duration.mask.weight" in weights:
             mask = linear("duration.mask", linear("duration.context", d).relu())
             x = event * torch.sigmoid(mask if given else weights["duration.withheld"])

@@ -170,8 +170,8 @@ def test_personal_relations_use_the_smallest_interval_as_unit() -> None:
         4: [3, 3, 1, 1, 0],  # of 3
         5: [10, 10, 4, 4, 1, 0],  # of 1
     }
-    for place, counts in expected.items():
-        assert relations[place, : place + 1].tolist() == counts
+    for position, counts in expected.items():
+        assert relations[position, : position + 1].tolist() == counts
 
 
 def test_a_later_interval_never_changes_an_earlier_relation() -> None:

@@ -15,12 +15,12 @@ def by_definition(scores: list[float], vectors: np.ndarray, n: int, diversity: f
     chosen = [0]
     while len(chosen) < n:
         marginal = {
-            place: (1 - diversity) * relevance[place]
-            - diversity * max(float(directions[place] @ directions[other]) for other in chosen)
-            for place in range(len(scores))
-            if place not in chosen
+            index: (1 - diversity) * relevance[index]
+            - diversity * max(float(directions[index] @ directions[other]) for other in chosen)
+            for index in range(len(scores))
+            if index not in chosen
         }
-        chosen.append(max(marginal, key=lambda place: marginal[place]))
+        chosen.append(max(marginal, key=lambda index: marginal[index]))
     return chosen
 
 

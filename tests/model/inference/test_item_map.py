@@ -71,9 +71,9 @@ def test_a_large_catalog_is_cut_to_its_most_popular_items() -> None:
 @pytest.mark.parametrize(
     "vectors",
     [torch.ones(1, 4), torch.ones(5, 1), torch.zeros(5, 4), torch.ones(5, 4)],
-    ids=["one item", "one dimension", "no vectors", "one place"],
+    ids=["one item", "one dimension", "no vectors", "one point"],
 )
-def test_items_without_differences_lie_in_one_place(vectors: torch.Tensor) -> None:
+def test_items_without_differences_lie_in_one_point(vectors: torch.Tensor) -> None:
     drawn = map_of(vectors)
     assert drawn.points == pytest.approx(np.zeros((len(vectors), 2)), abs=1e-9)
     assert drawn.explained == (0, 0)

@@ -17,11 +17,11 @@ def test_every_position_attends_to_the_states_up_to_its_own() -> None:
     attention, length = AdditiveAttention(hidden=6), 2 * QUERY_CHUNK + 3
     states = torch.randn(2, length, 6)
     together = attention(states)
-    for place in range(length):
-        prefix = states[:, : place + 1]
-        all_visible = torch.ones(2, 1, place + 1, dtype=torch.bool)
+    for position in range(length):
+        prefix = states[:, : position + 1]
+        all_visible = torch.ones(2, 1, position + 1, dtype=torch.bool)
         alone, weights = attention.attend(prefix[:, -1:], prefix, all_visible)
-        torch.testing.assert_close(together[:, place], alone[:, 0])
+        torch.testing.assert_close(together[:, position], alone[:, 0])
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1))
 
 

@@ -15,12 +15,12 @@ def test_it_equals_a_perceptron_of_the_concatenated_input() -> None:
     assert found.shape == (QUERIES, CANDIDATES, LENGTH)
     for query in range(QUERIES):
         for candidate in range(CANDIDATES):
-            for place in range(LENGTH):
-                q, k = candidates[query, candidate], events[query, place]
+            for position in range(LENGTH):
+                q, k = candidates[query, candidate], events[query, position]
                 first = torch.sigmoid(unit.linear1(torch.cat((q, k, q - k, q * k))))
                 expected = unit.out_proj(torch.sigmoid(unit.linear2(first)))
                 torch.testing.assert_close(
-                    found[query, candidate, place], expected.squeeze(), rtol=0, atol=1e-12
+                    found[query, candidate, position], expected.squeeze(), rtol=0, atol=1e-12
                 )
 
 

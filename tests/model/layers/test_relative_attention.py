@@ -89,9 +89,9 @@ def test_one_query_position_equals_the_same_among_all() -> None:
     every = attention(states, states, tables, relations)
     query = states[torch.arange(2), positions].unsqueeze(1)
     one = attention(query, states, tables, relations.select(positions))
-    for sample, place in enumerate(positions.tolist()):
-        torch.testing.assert_close(one.states[sample, 0], every.states[sample, place])
-        torch.testing.assert_close(one.weights[sample, :, 0], every.weights[sample, :, place])
+    for sample, position in enumerate(positions.tolist()):
+        torch.testing.assert_close(one.states[sample, 0], every.states[sample, position])
+        torch.testing.assert_close(one.weights[sample, :, 0], every.weights[sample, :, position])
 
 
 def test_heads_must_divide_the_width() -> None:

@@ -68,9 +68,9 @@ def reference_intensity(
         preactivation = table["endogenous.weight"][rows] @ context + table["endogenous.bias"][rows]
         scaled = interval if modulation.interval == "days" else math.log1p(interval)
         preactivation = preactivation + table["exogenous"][group] * scaled
-        for place in range(width):
-            dynamics = 1 / (1 + math.exp(-preactivation[place].item()))
-            drive += table["direction"][group, place].item() * dynamics
+        for index in range(width):
+            dynamics = 1 / (1 + math.exp(-preactivation[index].item()))
+            drive += table["direction"][group, index].item() * dynamics
         scale = math.exp(table["log_scale"][group].item())
         found.append(scale * math.log1p(math.exp(drive / scale)))
     return found

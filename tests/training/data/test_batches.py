@@ -31,10 +31,12 @@ def supervised(batch: TrainingBatch) -> list[tuple[list[int], list[int], float, 
     length = batch.sequences.rows.shape[1]
     found = []
     for number, flat in enumerate(batch.positions.tolist()):
-        sample, place = divmod(flat, length)
+        sample, position = divmod(flat, length)
         mine = batch.position_of == number
-        waited = batch.sequences.query_times[sample, place] - batch.sequences.times[sample, place]
-        read = batch.sequences.rows[sample, : place + 1].tolist()
+        waited = (
+            batch.sequences.query_times[sample, position] - batch.sequences.times[sample, position]
+        )
+        read = batch.sequences.rows[sample, : position + 1].tolist()
         weight = float(batch.weights[mine].sum())
         found.append((read, batch.targets[mine].tolist(), float(waited), weight))
     return found
@@ -133,9 +135,9 @@ def long_tailed(users: int = 1500, seed: int = 0) -> Dataset:
     return Dataset.of(
         event_log(
             [
-                (f"u{user}", f"i{place % 50}", FIRST_AT + place * DAY)
+                (f"u{user}", f"i{index % 50}", FIRST_AT + index * DAY)
                 for user, length in enumerate(lengths)
-                for place in range(min(length, 1500))
+                for index in range(min(length, 1500))
             ]
         )
     )
@@ -148,9 +150,9 @@ def realistic() -> TrainingWindows:
 
 def test_less_than_a_tenth_of_a_batch_is_padding(realistic: TrainingWindows) -> None:
     batches = epoch(realistic, tokens=6400)
-    places = sum(batch.sequences.rows.numel() for batch in batches)
+    padded = sum(batch.sequences.rows.numel() for batch in batches)
     real = sum(int(batch.sequences.lengths.sum()) for batch in batches)
-    assert 1 - real / places < 0.1
+    assert 1 - real / padded < 0.1
 
 
 @pytest.mark.parametrize("tokens", [200, 1000, 6400])

@@ -20,9 +20,9 @@ def erasures(**until: int) -> Erasures:
 
 
 def events(*rows: tuple[str, int]) -> pl.DataFrame:
-    """Events of users at instants, each of an item named after its place."""
+    """Events of users at instants, each of an item named after its index."""
     return pl.DataFrame(
-        [(user_id, f"i{place}", at, "view", None) for place, (user_id, at) in enumerate(rows)],
+        [(user_id, f"i{index}", at, "view", None) for index, (user_id, at) in enumerate(rows)],
         EVENT_SCHEMA,
         orient="row",
     )

@@ -201,10 +201,10 @@ def test_selected_questions_keep_their_targets(dataset: Dataset, seed: int) -> N
     questions = LeaveOneOutConfig().split(dataset, "next_basket").test
     chosen = np.random.default_rng(seed).permutation(len(questions))[: len(questions) // 2]
     selected = questions.select(chosen)
-    for place, number in enumerate(chosen):
-        mine = selected.target_rows[selected.question_of == place]
+    for index, number in enumerate(chosen):
+        mine = selected.target_rows[selected.question_of == index]
         assert mine.tolist() == questions.target_rows[questions.question_of == number].tolist()
-        assert selected.ends[place] == questions.ends[number]
+        assert selected.ends[index] == questions.ends[number]
 
 
 @few

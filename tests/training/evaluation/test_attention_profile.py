@@ -23,8 +23,8 @@ def dataset() -> Dataset:
     happened = []
     for user in range(60):
         at = FIRST_AT + user * DAY
-        for place, wait in enumerate((0.0, 0.5, 3.0, 20.0)):
-            happened.append((f"u{user}", f"i{place}", int(at + wait * DAY)))
+        for index, wait in enumerate((0.0, 0.5, 3.0, 20.0)):
+            happened.append((f"u{user}", f"i{index}", int(at + wait * DAY)))
     events = tiny.event_log(happened).with_columns(
         action=pl.when(pl.col("item_id") == "i0").then(pl.lit("view")).otherwise(pl.lit("buy"))
     )
@@ -97,10 +97,10 @@ def apart(waits: list[float], *, basket: int = 1) -> Dataset:
     return Dataset.of(
         tiny.event_log(
             [
-                (user, f"i{place % 4}", int(FIRST_AT + day * DAY))
+                (user, f"i{index % 4}", int(FIRST_AT + day * DAY))
                 for user, days in [*instants, ("once", (0.0,))]
                 for day in days
-                for place in range(basket)
+                for index in range(basket)
             ]
         )
     )

@@ -209,7 +209,7 @@ def slow_ndcg(line: NDArray[np.float32], targets: list[int], k: int) -> float:
     for target in targets:
         top = slow_ranking(line, target)[:k]
         gains += 1 / math.log2(top.index(target) + 2) if target in top else 0.0
-    most = sum(1 / math.log2(place + 2) for place in range(min(k, len(targets))))
+    most = sum(1 / math.log2(index + 2) for index in range(min(k, len(targets))))
     return gains / most if targets else 0.0
 
 

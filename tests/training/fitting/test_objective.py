@@ -43,9 +43,9 @@ def small_shop() -> Dataset:
     """Four items; the second user has met all of them, each more than once."""
     items = ["a", "b", "a", "b", "a"], ["a", "b", "c", "d", "c", "a", "d"]
     log = [
-        (f"u{user}", item, FIRST_AT + place * DAY)
+        (f"u{user}", item, FIRST_AT + index * DAY)
         for user, some in enumerate(items)
-        for place, item in enumerate(some)
+        for index, item in enumerate(some)
     ]
     return Dataset.of(event_log(log))
 
@@ -64,12 +64,12 @@ def dense_scores(recommender: Recommender, supervised: TrainingBatch) -> Tensor:
         return scores
     length, lines = supervised.sequences.rows.shape[1], []
     for number, flat in enumerate(supervised.positions.tolist()):
-        sample, place = divmod(flat, length)
+        sample, position = divmod(flat, length)
         mass = scores[number].exp()
-        for event in range(place + 1):
+        for event in range(position + 1):
             added = torch.zeros_like(mass)
             added[supervised.sequences.rows[sample, event]] = 1.0
-            mass = mass + added * states.repeat_scores[sample, place, event].exp()
+            mass = mass + added * states.repeat_scores[sample, position, event].exp()
         lines.append(mass.log())
     return torch.stack(lines)
 
@@ -111,8 +111,8 @@ def test_repeats_ignore_events_later_than_the_position() -> None:
 def drawn_rows(supervised: TrainingBatch, loss: LossConfig) -> Tensor:
     """The negatives of every target, drawn as the same generator draws them."""
     rng = np.random.default_rng(1)
-    places = supervised.positions[supervised.position_of]
-    window_of = (places // supervised.sequences.rows.shape[1]).numpy()
+    positions = supervised.positions[supervised.position_of]
+    window_of = (positions // supervised.sequences.rows.shape[1]).numpy()
     assert not isinstance(loss, SoftmaxConfig)
     if isinstance(loss, GBCEConfig):
         drawn = supervised.seen.draw_unseen(supervised.users, loss.negatives, rng)[window_of]
@@ -164,10 +164,10 @@ def test_pairs_are_scored_as_the_whole_catalog_would_be(
 @of_pairs
 def test_targets_of_one_basket_share_its_weight(loss: LossConfig) -> None:
     log = [
-        (f"u{user}", f"i{(user + 3 * day + place) % 12}", FIRST_AT + day * DAY)
+        (f"u{user}", f"i{(user + 3 * day + index) % 12}", FIRST_AT + day * DAY)
         for user in range(4)
         for day in range(3)
-        for place in range(1 + day)
+        for index in range(1 + day)
     ]
     data = Dataset.of(event_log(log))
     recommender, supervised = fresh(data), everything(data, "next_basket")

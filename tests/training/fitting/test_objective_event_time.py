@@ -46,9 +46,11 @@ SLOPES = torch.tensor([[0.3, 0.1], [0.2, 0.5], [0.1, 0.1]])
 
 def days_waited(supervised: TrainingBatch) -> list[float]:
     """From the event before to every target."""
-    places = supervised.positions[supervised.position_of]
+    positions = supervised.positions[supervised.position_of]
     return (
-        (supervised.sequences.query_times - supervised.sequences.times).flatten()[places].tolist()
+        (supervised.sequences.query_times - supervised.sequences.times)
+        .flatten()[positions]
+        .tolist()
     )
 
 
@@ -131,9 +133,9 @@ def test_a_candidate_scorer_uses_its_targets_intensities() -> None:
     assert encoder.item_groups is not None
     encoder.item_groups.membership[1::2, 0] = encoder.item_groups.membership[2::2, 1] = 1.0
     recommender, supervised = recommender_of(encoder, data).eval(), everything(data)
-    places = supervised.positions[supervised.position_of]
+    positions = supervised.positions[supervised.position_of]
     scored = recommender.score_candidates(
-        supervised.sequences, places, supervised.targets.unsqueeze(1)
+        supervised.sequences, positions, supervised.targets.unsqueeze(1)
     )
     assert scored.intensities is not None
     days = torch.tensor(days_waited(supervised), dtype=torch.float64)

@@ -184,10 +184,10 @@ def test_repeats_add_their_mass_to_the_candidates_they_hold() -> None:
     scores = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
     expected = scores.exp()
     for user in range(3):
-        for place, row in enumerate(candidates[user].tolist()):
+        for index, row in enumerate(candidates[user].tolist()):
             holds = repeats.rows[user] == row
             added = torch.zeros_like(expected)
-            added[user, place] = 1.0
+            added[user, index] = 1.0
             expected = expected + added * (log_scores[user].exp() * holds).sum()
     expected = expected.log()
     found = repeats.add_to_candidates(scores, candidates, rows=6)

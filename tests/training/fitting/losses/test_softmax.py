@@ -123,10 +123,10 @@ def test_repeats_join_the_softmax_as_a_dense_one_would_have_it() -> None:
     loss = full_softmax(users, vectors, TARGETS, USER_OF, WEIGHTS.double(), repeats=added)
     mass = (users @ vectors.T).exp()
     for user in range(USERS):
-        for place in range(LENGTH):
+        for position in range(LENGTH):
             row = torch.zeros_like(mass)
-            row[user, added.rows[user, place]] = 1.0
-            mass = mass + row * added.log_scores[user, place].exp()
+            row[user, added.rows[user, position]] = 1.0
+            mass = mass + row * added.log_scores[user, position].exp()
     share = mass[:, 1:] / mass[:, 1:].sum(-1, keepdim=True)
     expected = weighted(-share[USER_OF, TARGETS - 1].log())
     torch.testing.assert_close(loss, expected)
