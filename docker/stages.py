@@ -62,7 +62,7 @@ class Build:
         directory: where the roots are.
         given: arguments of the build, by name.
         borrowed: paths of this machine that are mounted for the steps, beside the usual ones.
-        stages: those of the Dockerfile at hand, by name.
+        stages: those of the current Dockerfile, by name.
         made: every stage, by its steps and those before it.
     """
 

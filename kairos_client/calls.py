@@ -112,7 +112,7 @@ def parse_text(content: bytes) -> str:
 
 
 class SyncPerformer(Protocol):
-    """A client that blocks until the result of a call is there."""
+    """A client that blocks until the result of a call is available."""
 
     def perform(self, call: Call[T], /) -> T:
         """Returns the result of a call."""

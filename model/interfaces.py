@@ -215,7 +215,7 @@ class CausalEncoder(Protocol):
 
 @runtime_checkable
 class QuerySweep(Protocol):
-    """An encoder that encodes one history at many query times for little more than one's cost."""
+    """An encoder that encodes one history at many query times for little more than one pass."""
 
     def sweep(
         self,

@@ -1,6 +1,6 @@
 """A training run: events in, a measured bundle out.
 
-`train` is the whole of it. Retraining calls its three steps, `fit_recommender`,
+`train` runs all of it. Retraining calls its three steps, `fit_recommender`,
 `evaluate_on_test` and `write_outcome`, and compares models between them.
 """
 
@@ -37,7 +37,7 @@ class Progress(Protocol):
     """Receives the progress of a run."""
 
     def start_fit(self, name: str, epochs: int) -> None:
-        """A phase begins: "fit" or "refit", of at most so many epochs."""
+        """A phase begins: "fit" or "refit", of at most `epochs` epochs."""
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
         """A batch is done."""

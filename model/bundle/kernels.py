@@ -56,7 +56,7 @@ class KernelCurve:
 def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCurve, ...]:
     """Compute the kernel of every time encoding of a recommender on the CPU.
 
-    Encodings of the position alone, and encoders without a kernel, give none.
+    Encodings of the position alone, and encoders without a kernel, have no curve.
 
     Args:
         span_days: of the training data, as `DataWindow.days` has it.

@@ -30,7 +30,7 @@ def diversify(
     is_left = np.ones(len(scores), dtype=np.bool_)
     chosen: list[int] = []
     while len(chosen) < min(n, len(scores)):
-        # The first candidate has none to resemble: it is the best by score.
+        # Nothing is chosen yet, so the first candidate is the best by score.
         penalty = diversity * similarity if chosen else 0.0
         marginal = np.where(is_left, (1 - diversity) * relevance - penalty, -np.inf)
         best = 0 if not chosen else int(marginal.argmax())

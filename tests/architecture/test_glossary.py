@@ -35,7 +35,7 @@ def retired(table: str) -> list[str]:
 
 @cache
 def texts() -> dict[Path, list[str]]:
-    """The lines of every file that a person wrote: code, pages, documents and tests."""
+    """The lines of every handwritten file: code, pages, documents and tests."""
     files = [file for folder in SOURCE_FOLDERS for file in (ROOT / folder).rglob("*")]
     files += ROOT.glob("*.md")
     own = (

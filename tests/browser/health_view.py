@@ -1,4 +1,4 @@
-"""What tests of the Health page read, and the same arithmetic written a second time."""
+"""Reading the Health page in tests, and a second implementation of its arithmetic."""
 
 import math
 import re
@@ -117,7 +117,7 @@ def shown_instant(page: Page) -> datetime:
 
 
 def wait_for(page: Page, condition: Callable[[], bool], *, within_seconds: int = 45) -> None:
-    """Wait while the browser goes on: its events arrive only during calls of Playwright."""
+    """Wait while the browser runs: its events arrive only during calls of Playwright."""
     for _ in range(within_seconds * 10):
         if condition():
             return

@@ -1,4 +1,4 @@
-"""The Health page shows what the service's own metrics say."""
+"""The Health page shows the values of the service's own metrics."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -266,7 +266,7 @@ def test_clicks_are_drawn_with_their_interval(
     (now,) = [
         model["version"] for model in dashboard.api("/v1/models")["models"] if model["is_current"]
     ]
-    # What was shown is written down a batch at a time.
+    # Impressions are written in batches.
     eventually(lambda: described(dashboard, now)["clicks"]["shown"] == len(shown))
     dashboard.open(view=VIEW)
     (bars,) = dashboard.traces("clicks-chart")
@@ -276,7 +276,7 @@ def test_clicks_are_drawn_with_their_interval(
     ]
     assert [one["shown"] for one in clicks] == [0, 8, 0]
     assert bars["x"] == [0, clicks[1]["rate"], 0]
-    # Wilson's bounds are the shares that what was seen is 1.96 standard errors away from.
+    # Wilson's bounds are the shares 1.96 standard errors away from the observed one.
     for bound in (
         bars["x"][1] + bars["error_x"]["array"][1],
         bars["x"][1] - bars["error_x"]["arrayminus"][1],

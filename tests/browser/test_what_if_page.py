@@ -196,7 +196,7 @@ def test_a_history_is_edited_by_keyboard(shop_dashboard: Dashboard) -> None:
     page = shop_dashboard.page
     page.locator("#add-item").focus()
     page.keyboard.type("lunch bag")
-    # What was typed stands last: the list is the one for all of it.
+    # The last option is the typed text: the list belongs to all of it.
     expect(page.locator("#add-item-options [role=option]").last).to_have_text("the id lunch bag")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")

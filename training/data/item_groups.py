@@ -32,12 +32,13 @@ class GroupMembership:
 def assign_groups(
     dataset: Dataset, is_training: NDArray[np.bool_], *, groups: int, source: GroupSource
 ) -> GroupMembership:
-    """Assign the catalog's items to so many groups, from its training events.
+    """Assign the items of the catalog to `groups` groups, by the training events.
 
     Args:
-        source: "categories" takes the categories with the most training events, an item in each
-            that it has, and "other" for items without one. "clusters" groups items that co-occur
-            in histories, each item in one group, ordered by training events.
+        source: "categories" makes one group of each of the categories with the most training
+            events; an item belongs to every one that it has, or else to "other". "clusters" groups
+            items that co-occur in histories; each item belongs to one group, the groups ordered by
+            training events.
 
     Raises:
         TrainingError: if there are too few categories, or too few distinct items for clusters.

@@ -33,7 +33,7 @@ class SeenItems:
 
     @property
     def items(self) -> int:
-        """Items in the catalog, without padding."""
+        """The number of items in the catalog, without padding."""
         return len(self.dataset.catalog)
 
     @cached_property
@@ -86,7 +86,7 @@ class SeenItems:
     ) -> Int64[np.ndarray, "owners count"]:
         """Draw items uniformly, with replacement, from those that each user has not seen.
 
-        For a user who has seen everything, the whole catalog is drawn from.
+        For a user who has seen every item, items are drawn from the whole catalog.
 
         DIFFERS(code): Xu et al. 2019 mean to leave out seen items, but their check never holds.
         """

@@ -28,11 +28,11 @@ from training.fitting.losses.repeats import RepeatScores
 from training.fitting.losses.softmax import draw_shared_negatives, full_softmax, sampled_softmax
 
 IntensityFunction = Callable[[Float64[Tensor, "batch len"]], Float[Tensor, "targets heads groups"]]
-"""The intensities of one layer for every target, so many days after the position's own event."""
+"""The intensities of one layer for every target, some days after its position's event."""
 
 
 class ItemTerm(NamedTuple):
-    """The loss of a batch's items, and what the same forward pass gives of event times.
+    """The loss of a batch's items, and the event times from the same forward pass.
 
     Attributes:
         intensities: of every self-modulating layer, for the targets.
@@ -110,7 +110,7 @@ def _choose_item_objective(recommender: Recommender, loss: LossConfig) -> ItemOb
 @final
 @dataclass(frozen=True)
 class _SoftmaxObjective:
-    """The user vectors of supervised positions against the catalog, or a sample of it."""
+    """Scores the supervised positions against the catalog, or against a sample of it."""
 
     recommender: Recommender
     config: SoftmaxConfig
@@ -137,7 +137,7 @@ class _SoftmaxObjective:
 @final
 @dataclass(frozen=True)
 class _PairwiseObjective:
-    """Targets against negatives, both scored by inner products; no row of all logits is held."""
+    """Scores targets and negatives by inner products, without the logits of all items."""
 
     recommender: Recommender
     config: PairwiseConfig
@@ -161,7 +161,7 @@ class _PairwiseObjective:
             positives = repeats.add_to_targets(positives, targets, batch.position_of)
             some = drawn.has_seen_all.nonzero().squeeze(-1)
             if len(some):
-                # Only here can a negative stand in the history, and only where a history holds the
+                # Only here can a negative be in the history, and only where a history holds the
                 # whole catalog: a table of the catalog is then no larger than the histories.
                 owners = batch.position_of[some]
                 own = RepeatScores(repeats.log_scores[owners], repeats.rows[owners])
@@ -174,7 +174,7 @@ class _PairwiseObjective:
 @final
 @dataclass(frozen=True)
 class _CandidateObjective:
-    """Targets against negatives, both scored by an encoder that reads the candidate."""
+    """Scores targets and negatives by an encoder whose user vector depends on the candidate."""
 
     recommender: Recommender
     config: PairwiseConfig

@@ -138,7 +138,7 @@ def _score_rankers(
 def _to_whole_catalog(
     blocks: Iterable[ScoreBlock], whole: Dataset, own: Dataset
 ) -> Iterator[ScoreBlock]:
-    """Scores of the rows of a catalog as scores of the whole one's; -inf where it has no row."""
+    """Map scores from a model's own catalog to the whole one; -inf where it has no row."""
     own_rows = whole.map_rows(own.catalog)
     for block in blocks:
         scores = block.scores[:, own_rows]

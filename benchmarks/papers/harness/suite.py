@@ -137,7 +137,7 @@ class Suite(Config):
         )
 
     def shortened(self, epochs: int) -> "Suite":
-        """The suite with so many epochs in every row, for a quick look."""
+        """Return the suite with `epochs` epochs in every row, for a quick run."""
         rows = [
             row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
             for row in self.rows

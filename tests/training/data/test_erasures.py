@@ -1,4 +1,4 @@
-"""Erased users stay away, whichever copy of their events is read."""
+"""Erased users are left out of every copy of their events."""
 
 import hashlib
 from pathlib import Path

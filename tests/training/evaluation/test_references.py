@@ -38,7 +38,7 @@ def everything(dataset: Dataset) -> NDArray[np.bool_]:
 
 
 def question_at(dataset: Dataset, user: str, day: float) -> Questions:
-    """What comes for this user on that day, given all they did before it?"""
+    """Build the question of a user's next items on a day, given the events before it."""
     which = dataset.user_ids.index(user)
     at = round(day * MICROSECONDS_PER_DAY)
     start, end = dataset.offsets[which : which + 2]

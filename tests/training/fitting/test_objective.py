@@ -40,7 +40,7 @@ of_pairs = pytest.mark.parametrize("loss", PAIRS, ids=lambda loss: f"{loss.kind}
 
 
 def small_shop() -> Dataset:
-    """Four items; the second user has met all of them, each more than once."""
+    """Four items; the second user has seen all of them, each more than once."""
     items = ["a", "b", "a", "b", "a"], ["a", "b", "c", "d", "c", "a", "d"]
     log = [
         (f"u{user}", item, FIRST_AT + index * DAY)
@@ -178,7 +178,7 @@ def test_targets_of_one_basket_share_its_weight(loss: LossConfig) -> None:
     assert loss_of(recommender, supervised, loss).item() == pytest.approx(expected, abs=1e-4)
 
 
-# Encoders that judge candidates
+# Encoders that score candidates
 
 
 @of_pairs

@@ -35,7 +35,7 @@ def timed(data: Dataset, *rates: Rates) -> Recommender:
 
 
 def regulariser(recommender: Recommender, supervised: TrainingBatch, **how: object) -> float:
-    """What the likelihood adds to the loss of the items, per unit of weight."""
+    """The term of the likelihood in the loss, per unit of weight."""
     config = ContinuousTimeConfig.model_validate({"weight": 0.5} | how)
     both = loss_of(recommender, supervised, SoftmaxConfig(), continuous_time=config)
     return (both - loss_of(recommender, supervised, SoftmaxConfig())).item() / 0.5
@@ -45,7 +45,7 @@ SLOPES = torch.tensor([[0.3, 0.1], [0.2, 0.5], [0.1, 0.1]])
 
 
 def days_waited(supervised: TrainingBatch) -> list[float]:
-    """From the event before to every target."""
+    """Days from the previous event to every target."""
     positions = supervised.positions[supervised.position_of]
     return (
         (supervised.sequences.query_times - supervised.sequences.times)

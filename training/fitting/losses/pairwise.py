@@ -29,7 +29,7 @@ PairwiseLoss = Callable[
 
 
 def choose_pairwise_loss(config: PairwiseConfig, items: int) -> PairwiseLoss:
-    """The loss of a config, for a catalog of so many items without padding."""
+    """Return the loss of a config, for a catalog of `items` items without padding."""
     match config:
         case BCEConfig():
             return bce
@@ -101,7 +101,7 @@ class Negatives(NamedTuple):
         rows: catalog rows, per owner.
         owner_of: per target, its owner.
         has_seen_all: per target, whether its user has seen the whole catalog. Only then may a
-            negative be the target itself or stand in the history.
+            negative be the target itself or be in the history.
     """
 
     rows: Int64[Tensor, "owners negatives"]

@@ -11,7 +11,7 @@ from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
 from training.fitting.losses.repeats import RepeatScores
 
 MIN_CHUNK_USERS = 64
-"""Users per chunk at the least, however large the catalog: narrower products are slow."""
+"""The least number of users per chunk, for any catalog: narrower products are slow."""
 
 
 class LinearLogSumExp(torch.autograd.Function):

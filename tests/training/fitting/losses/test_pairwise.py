@@ -93,7 +93,7 @@ def test_bpr_of_one_negative_knows_only_the_difference() -> None:
     )
 
 
-# What any of them must do
+# Properties of every loss
 
 
 @every_loss
