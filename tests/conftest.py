@@ -17,7 +17,7 @@ torch.set_num_threads(1)
 
 
 SLOW_FOLDERS = {"deployment", "e2e", "promises"}
-"""Real proxies, the zoo end to end, killed processes: `make test-all`, not `make test`."""
+"""Real proxies, every model end to end, killed processes: `make test-all`, not `make test`."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Every method of the zoo as the settings of a small run."""
+"""Every method of docs/models.md as the settings of a small run."""
 
 from collections.abc import Mapping
 from typing import Any, get_args

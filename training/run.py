@@ -1,7 +1,7 @@
 """A training run: events in, a measured bundle out.
 
-`train` runs all of it. Retraining calls its three steps, `fit_recommender`,
-`evaluate_on_test` and `write_outcome`, and compares models between them.
+`train` runs all of it. Retraining calls the same four functions, `begin_run`,
+`fit_recommender`, `evaluate_on_test` and `write_outcome`, and compares models between them.
 """
 
 import time

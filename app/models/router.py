@@ -78,7 +78,8 @@ async def put_traffic(
 ) -> JsonResponse:
     """Gives a challenger a share of the users, sets a shadow, or (with `{}`) clears both.
 
-    Both are opened and verified first; every other process follows within two seconds.
+    Both are opened and verified first. Every other process follows within a poll interval
+    (`KAIROS_POLL_INTERVAL_SECONDS`) and the time that it takes to open them.
     """
     actor = request.state.caller.name
     return JsonResponse(await activation.set_traffic(context, body, actor=actor))
@@ -188,8 +189,9 @@ async def activate_model(
 ) -> JsonResponse:
     """Opens and verifies a version, then makes it the current one in every process.
 
-    The responding process serves it at once, every other within two seconds. No request fails
-    meanwhile; if the version cannot be opened, the active model is unchanged.
+    The responding process serves it at once, every other within a poll interval
+    (`KAIROS_POLL_INTERVAL_SECONDS`) and the time that it takes to open the version. No request
+    fails meanwhile; if the version cannot be opened, the active model is unchanged.
     """
     actor = request.state.caller.name
     return JsonResponse(

@@ -90,7 +90,8 @@ class SelfAttention(SequenceEncoder):
     DIFFERS(paper): the query is linear in the state plus its interval's features unless `query` is
         "mlp"; then every block's perceptron takes the features through the one linear map that
         also adds them to the state. Attention weights have no dropout.
-    DIFFERS(code): lags are to each position's own target time, where the code trains on prefixes.
+    DIFFERS(code): intervals run to each position's own query time, where the code trains on
+        prefixes.
     DIFFERS(code): blocks normalise queries, keys and values and add the raw input, where the code
         normalises the queries only and adds them; GELU instead of ReLU; features are not
         concatenated to the input, so that the last block needs no narrowing; item vectors are not

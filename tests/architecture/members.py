@@ -1,4 +1,4 @@
-"""The members of the zoo: the configs of both unions."""
+"""The models of docs/models.md: the configs of both unions."""
 
 from typing import get_args
 

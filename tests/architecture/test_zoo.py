@@ -34,7 +34,7 @@ def test_the_zoo_is_documented(config: type[Config]) -> None:
 
 
 VARIANTS = ("form", "gates", "map", "relation", "window")
-"""Fields that choose between methods, each of which the zoo's page names."""
+"""Fields that choose between methods, each of which docs/models.md names."""
 
 
 @pytest.mark.parametrize("config", MEMBERS, ids=kind)

@@ -21,7 +21,7 @@ WITHHELD = "model_withheld"
 
 
 class Difference(NamedTuple):
-    """The model's lead over a reference in NDCG@10, with a 95 % interval."""
+    """The model's lead over a reference in one metric, with a 95 % interval."""
 
     mean: float
     low: float

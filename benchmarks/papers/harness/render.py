@@ -1,4 +1,4 @@
-"""Renders the page of results, its plots, and the table of the zoo's page."""
+"""Renders the page of results, its plots, and the table of docs/models.md."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import update_zoo_table
 
 ZOO = Path("docs") / "models.md"
-"""The zoo's page, relative to the root of the repository."""
+"""The page of all models, relative to the root of the repository."""
 
 
 def render(folder: Path) -> list[Path]:

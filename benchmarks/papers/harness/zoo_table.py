@@ -1,4 +1,4 @@
-"""The table of results on the zoo's page: one row per method, one column per data set."""
+"""The table of results in docs/models.md: one row per method, one column per data set."""
 
 import statistics
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def render_zoo_table(folder: Path) -> str:
 
 
 def update_zoo_table(page: str, folder: Path) -> str:
-    """Replace the table of the zoo's page."""
+    """Replace the table of results in docs/models.md."""
     before, _, rest = page.partition(OPENING)
     _, _, after = rest.partition(CLOSING)
     return f"{before}{OPENING}\n\n{render_zoo_table(folder)}\n\n{CLOSING}{after}"

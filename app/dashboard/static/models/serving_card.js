@@ -94,7 +94,7 @@ const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 
 const CHECKED_FIRST =
   "The version is opened and verified first; if that fails, the active version is unchanged. " +
-  "Every process of the service follows within two seconds.";
+  "Every process of the service follows within a poll interval and the time that it takes to open the version.";
 
 /**
  * Activates a version once the user confirms it.
