@@ -1,21 +1,21 @@
 """The `kairos bench` command."""
 
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, final
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
-from benchmarks.papers.harness.plan import Selection, plan
-from benchmarks.papers.harness.results import read_measured
-from benchmarks.papers.harness.schedule import run_cells
-from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import render_suite
 from cli.console import EXIT_FAILURE, console, exit_on_error, print_message
 from model.errors import KairosError
+
+if TYPE_CHECKING:
+    from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
+    from benchmarks.papers.harness.plan import Selection
+    from benchmarks.papers.harness.suite import Suite
 
 bench_app = typer.Typer(help="Run benchmarks.", no_args_is_help=True)
 
@@ -58,6 +58,13 @@ def papers_command(
         if render:
             _render(folder)
             return
+        _require_harness()
+        # Imported here: the images of the service hold no benchmarks.
+        from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
+        from benchmarks.papers.harness.results import read_measured  # noqa: PLC0415
+        from benchmarks.papers.harness.suite import Suite  # noqa: PLC0415
+        from benchmarks.papers.harness.table import render_suite  # noqa: PLC0415
+
         suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
@@ -86,8 +93,24 @@ def papers_command(
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _run(suites: list[Suite], selection: Selection, jobs: int) -> bool:
-    """Runs the cells that have no record; returns whether all have one now."""
+def _require_harness() -> None:
+    """Check that the benchmarks are installed.
+
+    Raises:
+        KairosError: if they are not.
+    """
+    if find_spec("benchmarks") is None:
+        raise KairosError(
+            "kairos bench runs in a clone of the repository, but there is no package `benchmarks`; "
+            "clone it and run make setup"
+        )
+
+
+def _run(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:
+    """Run the cells that have no record; returns whether all have one now."""
+    from benchmarks.papers.harness.plan import plan  # noqa: PLC0415
+    from benchmarks.papers.harness.schedule import run_cells  # noqa: PLC0415
+
     plans = [plan(suite, selection) for suite in suites]
     cells = [cell for each in plans for cell in each.cells]
     failures = [failure for each in plans for failure in each.failures]
@@ -101,6 +124,7 @@ def _run(suites: list[Suite], selection: Selection, jobs: int) -> bool:
 
 
 def _render(folder: Path) -> None:
+    _require_harness()
     try:
         # Plots need matplotlib, which is an optional dependency.
         from benchmarks.papers.harness.render import render  # noqa: PLC0415
@@ -136,13 +160,13 @@ class Board:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def start(self, cell: Cell) -> None:
+    def start(self, cell: "Cell") -> None:
         """Starts the bar of a cell."""
         self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, status="")
         if not console.is_terminal:
             print_message(f"{cell.name}: started")
 
-    def update(self, cell: Cell, event: ProgressEvent) -> None:
+    def update(self, cell: "Cell", event: "ProgressEvent") -> None:
         """Advances the bar of a cell."""
         monitor = cell.config.fit.monitor
         status = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
@@ -157,18 +181,18 @@ class Board:
         if event.validation is not None and not console.is_terminal:
             print_message(f"{cell.name}: {status} ({event.seconds:.1f} s)")
 
-    def finish(self, cell: Cell, record: Record) -> None:
+    def finish(self, cell: "Cell", record: "Record") -> None:
         """Removes the bar, and prints the metrics on the test questions."""
         figures = record.report.rows["model"]
         names = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
         metrics = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(names))
         self._end(cell, f"[green]done[/] {cell.name}: {metrics} ({record.seconds:.0f} s)")
 
-    def fail(self, cell: Cell, reason: str) -> None:
+    def fail(self, cell: "Cell", reason: str) -> None:
         """Removes the bar, and prints the reason of the failure."""
         self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(reason)}")
 
-    def _end(self, cell: Cell, line: str) -> None:
+    def _end(self, cell: "Cell", line: str) -> None:
         self._ended += 1
         self._bar.remove_task(self._tasks.pop(cell.name))
         print_message(f"{self._ended}/{self._cells} {line}")
