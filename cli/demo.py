@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from cli.activation import make_current
 from cli.console import exit_on_error, print_message, print_report
 from cli.progress import row_progress
-from cli.publish import find_bundle
 from cli.train import run_training
+from model.errors import OutdatedBundleError
 from model.store.store import BundleStore
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
+from training.fitting.checkpoint import CHECKPOINT
 
 DEMO = Path(__file__).parent.parent / "demo"
 _MAX_THREADS = 2
@@ -42,7 +44,7 @@ def demo_command(
         database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
         store = BundleStore(directory / "bundles")
         _fill_database(database_url, events, items)
-        if store.current() is None:
+        if _needs_model(store, directory / "run"):
             threads = min(os.cpu_count() or 1, _MAX_THREADS)
             print_message(f"[bold]train[/] recipe {recipe}, threads {threads}")
             outcome = run_training(
@@ -53,7 +55,7 @@ def demo_command(
                 threads=threads,
             )
             print_report(outcome.report)
-            version = store.add_copy(find_bundle(directory / "run"), activate=False)
+            version = store.add_copy(outcome.bundle, activate=False)
             make_current(store, version, change="publish", database=database_url)
         print_message(f"[bold]current bundle[/] {store.current()}")
     if serve:
@@ -64,6 +66,20 @@ def demo_command(
         server.run(
             Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port)
         )
+
+
+def _needs_model(store: BundleStore, run: Path) -> bool:
+    """Whether no version is current, or one of an older bundle format; forgets the run of that."""
+    current = store.current()
+    if current is None:
+        return True
+    try:
+        store.manifest(current)
+    except OutdatedBundleError as error:
+        print_message(f"[yellow]train again[/] {escape(str(error))}")
+        (run / CHECKPOINT).unlink(missing_ok=True)
+        return True
+    return False
 
 
 def _fill_database(database_url: str, events: Path, items: Path) -> None:

@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from cli.console import exit_on_error
+from cli.console import exit_on_error, print_message
 from cli.options import DEFAULT_STORE, Database, Store, resolve_database_url
+from model.errors import OutdatedBundleError
+from model.store.store import BundleStore
 
 
 def restore_command(
@@ -20,3 +23,9 @@ def restore_command(
     with exit_on_error():
         record = restore_backup(directory, resolve_database_url(database), store)
         typer.echo(f"{record.rows['events']} events, {record.rows['items']} items restored")
+        bundles = BundleStore(store)
+        if (current := bundles.current()) is not None:
+            try:
+                bundles.manifest(current)
+            except OutdatedBundleError as error:
+                print_message(f"[yellow]warning[/] {escape(str(error))}")

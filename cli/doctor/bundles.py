@@ -9,7 +9,7 @@ import numpy as np
 from cli.doctor.check import Check, Checks, failure, ok, warning
 from cli.doctor.database import check_free_space
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND, from_datetime
-from model.errors import BundleError
+from model.errors import BundleError, OutdatedBundleError
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
@@ -60,6 +60,9 @@ def _check_version(store: BundleStore, version: str, *, in_use: bool) -> Check:
     try:
         predictor = store.open(version)
         milliseconds, recall = measure_predictor(predictor)
+    except OutdatedBundleError as error:
+        create = failure if in_use else warning
+        return create(name, f"{error}", f"{_PUBLISH}; then delete the old version's directory")
     except (BundleError, OSError, ValueError, RuntimeError) as error:
         create = failure if in_use else warning
         return create(

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import torch
 
+from model.bundle.manifest import Manifest
 from model.clock import from_datetime, now, to_datetime
 from model.errors import KairosError, OutdatedBundleError
 from model.inference.predictor import Predictor
@@ -132,6 +133,10 @@ class _Attempt:
             return None
         bundle = self._directory / str(before.candidate)
         if before.settings["gate"] != self._report.settings["gate"] or not bundle.is_dir():
+            return None
+        try:
+            Manifest.read(bundle)
+        except OutdatedBundleError:
             return None
         self._copy_findings(before)
         assert before.decision is not None

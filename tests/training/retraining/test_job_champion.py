@@ -1,26 +1,13 @@
 """The champion in a retraining job: warm starts, and champions that cannot be opened."""
 
-import json
-
 import pytest
 
-from model.bundle.manifest import DIGEST_CHARACTERS, MANIFEST, WEIGHTS, digest_of
+from model.bundle.manifest import WEIGHTS
 from model.errors import BundleError, TrainingError
-from model.store.store import CURRENT, BundleStore
+from tests.outdated_bundles import age_current
 from tests.training.retraining.workspace import Workspace, add_later_events, find_check
 from tests.training.ring import GATE, LEARNED, ring_world, shuffle_items
 from training.retraining.report import PAGE
-
-
-def age_champion(store: BundleStore) -> str:
-    """Replace the champion by one of the previous bundle format; returns its version."""
-    directory = store.root / str(store.current())
-    content = json.loads((directory / MANIFEST).read_text()) | {"format_version": 1}
-    (directory / MANIFEST).write_text(json.dumps(content))
-    digest = digest_of(directory / MANIFEST)[:DIGEST_CHARACTERS]
-    aged = directory.rename(store.root / f"{directory.name.partition('-')[0]}-{digest}")
-    (store.root / CURRENT).write_text(f"{aged.name}\n")
-    return aged.name
 
 
 @pytest.mark.slow
@@ -49,7 +36,7 @@ def test_a_warm_start_from_another_model_kind_fails(with_champion: Workspace) ->
 
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_an_outdated_champion_can_be_replaced(with_champion: Workspace, warm_start: bool) -> None:
-    champion = age_champion(with_champion.store)
+    champion = age_current(with_champion.store)
     report = with_champion.retrain(
         with_champion.job(add_later_events(ring_world()), warm_start=warm_start)
     )
@@ -64,7 +51,7 @@ def test_an_outdated_champion_can_be_replaced(with_champion: Workspace, warm_sta
 
 
 def test_an_outdated_champion_stays_if_the_gate_refuses(with_champion: Workspace) -> None:
-    champion = age_champion(with_champion.store)
+    champion = age_current(with_champion.store)
     report = with_champion.retrain(with_champion.job(shuffle_items(add_later_events(ring_world()))))
     assert report.result == "kept"
     assert not find_check(report, "popularity").passed

@@ -1,5 +1,6 @@
 """Retraining after a killed process: a run resumes a decision or checkpoint that is still valid."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from tests import tiny
+from tests.outdated_bundles import age_bundle
 from tests.training.retraining.workspace import Workspace, add_later_events
 from tests.training.ring import COUNTED, GATE, LEARNED, PhaseRecorder, ring_world
 from training.config import FitConfig
@@ -54,6 +56,21 @@ def test_a_new_champion_invalidates_a_decision(with_champion: Workspace) -> None
     run_until_killed(with_champion, "publish", job)
     with_champion.store.add_copy(tiny.write_bundle(with_champion.root / "other"))
     with_champion.retrain(job)
+    assert with_champion.recorder.phases[0] == "read"
+
+
+def test_an_outdated_challenger_invalidates_a_decision(with_champion: Workspace) -> None:
+    job = with_champion.job(add_later_events(ring_world()))
+    run_until_killed(with_champion, "publish", job)
+    (report_file,) = (
+        file
+        for file in with_champion.runs.glob(f"*/{REPORT}")
+        if json.loads(file.read_text())["result"] == "running"
+    )
+    report = json.loads(report_file.read_text())
+    aged = age_bundle(report_file.parent / report["candidate"])
+    report_file.write_text(json.dumps(report | {"candidate": aged.name}))
+    assert with_champion.retrain(job).result == "promoted"
     assert with_champion.recorder.phases[0] == "read"
 
 
