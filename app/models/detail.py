@@ -101,10 +101,13 @@ async def _read_predictor(
     except (ModelRefusedError, StoreUnavailableError) as error:
         missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
         return None, None, None
-    measured = await context.infer(
-        lambda: kernels.kernel_curves(predictor.bundle.recommender, manifest.data_window.days)
+    curves = await context.infer(
+        lambda: _kernel_responses(
+            kernels.kernel_curves(predictor.bundle.recommender, manifest.data_window.days),
+            manifest,
+            missing,
+        )
     )
-    curves = _kernel_responses(measured, manifest, missing)
     profile = _profile_points(predictor)
     if not curves:
         kind = predictor.bundle.manifest.recommender.encoder.kind

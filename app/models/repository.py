@@ -103,10 +103,8 @@ class ClickRepository:
         An impression is clicked if an event names both it and an item that it showed.
         """
         of_version = StoredRecommendation.model_version == version
-        shown = self._session.scalar(
-            select(func.count()).select_from(StoredRecommendation).where(of_version)
-        )
-        clicked = self._session.scalar(
+        shown = select(func.count()).select_from(StoredRecommendation).where(of_version)
+        clicked = (
             select(func.count(StoredEvent.recommendation_id.distinct()))
             .join(
                 StoredRecommendation,
@@ -114,7 +112,9 @@ class ClickRepository:
             )
             .where(of_version, self._item_was_shown())
         )
-        return ClickCounts(shown or 0, clicked or 0)
+        # One statement counts both as of one instant: no more can be clicked than were shown.
+        counts = select(shown.scalar_subquery(), clicked.scalar_subquery())
+        return ClickCounts(*self._session.execute(counts).one())
 
     def _item_was_shown(self) -> ColumnElement[bool]:
         is_sqlite = self._session.get_bind().dialect.name == "sqlite"

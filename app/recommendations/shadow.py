@@ -48,9 +48,10 @@ async def _compare(
     constraints_for: ConstraintsFor,
 ) -> None:
     try:
-        overlay = context.item_overlay.view(shadow.version, shadow.catalog)
         recommendation = await context.inference.run(
-            lambda: shadow.recommend(query, constraints_for(overlay))
+            lambda: shadow.recommend(
+                query, constraints_for(context.item_overlay.view(shadow.version, shadow.catalog))
+            )
         )
     except OverloadedError:
         context.metrics.shadow_answers.labels("skipped").inc()
