@@ -39,7 +39,7 @@ def read_catalog(file: Path) -> Catalog:
         return Catalog(
             item_ids=tuple(table["item_id"].to_list()),
             titles=tuple(table["title"].to_list()),
-            categories=tuple(tuple(names) for names in table["categories"].to_list()),
+            categories=_read_categories(table["categories"]),
             popularity=table["popularity"].to_numpy(),
             recent_popularity=table["recent_popularity"].to_numpy(),
         )
@@ -48,3 +48,11 @@ def read_catalog(file: Path) -> Catalog:
             f"a catalog file must hold distinct items with titles and counts, but {file.name} "
             f"does not ({error}); publish again"
         ) from error
+
+
+def _read_categories(lists: pl.Series) -> tuple[tuple[str, ...], ...]:
+    """Convert a column of lists at once: `to_list` makes a series of each of its lines."""
+    # An empty list would become a null.
+    flat = lists.filter(lists.list.len() > 0).explode().to_list()
+    ends = lists.list.len().cum_sum().to_list()
+    return tuple(tuple(flat[start:end]) for start, end in zip([0, *ends], ends, strict=False))
