@@ -1,6 +1,7 @@
 """Copies of an SQLite database that is in use."""
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -52,7 +53,7 @@ def copy_in(database_url: str, directory: Path) -> None:
     path = _path(database_url)
     path.parent.mkdir(parents=True, exist_ok=True)
     incoming = path.with_name(f".{path.name}.restoring")
-    incoming.write_bytes((directory / FILE).read_bytes())
+    shutil.copyfile(directory / FILE, incoming)
     with incoming.open("rb") as stream:
         os.fsync(stream.fileno())
     incoming.rename(path)
