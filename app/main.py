@@ -168,7 +168,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def _capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
-    """The checks before the body of a frequent and expensive request is read, by its path."""
+    """Capacity checks by method and path, made before the request body is read."""
     model, database = context.inference.require_capacity, context.database.require_capacity
     return {
         ("POST", "/v1/recommendations"): model,

@@ -1,4 +1,4 @@
-"""Users as their stored events show them; there is no other record of a user."""
+"""Reads and erases users. A user exists only as stored events."""
 
 import structlog
 

@@ -79,7 +79,11 @@ class Journal(Protocol):
     def begin(
         self, run_id: str, *, started_at: int, champion: str | None, report: dict[str, Any]
     ) -> None:
-        """Record a new run (epoch microseconds), and any run still recorded as running as dead."""
+        """Record a new run, and mark every run still recorded as running as abandoned.
+
+        Args:
+            started_at: epoch microseconds.
+        """
 
     def finish(
         self,

@@ -10,7 +10,9 @@ from app.errors import BodyTooLargeError
 
 @final
 class BodyLimitMiddleware:
-    """Raises `BodyTooLargeError` when a body beyond the limit is read, declared as such or not."""
+    """Raises `BodyTooLargeError` for a body beyond the limit, by its Content-Length or by the
+    bytes received.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
