@@ -111,7 +111,7 @@ def test_only_named_files_are_sent_to_a_build() -> None:
     assert not {".env", ".git", "var", "demo", "tests", ".venv"} & set(named)
 
 
-def test_every_package_that_the_commands_import_is_sent_to_a_build() -> None:
+def test_a_build_receives_every_package_the_commands_import() -> None:
     """Without one of them no command starts in an image, `kairos migrate` included."""
     listing = "import sys, cli.main, app.server, app.main; print(*sys.modules)"
     done = subprocess.run(
