@@ -38,8 +38,8 @@ class Ingestion:
         self._duplicates = 0
         self._rejected: list[RejectedEvent] = []
 
-    def batches(self) -> Iterator[Batch]:
-        """Yields the requests to send; rejects events that do not fit into one."""
+    def build_batches(self) -> Iterator[Batch]:
+        """Yield the requests to send; reject events that do not fit into one."""
         encoded: list[bytes] = []
         indices: list[int] = []
         bytes_left = _MAX_EVENT_BYTES
@@ -59,14 +59,14 @@ class Ingestion:
             yield _create_batch(encoded, indices)
 
     def add_response(self, batch: Batch, response: Ingested) -> None:
-        """Adds the response to a batch."""
+        """Add the response to a batch."""
         self._accepted += response.accepted
         self._duplicates += response.duplicates
         for rejected in response.rejected:
             self._reject(batch.indices[rejected.index], rejected.code, rejected.message)
 
-    def result(self) -> Ingested:
-        """Returns the combined result; rejected events have their index among all events."""
+    def combine_results(self) -> Ingested:
+        """Combine the results; rejected events have their index among all events."""
         return Ingested(
             accepted=self._accepted,
             duplicates=self._duplicates,

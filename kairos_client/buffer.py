@@ -78,7 +78,7 @@ class EventBuffer:
         return self._failure
 
     def add(self, event: Event) -> None:
-        """Adds an event to the next batch; returns within microseconds.
+        """Add an event to the next batch; return within microseconds.
 
         Raises:
             BufferFullError: if the buffer is full; its cause is the failure of the last batch.
@@ -102,7 +102,7 @@ class EventBuffer:
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Blocks until the service has stored every event added so far.
+        """Block until the service has stored every event added so far.
 
         Raises:
             KairosError: if a batch fails meanwhile; its events stay pending and are retried.
@@ -120,7 +120,7 @@ class EventBuffer:
                 raise self._failure
 
     def close(self) -> None:
-        """Sends the pending events, and stops the thread.
+        """Send the pending events, and stop the thread.
 
         Raises:
             KairosError: if a batch fails; `pending` holds the events that were not sent.
@@ -144,7 +144,7 @@ class EventBuffer:
         self.close()
 
     def _run(self) -> None:
-        """Sends batches until the buffer is closed and empty, or closed and a batch fails."""
+        """Send batches until the buffer is closed and empty, or closed and a batch fails."""
         while batch := self._wait_for_batch():
             is_last_attempt = self._is_closing
             try:
@@ -164,7 +164,7 @@ class EventBuffer:
                 self._report_rejected(batch[rejected.index], rejected)
 
     def _wait_for_batch(self) -> list[Event]:
-        """Blocks until a batch is due, and returns it; empty once the closed buffer is empty."""
+        """Block until a batch is due, and return it; empty once the closed buffer is empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._is_closing)
             self._changed.wait_for(
@@ -177,7 +177,7 @@ class EventBuffer:
         return self._is_closing or self._sent < self._flush_target
 
     def _handle_failure(self, failure: Exception) -> None:
-        """Records the failure of a batch, and waits for the interval."""
+        """Record the failure of a batch, and wait for the interval."""
         # The code only: a message may contain personal data, which must not be logged.
         reason = failure.code if isinstance(failure, KairosError) else type(failure).__name__
         _log.warning("events stay pending after a failed batch: %s", reason)

@@ -62,7 +62,7 @@ class Call(Generic[T]):
 
 
 def get(name: str, path: str, response: type[ResponseT]) -> Call[ResponseT]:
-    """Describes a GET request, retried after transient failures."""
+    """Describe a GET request, retried after transient failures."""
     return Call(name, "GET", path, parse_as(response), Idempotency.IDEMPOTENT)
 
 
@@ -75,7 +75,7 @@ def send_json(
     method: str = "POST",
     idempotency: Idempotency = Idempotency.IDEMPOTENT,
 ) -> Call[ResponseT]:
-    """Describes a request with a JSON body; idempotent by default.
+    """Describe a request with a JSON body; idempotent by default.
 
     Raises:
         InvalidError: if JSON cannot hold the fields.
@@ -84,7 +84,7 @@ def send_json(
 
 
 def parse_as(response: type[ResponseT]) -> Callable[[bytes], ResponseT]:
-    """Returns a parser of JSON bodies of one response model."""
+    """Build a parser of JSON bodies of one response model."""
 
     def parse(content: bytes) -> ResponseT:
         try:
@@ -103,11 +103,11 @@ def parse_as(response: type[ResponseT]) -> Callable[[bytes], ResponseT]:
 
 
 def parse_nothing(_: bytes) -> None:
-    """Ignores the body of an operation that returns none."""
+    """Ignore the body of an operation that returns none."""
 
 
 def parse_text(content: bytes) -> str:
-    """Decodes a plain-text body."""
+    """Decode a plain-text body."""
     return content.decode()
 
 
@@ -115,7 +115,7 @@ class SyncPerformer(Protocol):
     """A client that blocks until the result of a call is available."""
 
     def perform(self, call: Call[T], /) -> T:
-        """Returns the result of a call."""
+        """Perform a call, and return its result."""
         ...
 
 
@@ -123,7 +123,7 @@ class AsyncPerformer(Protocol):
     """A client whose calls are awaited."""
 
     async def perform(self, call: Call[T], /) -> T:
-        """Returns the result of a call."""
+        """Perform a call, and return its result."""
         ...
 
 
@@ -159,7 +159,7 @@ class operation(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 def _copy_signature(describe: Callable[..., Any], method: Any) -> Any:
-    """Copies name, docstring and signature, with the call's result as the return type."""
+    """Copy name, docstring and signature, with the call's result as the return type."""
     functools.update_wrapper(method, describe)
     signature = inspect.signature(describe)
     (result,) = get_args(signature.return_annotation)

@@ -26,7 +26,7 @@ from kairos_client.retrying import (
     Retries,
     Send,
     Wait,
-    attempts,
+    attempt_call,
     require_time,
 )
 
@@ -61,7 +61,7 @@ class KairosClient(Operations):
         http: httpx.Client | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Creates a client of one service.
+        """Create a client of one service.
 
         Args:
             base_url: such as `http://127.0.0.1:8000`; may have a path, behind a proxy.
@@ -81,18 +81,18 @@ class KairosClient(Operations):
         self._http = http or httpx.Client(transport=transport, limits=_POOL)
 
     def ingest(self, events: Iterable[Event]) -> Ingested:
-        """Stores events exactly once, in as many requests as they need.
+        """Store events exactly once, in as many requests as they need.
 
         If it raises, some events may be stored: ingest the same `Event` objects again, and those
         that were stored count as duplicates.
         """
         ingestion = Ingestion(events)
-        for batch in ingestion.batches():
+        for batch in ingestion.build_batches():
             ingestion.add_response(batch, self.perform(batch.call))
-        return ingestion.result()
+        return ingestion.combine_results()
 
-    def every_item(self, q: str | None = None) -> Iterator[Item]:
-        """Yields the items of all pages of `list_items`, ordered by id."""
+    def iter_items(self, q: str | None = None) -> Iterator[Item]:
+        """Yield the items of all pages of `list_items`, ordered by id."""
         cursor: str | None = None
         while True:
             page = self.list_items(q, cursor=cursor, limit=_PAGE_ITEMS)
@@ -101,8 +101,8 @@ class KairosClient(Operations):
             if cursor is None:
                 return
 
-    def within(self, seconds: float) -> "KairosClient":
-        """Returns a copy of this client whose calls end within so many seconds.
+    def with_timeout(self, seconds: float) -> "KairosClient":
+        """Copy this client; the calls of the copy end within so many seconds.
 
         The copy shares the connections; close only the original.
         """
@@ -112,8 +112,8 @@ class KairosClient(Operations):
         return client
 
     def perform(self, call: Call[T]) -> T:
-        """Sends a call, retries it as its idempotency allows, and returns its result."""
-        steps = attempts(call, self._retries)
+        """Send a call, retry it as its idempotency allows, and return its result."""
+        steps = attempt_call(call, self._retries)
         outcome: Outcome = None
         while True:
             try:
@@ -124,7 +124,7 @@ class KairosClient(Operations):
             outcome = self._execute(step)
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         if self._owns_http:
             self._http.close()
 
@@ -180,7 +180,7 @@ class AsyncKairosClient(Operations):
         http: httpx.AsyncClient | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Creates a client of one service; the arguments are those of `KairosClient`."""
+        """Create a client of one service; the arguments are those of `KairosClient`."""
         self._service = _Service.create(base_url, api_key)
         self._timeout = timeout
         self._retries = retries or Retries()
@@ -188,18 +188,18 @@ class AsyncKairosClient(Operations):
         self._http = http or httpx.AsyncClient(transport=transport, limits=_POOL)
 
     async def ingest(self, events: Iterable[Event]) -> Ingested:
-        """Stores events exactly once, in as many requests as they need.
+        """Store events exactly once, in as many requests as they need.
 
         If it raises, some events may be stored: ingest the same `Event` objects again, and those
         that were stored count as duplicates.
         """
         ingestion = Ingestion(events)
-        for batch in ingestion.batches():
+        for batch in ingestion.build_batches():
             ingestion.add_response(batch, await self.perform(batch.call))
-        return ingestion.result()
+        return ingestion.combine_results()
 
-    async def every_item(self, q: str | None = None) -> AsyncIterator[Item]:
-        """Yields the items of all pages of `list_items`, ordered by id."""
+    async def iter_items(self, q: str | None = None) -> AsyncIterator[Item]:
+        """Yield the items of all pages of `list_items`, ordered by id."""
         cursor: str | None = None
         while True:
             page = await self.list_items(q, cursor=cursor, limit=_PAGE_ITEMS)
@@ -209,8 +209,8 @@ class AsyncKairosClient(Operations):
             if cursor is None:
                 return
 
-    def within(self, seconds: float) -> "AsyncKairosClient":
-        """Returns a copy of this client whose calls end within so many seconds.
+    def with_timeout(self, seconds: float) -> "AsyncKairosClient":
+        """Copy this client; the calls of the copy end within so many seconds.
 
         The copy shares the connections; close only the original.
         """
@@ -220,8 +220,8 @@ class AsyncKairosClient(Operations):
         return client
 
     async def perform(self, call: Call[T]) -> T:
-        """Sends a call, retries it as its idempotency allows, and returns its result."""
-        steps = attempts(call, self._retries)
+        """Send a call, retry it as its idempotency allows, and return its result."""
+        steps = attempt_call(call, self._retries)
         outcome: Outcome = None
         while True:
             try:
@@ -232,7 +232,7 @@ class AsyncKairosClient(Operations):
             outcome = await self._execute(step)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         if self._owns_http:
             await self._http.aclose()
 
@@ -279,7 +279,7 @@ class _Service:
 
     @classmethod
     def create(cls, base_url: str, api_key: str | None) -> "_Service":
-        """Validates the arguments; the default key is that of the environment.
+        """Validate the arguments; the default key is that of the environment.
 
         Raises:
             InvalidError: if the URL is not an HTTP base URL, or the key cannot be sent in a header.
@@ -297,7 +297,7 @@ class _Service:
                 f"{base_url!r}; write it like http://127.0.0.1:8000",
                 code="base_url",
             )
-        headers = {"Accept": "application/json", "User-Agent": f"kairos-client/{_version()}"}
+        headers = {"Accept": "application/json", "User-Agent": f"kairos-client/{_read_version()}"}
         key = os.environ.get(KEY_VARIABLE) if api_key is None else api_key
         if key:
             if not _PRINTABLE.fullmatch(key):
@@ -312,7 +312,7 @@ class _Service:
     def build_request(
         self, http: httpx.Client | httpx.AsyncClient, send: Send, timeout: float
     ) -> httpx.Request:
-        """Builds the request of a step; its network timeout ends at the deadline at the latest."""
+        """Build the request of a step; its network timeout ends at the deadline at the latest."""
         call = send.call
         content_type = {} if call.content is None else {"Content-Type": "application/json"}
         return http.build_request(
@@ -331,7 +331,7 @@ def _parse_url(text: str) -> httpx.URL | None:
         return None
 
 
-def _version() -> str:
+def _read_version() -> str:
     try:
         return version("kairos")
     except PackageNotFoundError:

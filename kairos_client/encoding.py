@@ -14,7 +14,7 @@ _MAX_ID_LENGTH = 256
 
 
 def format_instant(at: datetime) -> str:
-    """Formats an instant as RFC 3339 in UTC.
+    """Format an instant as RFC 3339 in UTC.
 
     Raises:
         InvalidError: if `at` is naive, or outside the years 1 to 9999 in UTC.
@@ -36,7 +36,7 @@ def format_instant(at: datetime) -> str:
 
 
 def format_path(template: str, *ids: str) -> str:
-    """Replaces each `{}` of a path by an id, percent-encoded including `/`.
+    """Replace each `{}` of a path by an id, percent-encoded including `/`.
 
     Raises:
         InvalidError: if an id is malformed.
@@ -61,7 +61,7 @@ def _encode_segment(value: str) -> str:
 
 
 def encode_query(parameters: Mapping[str, object]) -> str:
-    """Returns the query string of the parameters that are not None, with its `?`."""
+    """Encode the parameters that are not None as a query string, with its `?`."""
     given = [
         (name, _encode_value(value)) for name, value in parameters.items() if value is not None
     ]
@@ -75,7 +75,7 @@ def _encode_value(value: object) -> str:
 
 
 def to_json_fields(fields: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the fields that are not None, with instants and iterables as JSON values.
+    """Convert the fields that are not None, with instants and iterables as JSON values.
 
     Omitted fields are not sent: the service applies its own defaults, and a service older than
     this client accepts requests that leave out the fields it does not have yet.
@@ -92,7 +92,7 @@ def _to_json_value(value: object) -> object:
 
 
 def encode_json(value: object) -> bytes:
-    """Encodes a value as UTF-8 JSON.
+    """Encode a value as UTF-8 JSON.
 
     Raises:
         InvalidError: if JSON cannot hold it: NaN, infinities, lone surrogates, other types.

@@ -53,7 +53,7 @@ class Event:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the event as a JSON object."""
+        """Convert the event to a JSON object."""
         return to_json_fields(
             {
                 "event_id": self.event_id,
@@ -88,7 +88,7 @@ class PastEvent:
         format_instant(self.timestamp)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the event as a JSON object."""
+        """Convert the event to a JSON object."""
         return to_json_fields(
             {"item_id": self.item_id, "timestamp": self.timestamp, "action": self.action}
         )
@@ -122,7 +122,7 @@ class ItemDescription:
                 format_instant(at)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the description as a JSON object."""
+        """Convert the description to a JSON object."""
         return to_json_fields(
             {
                 "item_id": self.item_id,
@@ -138,5 +138,5 @@ class ItemDescription:
 def to_json_objects(
     values: Iterable[Event | PastEvent | ItemDescription] | None,
 ) -> list[dict[str, Any]] | None:
-    """Returns the values as JSON objects; None for None."""
+    """Convert the values to JSON objects; None for None."""
     return None if values is None else [value.to_json() for value in values]

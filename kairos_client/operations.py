@@ -64,7 +64,7 @@ class Operations:
         explain_item_id: str | None = None,
         model_version: str | None = None,
     ) -> Call[RecommendationAnswer]:
-        """Recommends items for a history at a query time, with the attention on past events.
+        """Recommend items for a history at a query time, with the attention on past events.
 
         The history is the stored one (`user_id`), the given one (`history`), or both (`merge`).
         The service's defaults: 10 items, the current time as query time, no explanation, and no
@@ -106,7 +106,7 @@ class Operations:
         query_time_withheld: bool | None = None,
         model_version: str | None = None,
     ) -> Call[RankingAnswer]:
-        """Ranks up to 500 given items for a history at a query time.
+        """Rank up to 500 given items for a history at a query time.
 
         The candidates come from another system, such as a search engine.
         """
@@ -133,7 +133,7 @@ class Operations:
         exclude_seen: bool | None = None,
         model_version: str | None = None,
     ) -> Call[AttentionAnswer]:
-        """Computes attention and recommendations of one history at up to 500 query times.
+        """Compute attention and recommendations of one history at up to 500 query times.
 
         `n` is the number of items at each query time; by default 0, which returns the weights only.
         """
@@ -150,7 +150,7 @@ class Operations:
 
     @operation
     def put_items(self, items: Iterable[ItemDescription]) -> Call[StoredItems]:
-        """Creates or replaces up to 1,000 items."""
+        """Create or replaces up to 1,000 items."""
         fields = {"items": to_json_objects(items)}
         return send_json("put_items", "/v1/items", fields, StoredItems, method="PUT")
 
@@ -158,7 +158,7 @@ class Operations:
     def list_items(
         self, q: str | None = None, *, cursor: str | None = None, limit: int | None = None
     ) -> Call[ItemPage]:
-        """Lists one page of the items, ordered by id.
+        """List one page of the items, ordered by id.
 
         `q` selects items whose title contains it, ignoring case.
         """
@@ -167,12 +167,12 @@ class Operations:
 
     @operation
     def read_item(self, item_id: str) -> Call[Item]:
-        """Reads one stored item."""
+        """Read one stored item."""
         return get("read_item", format_path("/v1/items/{}", item_id), Item)
 
     @operation
     def delete_item(self, item_id: str) -> Call[None]:
-        """Deletes one item; it is no longer recommended."""
+        """Delete one item; it is no longer recommended."""
         return Call(
             "delete_item",
             "DELETE",
@@ -186,7 +186,7 @@ class Operations:
     def list_similar(
         self, item_id: str, *, n: int | None = None, model_version: str | None = None
     ) -> Call[SimilarItems]:
-        """Lists the items whose vectors are most similar to this item's."""
+        """List the items whose vectors are most similar to this item's."""
         path = format_path("/v1/items/{}/similar", item_id)
         query = encode_query({"n": n, "model_version": model_version})
         return get("list_similar", path + query, SimilarItems)
@@ -200,26 +200,26 @@ class Operations:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Call[ItemPopularity]:
-        """Counts an item's events per day, week or month."""
+        """Count an item's events per day, week or month."""
         path = format_path("/v1/items/{}/popularity", item_id)
         query = encode_query({"step": step, "since": since, "until": until})
         return get("read_popularity", path + query, ItemPopularity)
 
     @operation
     def list_users(self, prefix: str | None = None, *, limit: int | None = None) -> Call[UserList]:
-        """Lists users with stored events, ordered by id."""
+        """List users with stored events, ordered by id."""
         query = encode_query({"prefix": prefix, "limit": limit})
         return get("list_users", "/v1/users" + query, UserList)
 
     @operation
     def read_user(self, user_id: str, *, limit: int | None = None) -> Call[UserHistory]:
-        """Reads the newest stored events of a user; an unknown user has none."""
+        """Read the newest stored events of a user; an unknown user has none."""
         path = format_path("/v1/users/{}", user_id)
         return get("read_user", path + encode_query({"limit": limit}), UserHistory)
 
     @operation
     def erase_user(self, user_id: str) -> Call[ErasedUser]:
-        """Erases all events and recommendation records of a user.
+        """Erase all events and recommendation records of a user.
 
         A repetition is safe. After a lost response the call is retried, and the counts are those
         of the retry.
@@ -229,7 +229,7 @@ class Operations:
 
     @operation
     def read_next_time(self, user_id: str, *, at: datetime | None = None) -> Call[NextTimeAnswer]:
-        """Predicts when a user's next event comes, given that none came until `at` (now)."""
+        """Predict when a user's next event comes, given that none came until `at` (now)."""
         path = format_path("/v1/users/{}/next-time", user_id)
         return get("read_next_time", path + encode_query({"at": at}), NextTimeAnswer)
 
@@ -237,30 +237,30 @@ class Operations:
     def recommend_to_user(
         self, user_id: str, *, n: int | None = None, at: datetime | None = None
     ) -> Call[RecommendationAnswer]:
-        """Recommends items for the stored history of a user; `recommend` without its options."""
+        """Recommend items for the stored history of a user; `recommend` without its options."""
         path = format_path("/v1/users/{}/recommendations", user_id)
         query = encode_query({"n": n, "at": at})
         return get("recommend_to_user", path + query, RecommendationAnswer)
 
     @operation
     def list_models(self) -> Call[ModelList]:
-        """Lists the published versions with their training data, metrics and traffic."""
+        """List the published versions with their training data, metrics and traffic."""
         return get("list_models", "/v1/models", ModelList)
 
     @operation
     def describe_model(self, version: str) -> Call[ModelDetail]:
-        """Reads a version's manifest, time kernels, attention profile and clicks."""
+        """Read a version's manifest, time kernels, attention profile and clicks."""
         return get("describe_model", format_path("/v1/models/{}", version), ModelDetail)
 
     @operation
     def read_map(self, version: str, *, items: int | None = None) -> Call[ModelMap]:
-        """Reads a two-dimensional map of a version's most popular items."""
+        """Read a two-dimensional map of a version's most popular items."""
         path = format_path("/v1/models/{}/map", version)
         return get("read_map", path + encode_query({"items": items}), ModelMap)
 
     @operation
     def activate_model(self, version: str, *, reason: str | None = None) -> Call[CurrentVersion]:
-        """Verifies a version and makes it the current one in every process.
+        """Verify a version and make it the current one in every process.
 
         Not idempotent: after a NoResponseError check `list_changes` before a repetition.
         """
@@ -274,7 +274,7 @@ class Operations:
 
     @operation
     def roll_back(self, *, reason: str | None = None) -> Call[CurrentVersion]:
-        """Makes the previously current version current again.
+        """Make the previously current version current again.
 
         Not idempotent: after a NoResponseError check `list_changes` before a repetition.
         """
@@ -288,7 +288,7 @@ class Operations:
 
     @operation
     def read_traffic(self) -> Call[ModelTraffic]:
-        """Reads the challenger with its share of the users, and the shadow."""
+        """Read the challenger with its share of the users, and the shadow."""
         return get("read_traffic", "/v1/models/traffic", ModelTraffic)
 
     @operation
@@ -300,7 +300,7 @@ class Operations:
         shadow: str | None = None,
         reason: str | None = None,
     ) -> Call[ModelTraffic]:
-        """Sets the challenger with its share of the users, and the shadow; None removes either.
+        """Set the challenger with its share of the users, and the shadow; None removes either.
 
         Not idempotent: after a NoResponseError check `list_changes` before a repetition.
         """
@@ -316,25 +316,25 @@ class Operations:
 
     @operation
     def list_changes(self, *, limit: int | None = None) -> Call[ChangeList]:
-        """Lists activations, rollbacks and traffic changes, newest first."""
+        """List activations, rollbacks and traffic changes, newest first."""
         return get(
             "list_changes", "/v1/models/changes" + encode_query({"limit": limit}), ChangeList
         )
 
     @operation
     def list_training_runs(self, *, limit: int | None = None) -> Call[TrainingRunList]:
-        """Lists runs of the retraining job with their results and gate decisions, newest first."""
+        """List runs of the retraining job with their results and gate decisions, newest first."""
         path = "/v1/training-runs" + encode_query({"limit": limit})
         return get("list_training_runs", path, TrainingRunList)
 
     @operation
     def live(self) -> Call[Liveness]:
-        """Liveness probe: succeeds if the process runs. Never retried."""
+        """Probe liveness: succeed if the process runs. Never retried."""
         return Call("live", "GET", "/health/live", parse_as(Liveness), Idempotency.PROBE)
 
     @operation
     def ready(self) -> Call[Readiness]:
-        """Readiness probe: returns the state of each component, also on 503. Never retried."""
+        """Probe readiness: return the state of each component, also on 503. Never retried."""
         return Call(
             "ready",
             "GET",
@@ -346,12 +346,12 @@ class Operations:
 
     @operation
     def metrics(self) -> Call[str]:
-        """Reads the metrics of one process in Prometheus's text format. Never retried."""
+        """Read the metrics of one process in Prometheus's text format. Never retried."""
         return Call("metrics", "GET", "/metrics", parse_text, Idempotency.PROBE)
 
     @operation
     def read_metrics(self) -> Call[ProcessMetrics]:
-        """Reads the metrics of one process as values. Never retried.
+        """Read the metrics of one process as values. Never retried.
 
         Works through a proxy that does not expose `/metrics`.
         """
@@ -361,5 +361,5 @@ class Operations:
 
     @operation
     def read_caller(self) -> Call[Caller]:
-        """Reads the name and role that the service assigns to this client's key."""
+        """Read the name and role that the service assigns to this client's key."""
         return get("read_caller", "/v1/caller", Caller)

@@ -1,6 +1,6 @@
 """The attempts of one call: retries, deadline and errors, without any network or sleep.
 
-`attempts` is a generator that yields `Send` and `Wait` steps; both clients execute them.
+`attempt_call` is a generator that yields `Send` and `Wait` steps; both clients execute them.
 """
 
 import email.utils
@@ -85,7 +85,7 @@ class Retries:
             )
 
     def draw_wait(self, attempt: int, retry_after: float | None) -> float:
-        """Draws the seconds to wait after a failed attempt; the first attempt is 1."""
+        """Draw the seconds to wait after a failed attempt; the first attempt is 1."""
         doubled = self.first_wait_seconds * 2.0 ** min(attempt - 1, 30)
         jitter = random.uniform(0, min(doubled, self.longest_wait_seconds))
         return min(retry_after or 0.0, self.longest_wait_seconds) + jitter
@@ -107,10 +107,10 @@ class RawResponse:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Step of `attempts`: send the request, and return its response or network error.
+    """Step of `attempt_call`: send the request, and return its response or network error.
 
     Attributes:
-        deadline: end of the call in seconds, on the clock of `attempts`.
+        deadline: end of the call in seconds, on the clock of `attempt_call`.
     """
 
     call: Call[Any]
@@ -119,7 +119,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Step of `attempts`: sleep, and return None."""
+    """Step of `attempt_call`: sleep, and return None."""
 
     seconds: float
 
@@ -128,10 +128,10 @@ Outcome = RawResponse | httpx.RequestError | None
 """The result of a step."""
 
 
-def attempts(
+def attempt_call(
     call: Call[T], retries: Retries, *, clock: Callable[[], float] = time.monotonic
 ) -> Generator[Send | Wait, Outcome, T]:
-    """Yields the steps of a call and returns its result.
+    """Yield the steps of a call and return its result.
 
     Raises:
         KairosError: if the last attempt failed.
@@ -171,7 +171,7 @@ def _may_retry(call: Call[Any], error: KairosError) -> bool:
 
 
 def require_time(send: Send, request: httpx.Request) -> None:
-    """Stops reading a response that is still incomplete at the deadline.
+    """Stop reading a response that is still incomplete at the deadline.
 
     Raises:
         httpx.ReadTimeout: like httpx where no data arrives at all.
@@ -181,9 +181,9 @@ def require_time(send: Send, request: httpx.Request) -> None:
 
 
 def to_error(outcome: RawResponse | httpx.RequestError) -> KairosError:
-    """Maps a failed response or a network error to the client's exception."""
+    """Map a failed response or a network error to the client's exception."""
     if isinstance(outcome, RawResponse):
-        return _status_error(outcome)
+        return _build_status_error(outcome)
     reason = str(outcome) or type(outcome).__name__
     if isinstance(outcome, _NOT_SENT):
         return UnavailableError(
@@ -202,7 +202,7 @@ def to_error(outcome: RawResponse | httpx.RequestError) -> KairosError:
     )
 
 
-def _status_error(response: RawResponse) -> KairosError:
+def _build_status_error(response: RawResponse) -> KairosError:
     kind = _ERROR_OF_STATUS.get(response.status, UnexpectedResponseError)
     problem = _parse_problem(response)
     if problem is None:
@@ -226,7 +226,7 @@ def _status_error(response: RawResponse) -> KairosError:
 
 
 def _parse_problem(response: RawResponse) -> dict[str, Any] | None:
-    """Parses an RFC 9457 problem document; None if the body is something else."""
+    """Parse an RFC 9457 problem document; None if the body is something else."""
     if not response.headers.get("content-type", "").startswith("application/problem+json"):
         return None
     try:
@@ -245,7 +245,7 @@ def _parse_broken_rules(rules: object) -> tuple[BrokenRule, ...]:
 
 
 def _parse_retry_after(response: RawResponse) -> float | None:
-    """Returns the seconds of `Retry-After`, given as a number or a date; None without one."""
+    """Parse the seconds of `Retry-After`, given as a number or a date; None without one."""
     header = response.headers.get("retry-after", "")
     if header.isascii() and header.isdigit():
         return float(header)

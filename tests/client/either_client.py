@@ -35,19 +35,19 @@ class EitherClient:
 
         return call_in_loop
 
-    def every_item(self, q: str) -> list[Item]:
+    def iter_items(self, q: str) -> list[Item]:
         if isinstance(self.client, KairosClient):
-            return [*self.client.every_item(q)]
+            return [*self.client.iter_items(q)]
         client = self.client
 
         async def collect() -> list[Item]:
-            return [item async for item in client.every_item(q)]
+            return [item async for item in client.iter_items(q)]
 
         assert self._portal is not None
         return self._portal.call(collect)
 
-    def within(self, seconds: float) -> "EitherClient":
-        return EitherClient(self.client.within(seconds), self._portal)
+    def with_timeout(self, seconds: float) -> "EitherClient":
+        return EitherClient(self.client.with_timeout(seconds), self._portal)
 
 
 class PortalTransport(httpx.BaseTransport):

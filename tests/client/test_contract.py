@@ -23,7 +23,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     for operation in methods.values()
 }
 CLIENTS = (KairosClient, AsyncKairosClient)
-OTHER_METHODS = {"every_item", "within", "perform", "close"}
+OTHER_METHODS = {"iter_items", "with_timeout", "perform", "close"}
 """Client methods that are not operations."""
 RENAMED_FIELDS = {
     "recommend": {"categories": {"any_categories", "no_categories"}},

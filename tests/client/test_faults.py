@@ -127,7 +127,7 @@ def test_a_wait_beyond_the_deadline_fails_at_once(kind: str, proxy: FaultyProxy)
     with open_client(kind, proxy.url, retries=Retries()) as kairos:
         began = time.monotonic()
         with pytest.raises(UnavailableError) as error:
-            kairos.within(8).list_models()
+            kairos.with_timeout(8).list_models()
         assert time.monotonic() - began < 8
     assert (error.value.code, error.value.retry_after) == ("overloaded", 9.0)
 
@@ -137,7 +137,7 @@ def test_a_slow_response_ends_at_the_deadline(kind: str, proxy: FaultyProxy) -> 
     with open_client(kind, proxy.url) as kairos:
         began = time.monotonic()
         with pytest.raises(NoResponseError):
-            kairos.within(0.5).list_models()
+            kairos.with_timeout(0.5).list_models()
         assert time.monotonic() - began < 8, "the whole body takes longer"
 
 

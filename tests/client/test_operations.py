@@ -115,7 +115,7 @@ def test_every_item_reads_all_pages(kairos: EitherClient) -> None:
     item_ids = [f"page/{number:04}" for number in range(1001)]
     for chunk in (item_ids[:600], item_ids[600:]):
         kairos.put_items([ItemDescription(item_id=name, title="Paged") for name in chunk])
-    assert [item.item_id for item in kairos.every_item("paged")] == item_ids
+    assert [item.item_id for item in kairos.iter_items("paged")] == item_ids
 
 
 def test_list_similar_ranks_items(kairos: EitherClient) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kairos_client.calls import Call, Idempotency, parse_nothing
 from kairos_client.errors import KairosError
-from kairos_client.retrying import Outcome, RawResponse, Retries, Send, Wait, attempts
+from kairos_client.retrying import Outcome, RawResponse, Retries, Send, Wait, attempt_call
 
 REQUEST = httpx.Request("GET", "http://localhost/")
 
@@ -51,7 +51,7 @@ def test_attempts_respect_their_limits_for_any_outcomes(
 ) -> None:
     now = 0.0
     call = Call("recommend", "POST", "/", parse_nothing, idempotency)
-    steps = attempts(call, retries, clock=lambda: now)
+    steps = attempt_call(call, retries, clock=lambda: now)
     sent: list[Outcome] = []
     outcome: Outcome = None
     has_result = False
