@@ -81,7 +81,7 @@ def papers_command(
                 selection = selection._replace(
                     results=Path(temporary) / "results", users=QUICK_USERS
                 )
-                suites = [each.shortened(QUICK_EPOCHS) for each in suites]
+                suites = [each.shorten(QUICK_EPOCHS) for each in suites]
                 succeeded = _run(suites, selection, jobs)
                 for each in suites:
                     if measured := read_measured(Path(temporary), each):
@@ -107,7 +107,7 @@ def _require_harness() -> None:
 
 
 def _run(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:
-    """Run the cells that have no record; returns whether all have one now."""
+    """Run the cells that have no record; return whether all have one now."""
     from benchmarks.papers.harness.plan import plan  # noqa: PLC0415
     from benchmarks.papers.harness.schedule import run_cells  # noqa: PLC0415
 
@@ -161,13 +161,13 @@ class Board:
         self._bar.stop()
 
     def start(self, cell: "Cell") -> None:
-        """Starts the bar of a cell."""
+        """Start the bar of a cell."""
         self._tasks[cell.name] = self._bar.add_task(cell.name, total=None, status="")
         if not console.is_terminal:
             print_message(f"{cell.name}: started")
 
     def update(self, cell: "Cell", event: "ProgressEvent") -> None:
-        """Advances the bar of a cell."""
+        """Advance the bar of a cell."""
         monitor = cell.config.fit.monitor
         status = f"epoch {event.epoch}/{event.of} loss {event.loss:.4f}"
         if event.validation is not None and monitor in event.validation:
@@ -182,14 +182,14 @@ class Board:
             print_message(f"{cell.name}: {status} ({event.seconds:.1f} s)")
 
     def finish(self, cell: "Cell", record: "Record") -> None:
-        """Removes the bar, and prints the metrics on the test questions."""
+        """Remove the bar, and print the metrics on the test questions."""
         figures = record.report.rows["model"]
         names = (cell.config.fit.monitor, *("ndcg@10", "hit_rate@10", "mrr"))
         metrics = "  ".join(f"{name} {figures[name]:.4f}" for name in dict.fromkeys(names))
         self._end(cell, f"[green]done[/] {cell.name}: {metrics} ({record.seconds:.0f} s)")
 
     def fail(self, cell: "Cell", reason: str) -> None:
-        """Removes the bar, and prints the reason of the failure."""
+        """Remove the bar, and print the reason of the failure."""
         self._end(cell, f"[bold red]failed[/] {cell.name}: {escape(reason)}")
 
     def _end(self, cell: "Cell", line: str) -> None:

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers.harness.attention_plot import digest_of_curves
+from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.plot import digest_figures
-from benchmarks.papers.harness.render import ZOO, attention_plot_path, has_digest, plot_path
+from benchmarks.papers.harness.render import ZOO, get_attention_plot_path, get_plot_path, has_digest
 from benchmarks.papers.harness.results import find_attention_curves, is_current, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page
@@ -40,16 +40,18 @@ def test_a_member_has_a_result_or_is_marked_as_not_measured(config: type[Config]
 def test_every_row_of_a_suite_is_a_run(file: Path) -> None:
     suite = Suite.read(file)
     for row in suite.rows:
-        suite.config(row, seed=0)
+        suite.build_config(row, seed=0)
 
 
 @pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
 def test_every_plot_shows_the_records(file: Path) -> None:
     suite = Suite.read(file)
     if measured := read_measured(PAPERS, suite):
-        assert has_digest(plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
+        assert has_digest(get_plot_path(PAPERS, suite), digest_figures(suite, measured)), REFRESH
         if curves := find_attention_curves(measured):
-            assert has_digest(attention_plot_path(PAPERS, suite), digest_of_curves(curves)), REFRESH
+            assert has_digest(get_attention_plot_path(PAPERS, suite), digest_curves(curves)), (
+                REFRESH
+            )
 
 
 def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.papers.harness.attention_plot import digest_of_curves, draw_attention
+from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
 from benchmarks.papers.harness.cell import ProfilePoint
 from benchmarks.papers.harness.render import has_digest
 
@@ -41,5 +41,5 @@ def test_a_plot_is_deterministic_and_holds_its_digest(
     file = tmp_path_factory.mktemp("plots") / "attention.svg"
     file.write_text(draw_attention("A shop", CURVES), "utf-8")
     assert file.read_text("utf-8") == draw_attention("A shop", CURVES)
-    assert has_digest(file, digest_of_curves(CURVES))
-    assert not has_digest(file, digest_of_curves(CURVES[1:]))
+    assert has_digest(file, digest_curves(CURVES))
+    assert not has_digest(file, digest_curves(CURVES[1:]))

@@ -18,7 +18,7 @@ def suite(tmp_path: Path) -> Suite:
 
 
 def test_a_row_is_the_base_with_its_departures(suite: Suite) -> None:
-    config = suite.config(suite.row("degree_2"), seed=5)
+    config = suite.build_config(suite.row("degree_2"), seed=5)
     assert config.encoder == SelfAttentionConfig(
         dim=8,
         layers=1,
@@ -32,39 +32,39 @@ def test_a_row_is_the_base_with_its_departures(suite: Suite) -> None:
 
 
 def test_another_kind_replaces_that_of_the_base(suite: Suite) -> None:
-    encoder = suite.config(suite.row("positional"), seed=0).encoder
+    encoder = suite.build_config(suite.row("positional"), seed=0).encoder
     assert isinstance(encoder, SelfAttentionConfig)
     assert encoder.time_encoding == PositionalConfig(frequencies=4)
     assert encoder.feed_forward == 8
-    assert suite.config(suite.row("counts"), seed=0).fit.loss == BCEConfig()
+    assert suite.build_config(suite.row("counts"), seed=0).fit.loss == BCEConfig()
 
 
 def test_another_encoder_inherits_only_fields_that_it_has(suite: Suite) -> None:
     counts = suite.row("counts")
-    kept = suite.settings(counts, 0)["encoder"]
+    kept = suite.merge_settings(counts, 0)["encoder"]
     assert kept == {"kind": "popularity", "dim": 1, "dropout": 0.1, "max_history": 6}
-    assert suite.config(counts, 0).encoder == PopularityConfig(max_history=6)
+    assert suite.build_config(counts, 0).encoder == PopularityConfig(max_history=6)
 
 
 def test_a_row_with_an_unknown_encoder_field_is_named(suite: Suite) -> None:
     encoder = {"kind": "popularity", "dim": 1, "dropout": 0.3}
     row = suite.row("counts").model_copy(update={"encoder": encoder})
     with pytest.raises(TrainingError, match=r"row counts of suite tiny .* encoder.*dropout"):
-        suite.config(row, 0)
+        suite.build_config(row, 0)
 
 
 def test_a_row_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
     suite = suite_in(tmp_path, SUITE.replace('"popularity"', '"crystal_ball"'))
     with pytest.raises(TrainingError, match=r"row counts .* 'crystal_ball' .* is not known"):
-        suite.config(suite.row("counts"), 0)
-    assert suite.config(suite.row("mercer"), 0)
+        suite.build_config(suite.row("counts"), 0)
+    assert suite.build_config(suite.row("mercer"), 0)
 
 
 def test_labels_and_seeds_do_not_change_the_digest(suite: Suite) -> None:
     row = suite.row("mercer")
     relabelled = row.model_copy(update={"label": "Another", "published": None, "seeds": (0,)})
-    assert digest(suite.settings(relabelled, 0)) == digest(suite.settings(row, 0))
-    assert digest(suite.settings(row, 1)) != digest(suite.settings(row, 0))
+    assert digest(suite.merge_settings(relabelled, 0)) == digest(suite.merge_settings(row, 0))
+    assert digest(suite.merge_settings(row, 1)) != digest(suite.merge_settings(row, 0))
 
 
 def test_seeds_are_a_list_or_a_count(tmp_path: Path) -> None:
@@ -76,16 +76,16 @@ def test_seeds_are_a_list_or_a_count(tmp_path: Path) -> None:
 def test_a_suite_shortened_is_short_in_every_row(tmp_path: Path) -> None:
     longer = 'class = "order only"\nfit.epochs = 40\nencoder.time_encoding'
     suite = suite_in(tmp_path, SUITE.replace('class = "order only"\nencoder.time_encoding', longer))
-    assert suite.config(suite.row("positional"), 0).fit.epochs == 40
-    shortened = suite.shortened(1)
-    assert shortened.config(shortened.row("positional"), 0).fit.epochs == 1
-    assert shortened.config(shortened.row("mercer"), 0).fit.epochs == 1
+    assert suite.build_config(suite.row("positional"), 0).fit.epochs == 40
+    shortened = suite.shorten(1)
+    assert shortened.build_config(shortened.row("positional"), 0).fit.epochs == 1
+    assert shortened.build_config(shortened.row("mercer"), 0).fit.epochs == 1
 
 
 def test_the_base_is_left_as_it_was(suite: Suite) -> None:
     before = digest(suite.base)
-    suite.settings(suite.row("degree_2"), 0)
-    suite.shortened(1)
+    suite.merge_settings(suite.row("degree_2"), 0)
+    suite.shorten(1)
     assert digest(suite.base) == before
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.harness.plot import collect_dots, digest_figures, draw
-from benchmarks.papers.harness.render import has_digest, plot_path, render
+from benchmarks.papers.harness.render import get_plot_path, has_digest, render
 from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page, render_suite
@@ -71,7 +71,7 @@ def test_a_record_counts_while_its_settings_equal_the_suites(
         for record in each.records:
             record.write(tmp_path / "results" / "tiny" / f"{record.row}-{record.seed}.json")
     assert read_measured(tmp_path, suite) == measured
-    changed = suite.shortened(9)
+    changed = suite.shorten(9)
     assert read_measured(tmp_path, changed) == []
     assert "A tiny world" in render_page(tmp_path)
 
@@ -99,7 +99,7 @@ def test_a_plot_is_deterministic_and_holds_its_digest(
 def test_the_page_and_its_plots_are_written_beside_the_records(
     suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
 ) -> None:
-    plot = plot_path(tmp_path, suite)
+    plot = get_plot_path(tmp_path, suite)
     assert render(tmp_path) == [tmp_path / "README.md"]
     assert not plot.exists()
     record = measured[0].records[0]

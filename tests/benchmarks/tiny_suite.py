@@ -85,7 +85,7 @@ def suite_in(folder: Path, suite: str = SUITE) -> Suite:
 
 def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
     """What a cell would have left that reached this accuracy."""
-    settings = suite.settings(row, seed)
+    settings = suite.merge_settings(row, seed)
     figures = {"accuracy": accuracy, "ndcg@10": 0.7, "mrr": 0.6, "questions": 200.0}
     later = figures | {"accuracy": accuracy - 0.1, "questions": 120.0}
     withheld = figures | {"accuracy": accuracy - 0.05}
@@ -96,7 +96,7 @@ def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
         seed=seed,
         settings=settings,
         settings_sha256=digest(settings),
-        config=suite.config(row, seed).model_dump(mode="json"),
+        config=suite.build_config(row, seed).model_dump(mode="json"),
         data={"tiny/events.parquet": "0" * 64},
         device="cpu",
         processor="An abacus",

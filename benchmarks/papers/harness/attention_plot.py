@@ -33,8 +33,8 @@ PANELS = (
 )
 
 
-def digest_of_curves(curves: list[ProfilePoint]) -> str:
-    """A digest of the figures of a plot, which its file contains."""
+def digest_curves(curves: list[ProfilePoint]) -> str:
+    """Compute a digest of the figures of a plot, which its file contains."""
     return hashlib.sha256(json.dumps([point.model_dump() for point in curves]).encode()).hexdigest()
 
 
@@ -48,7 +48,7 @@ def draw_attention(title: str, curves: list[ProfilePoint]) -> str:
         for panel, axis in zip(PANELS, figure.subplots(1, len(PANELS), sharey=True), strict=True):
             _draw_panel(axis, panel, curves)
         figure.suptitle(f"{title}: average attention on the last event", fontsize=10)
-        return format_svg(figure, digest_of_curves(curves))
+        return format_svg(figure, digest_curves(curves))
 
 
 def _draw_panel(axis: Axes, panel: Panel, curves: list[ProfilePoint]) -> None:

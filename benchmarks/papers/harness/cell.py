@@ -172,8 +172,8 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         settings_sha256=digest(cell.settings),
         config=cell.config.model_dump(mode="json"),
         data=cell.data,
-        device=_device_name(cell.device),
-        processor=_processor_name(),
+        device=_read_device_name(cell.device),
+        processor=_read_processor_name(),
         threads=THREADS,
         python=platform.python_version(),
         torch=torch.__version__,
@@ -232,11 +232,11 @@ def _sample(events: pl.DataFrame, users: int) -> pl.DataFrame:
     return events.filter(pl.col("user_id").is_in(chosen.implode()))
 
 
-def _device_name(device: str) -> str:
+def _read_device_name(device: str) -> str:
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
-def _processor_name() -> str:
+def _read_processor_name() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     for line in cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else ():
         if line.startswith("model name"):
@@ -245,7 +245,7 @@ def _processor_name() -> str:
 
 
 def main() -> int:
-    """Run the cell that standard input describes; returns the exit code."""
+    """Run the cell that standard input describes; return the exit code."""
     cell = Cell.model_validate_json(sys.stdin.read())
     output = sys.stdout
     sys.stdout = sys.stderr  # standard output carries progress events only

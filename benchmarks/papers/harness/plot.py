@@ -48,10 +48,10 @@ class Dot(NamedTuple):
 
 
 def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
-    """The plot metric of every row."""
+    """Collect the plot metric of every row."""
     found = []
     for each in measured:
-        if values := each.given(suite.plot):
+        if values := each.list_given(suite.plot):
             point = each.row.point
             position = (None, None) if point is None else (point.at, point.curve)
             mean = statistics.mean(values)
@@ -69,7 +69,7 @@ def collect_dots(suite: Suite, measured: list[MeasuredRow]) -> list[Dot]:
 
 
 def digest_figures(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """A digest of the figures of a plot, which its file contains."""
+    """Compute a digest of the figures of a plot, which its file contains."""
     panels = [panel.model_dump() for panel in suite.panels]
     shown = [
         suite.title,
@@ -125,7 +125,7 @@ def format_svg(figure: Figure, digest: str) -> str:
 def _draw_rows(
     axis: Axes, suite: Suite, rows: list[Dot], reference_figures: dict[str, dict[str, float]]
 ) -> None:
-    low = _lowest(rows, reference_figures, suite)
+    low = _find_lower_bound(rows, reference_figures, suite)
     labels: list[str] = []
     for name, figures in reference_figures.items():
         if suite.plot in figures:
@@ -136,9 +136,9 @@ def _draw_rows(
         if not chosen:
             continue
         axis.errorbar(
-            [_scaled(suite, dot.mean) for dot in chosen],
+            [_scale(suite, dot.mean) for dot in chosen],
             range(len(labels), len(labels) + len(chosen)),
-            xerr=[_scaled(suite, dot.sd) for dot in chosen],
+            xerr=[_scale(suite, dot.sd) for dot in chosen],
             fmt="o",
             ms=4,
             capsize=2,
@@ -148,12 +148,14 @@ def _draw_rows(
         labels += [dot.label for dot in chosen]
     axis.set_yticks(range(len(labels)), labels)
     axis.invert_yaxis()
-    axis.set_xlabel(_unit(suite))
+    axis.set_xlabel(_format_unit(suite))
     axis.legend(loc="best", fontsize=8)
 
 
-def _lowest(rows: list[Dot], reference_figures: dict[str, dict[str, float]], suite: Suite) -> float:
-    """The beginning of the axis, with room for all rows and the best reference only."""
+def _find_lower_bound(
+    rows: list[Dot], reference_figures: dict[str, dict[str, float]], suite: Suite
+) -> float:
+    """Find the beginning of the axis, with room for all rows and the best reference only."""
     means = [dot.mean - dot.sd for dot in rows]
     known = [figures[suite.plot] for figures in reference_figures.values() if suite.plot in figures]
     lowest = min([*means, max(known, default=means[0])])
@@ -163,18 +165,18 @@ def _lowest(rows: list[Dot], reference_figures: dict[str, dict[str, float]], sui
 
 def _draw_reference(axis: Axes, suite: Suite, value: float, low: float, position: int) -> None:
     shown = max(value, low)
-    axis.plot(_scaled(suite, shown), position, "|" if value >= low else "<", color="black", ms=6)
+    axis.plot(_scale(suite, shown), position, "|" if value >= low else "<", color="black", ms=6)
     if value < low:
-        label = f"{_scaled(suite, value):.3g}"
-        at = (_scaled(suite, shown), position)
+        label = f"{_scale(suite, value):.3g}"
+        at = (_scale(suite, shown), position)
         axis.annotate(label, at, xytext=(6, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> None:
     axis.errorbar(
         [_position(dot) for dot in points],
-        [_scaled(suite, dot.mean) for dot in points],
-        yerr=[_scaled(suite, dot.sd) for dot in points],
+        [_scale(suite, dot.mean) for dot in points],
+        yerr=[_scale(suite, dot.sd) for dot in points],
         fmt="o-",
         ms=4,
         capsize=2,
@@ -182,16 +184,16 @@ def _draw_curve(axis: Axes, suite: Suite, curve: Curve, points: list[Dot]) -> No
     )
     axis.set_xticks([_position(dot) for dot in points])
     axis.set_xlabel(curve.axis)
-    axis.set_ylabel(_unit(suite))
+    axis.set_ylabel(_format_unit(suite))
 
 
 def _position(dot: Dot) -> float:
     return 0.0 if dot.at is None else dot.at
 
 
-def _scaled(suite: Suite, value: float) -> float:
+def _scale(suite: Suite, value: float) -> float:
     return 100 * value if suite.figures == "percent" else value
 
 
-def _unit(suite: Suite) -> str:
+def _format_unit(suite: Suite) -> str:
     return f"{suite.plot}, %" if suite.figures == "percent" else suite.plot

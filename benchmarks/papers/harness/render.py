@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.papers.harness.attention_plot import digest_of_curves, draw_attention
+from benchmarks.papers.harness.attention_plot import digest_curves, draw_attention
 from benchmarks.papers.harness.plot import digest_figures, draw
 from benchmarks.papers.harness.results import find_attention_curves, read_measured
 from benchmarks.papers.harness.suite import Suite
@@ -27,13 +27,13 @@ def render(folder: Path) -> list[Path]:
     for file in sorted((folder / "suites").glob("*.toml")):
         suite = Suite.read(file)
         measured = read_measured(folder, suite)
-        plot = plot_path(folder, suite)
+        plot = get_plot_path(folder, suite)
         if measured and not has_digest(plot, digest_figures(suite, measured)):
             plot.parent.mkdir(exist_ok=True)
             plot.write_text(draw(suite, measured), "utf-8")
             written.append(plot)
-        attention, curves = attention_plot_path(folder, suite), find_attention_curves(measured)
-        if curves and not has_digest(attention, digest_of_curves(curves)):
+        attention, curves = get_attention_plot_path(folder, suite), find_attention_curves(measured)
+        if curves and not has_digest(attention, digest_curves(curves)):
             attention.write_text(draw_attention(suite.title, curves), "utf-8")
             written.append(attention)
     page.write_text(render_page(folder), "utf-8")
@@ -44,16 +44,16 @@ def render(folder: Path) -> list[Path]:
     return written
 
 
-def plot_path(folder: Path, suite: Suite) -> Path:
-    """The file of a suite's plot."""
+def get_plot_path(folder: Path, suite: Suite) -> Path:
+    """Return the file of a suite's plot."""
     return folder / "plots" / f"{suite.name}.svg"
 
 
-def attention_plot_path(folder: Path, suite: Suite) -> Path:
-    """The file of a suite's plot of attention over time; not every suite has one."""
+def get_attention_plot_path(folder: Path, suite: Suite) -> Path:
+    """Return the file of a suite's plot of attention over time; not every suite has one."""
     return folder / "plots" / f"{suite.name}-attention.svg"
 
 
 def has_digest(plot: Path, digest: str) -> bool:
-    """Whether a plot was drawn from the figures of a digest."""
+    """Return whether a plot was drawn from the figures of a digest."""
     return plot.exists() and digest in plot.read_text("utf-8")

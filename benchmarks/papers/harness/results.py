@@ -16,20 +16,20 @@ class MeasuredRow:
     row: Row
     records: tuple[Record, ...]
 
-    def given(self, metric: str) -> list[float]:
-        """A metric of every seed, the query time given; empty where it is not in the records."""
-        return self._values(MODEL, metric)
+    def list_given(self, metric: str) -> list[float]:
+        """List a metric of every seed, the query time given; empty if it is not in the records."""
+        return self._list_values(MODEL, metric)
 
-    def withheld(self, metric: str) -> list[float]:
-        """The same, the query time withheld."""
-        return self._values(WITHHELD, metric)
+    def list_withheld(self, metric: str) -> list[float]:
+        """List the same metric, the query time withheld."""
+        return self._list_values(WITHHELD, metric)
 
-    def after_a_gap(self, metric: str) -> list[float]:
-        """The same, on questions later than the last event of their history."""
+    def list_after_gap(self, metric: str) -> list[float]:
+        """List the same metric, on questions later than the last event of their history."""
         gaps = (record.report.after_a_gap.get(MODEL, {}) for record in self.records)
         return [gap[metric] for gap in gaps if metric in gap]
 
-    def _values(self, ranker: str, metric: str) -> list[float]:
+    def _list_values(self, ranker: str, metric: str) -> list[float]:
         rankers = (record.report.rows[ranker] for record in self.records)
         return [row[metric] for row in rankers if metric in row]
 
@@ -50,18 +50,18 @@ def read_measured(folder: Path, suite: Suite) -> list[MeasuredRow]:
 
 
 def is_current(record: Record, suite: Suite, row: Row) -> bool:
-    """Whether a record's settings equal the suite's."""
-    return record.settings_sha256 == digest(suite.settings(row, record.seed))
+    """Return whether a record's settings equal the suite's."""
+    return record.settings_sha256 == digest(suite.merge_settings(row, record.seed))
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
-    """The attention profile of the first record that has one; empty if none has."""
+    """Find the attention profile of the first record that has one; empty if none has."""
     profiles = (record.attention_profile for each in measured for record in each.records)
     return next((profile for profile in profiles if profile), [])
 
 
 def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float]]:
-    """The metrics of the references, which are equal in all records of a suite."""
+    """Collect the metrics of the references, which are equal in all records of a suite."""
     found: dict[str, dict[str, float]] = {}
     for each in measured:
         for name, row in each.records[0].report.rows.items():
@@ -71,11 +71,11 @@ def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float
 
 
 def find_best(measured: list[MeasuredRow], metric: str) -> MeasuredRow | None:
-    """The row with the largest mean."""
-    having = [each for each in measured if each.given(metric)]
-    return max(having, key=lambda each: statistics.mean(each.given(metric)), default=None)
+    """Find the row with the largest mean."""
+    having = [each for each in measured if each.list_given(metric)]
+    return max(having, key=lambda each: statistics.mean(each.list_given(metric)), default=None)
 
 
 def standard_deviation(values: list[float]) -> float:
-    """The standard deviation between seeds; 0 of a single one."""
+    """Compute the standard deviation between seeds; 0 of a single one."""
     return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -41,16 +41,16 @@ class CellProgress(Protocol):
     """Receives the progress of cells; called from several threads."""
 
     def start(self, cell: Cell) -> None:
-        """The process of a cell has started."""
+        """Report that the process of a cell has started."""
 
     def update(self, cell: Cell, event: ProgressEvent) -> None:
-        """A cell reports its progress."""
+        """Report the progress of a cell."""
 
     def finish(self, cell: Cell, record: Record) -> None:
-        """A cell's record is written."""
+        """Report that a cell's record is written."""
 
     def fail(self, cell: Cell, reason: str) -> None:
-        """A cell ended without a record."""
+        """Report that a cell ended without a record."""
 
 
 def run_cells(cells: Sequence[Cell], *, jobs: int, progress: CellProgress) -> list[Failure]:
@@ -103,7 +103,7 @@ class _Child(NamedTuple):
     errors: IO[str]
 
     def follow(self, cell: Cell, progress: CellProgress) -> str | None:
-        """Forward its progress until it ends; returns the reason of a failure, or None."""
+        """Forward its progress until it ends; return the reason of a failure, or None."""
         with self.process as process:
             assert process.stdout is not None
             for line in process.stdout:

@@ -123,7 +123,7 @@ class Suite(Config):
         return suite
 
     def row(self, name: str) -> Row:
-        """The row of that name.
+        """Return the row of that name.
 
         Raises:
             TrainingError: if there is none.
@@ -136,7 +136,7 @@ class Suite(Config):
             "check the name"
         )
 
-    def shortened(self, epochs: int) -> "Suite":
+    def shorten(self, epochs: int) -> "Suite":
         """Return the suite with `epochs` epochs in every row, for a quick run."""
         rows = [
             row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
@@ -145,8 +145,8 @@ class Suite(Config):
         base = merge(self.base, {"fit": {"epochs": epochs}})
         return self.model_copy(update={"base": base, "rows": tuple(rows)})
 
-    def settings(self, row: Row, seed: int) -> Settings:
-        """The base with the row's changes: the settings of a cell."""
+    def merge_settings(self, row: Row, seed: int) -> Settings:
+        """Merge the base with the row's changes: the settings of a cell."""
         changes: Settings = {
             "data": row.data,
             "split": row.split,
@@ -155,13 +155,13 @@ class Suite(Config):
         }
         return merge(self.base, {name: value for name, value in changes.items() if value})
 
-    def config(self, row: Row, seed: int) -> RunConfig:
-        """The recipe of a row.
+    def build_config(self, row: Row, seed: int) -> RunConfig:
+        """Build the recipe of a row.
 
         Raises:
             TrainingError: if a setting is unknown or invalid; the message names the row.
         """
-        settings = self.settings(row, seed)
+        settings = self.merge_settings(row, seed)
         settings["encoder"] = _drop_unknown_fields(settings.get("encoder"), row.encoder)
         try:
             return RunConfig.model_validate(settings)
@@ -196,7 +196,7 @@ def merge(base: Settings, changes: Settings) -> Settings:
 
 
 def digest(settings: Settings) -> str:
-    """A digest of settings, independent of the order of their tables."""
+    """Compute a digest of settings, independent of the order of their tables."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
@@ -222,7 +222,7 @@ def _drop_unknown_fields(encoder: JsonValue, own: Settings) -> JsonValue:
 
 
 def _list_fields(kind: JsonValue) -> set[str] | None:
-    """The fields of an encoder's config; None if there is no such kind."""
+    """List the fields of an encoder's config; None if there is no such kind."""
     for config in get_args(get_args(EncoderConfig)[0]):
         if config.model_fields["kind"].default == kind:
             return {*config.model_fields}
@@ -230,6 +230,6 @@ def _list_fields(kind: JsonValue) -> set[str] | None:
 
 
 def _shorten(message: str) -> str:
-    """A message in lower case, without the list of known tags."""
+    """Shorten a message: in lower case, without the list of known tags."""
     short = re.sub(r" does not match any of the expected tags.*", " is not known", message)
     return short[0].lower() + short[1:]

@@ -64,20 +64,20 @@ def render_page(folder: Path) -> str:
 
 
 def render_suite(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """The tables of one suite."""
+    """Render the tables of one suite."""
     parts = [
         suite.description.strip(),
-        _table(suite, measured),
-        _query_time_table(suite, measured),
-        _lead(suite, measured),
-        _machine(measured),
-        _missing(suite, measured),
+        _render_table(suite, measured),
+        _render_query_time_table(suite, measured),
+        _format_lead(suite, measured),
+        _format_machine(measured),
+        _format_missing(suite, measured),
         suite.findings.strip(),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(suite: Suite, measured: list[MeasuredRow]) -> str:
+def _render_table(suite: Suite, measured: list[MeasuredRow]) -> str:
     published = any(each.row.published for each in measured)
     head = ["model", "class", *suite.metrics, "seeds", "parameters", "s / run", "CPU s / run"]
     lines = [format_row([*head, "published"] if published else head)]
@@ -95,9 +95,9 @@ def _table(suite: Suite, measured: list[MeasuredRow]) -> str:
     }
     for each in measured:
         cells = [
-            _spread(
+            _format_spread(
                 suite,
-                each.given(metric),
+                each.list_given(metric),
                 bold=find_best(rivals[each.row.time_class], metric) is each,
             )
             for metric in suite.metrics
@@ -108,13 +108,13 @@ def _table(suite: Suite, measured: list[MeasuredRow]) -> str:
             f"{statistics.mean(record.seconds for record in each.records):.0f}",
             f"{statistics.mean(record.cpu_seconds for record in each.records):.0f}",
         ]
-        source = [_published(suite, each.row)] if published else []
+        source = [_format_published(suite, each.row)] if published else []
         lines.append(format_row([each.row.label, each.row.time_class, *cells, *cost, *source]))
     return "\n".join(lines)
 
 
-def _query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
-    """The metric of models that read the query time, with and without it."""
+def _render_query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
+    """Render the metric of models that read the query time, with and without it."""
     rows = [each for each in measured if each.row.time_class == "query time given"]
     if not rows:
         return ""
@@ -126,13 +126,15 @@ def _query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
     head += [f"given, after a gap ({later:.0f} of {questions:.0f} questions)"] * gap
     lines = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
     for each in rows:
-        cells = [each.given(suite.plot), each.withheld(suite.plot)]
-        cells += [each.after_a_gap(suite.plot)] * gap
-        lines.append(format_row([each.row.label, *(_spread(suite, values) for values in cells)]))
+        cells = [each.list_given(suite.plot), each.list_withheld(suite.plot)]
+        cells += [each.list_after_gap(suite.plot)] * gap
+        lines.append(
+            format_row([each.row.label, *(_format_spread(suite, values) for values in cells)])
+        )
     return "\n".join(lines)
 
 
-def _lead(suite: Suite, measured: list[MeasuredRow]) -> str:
+def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
     first = find_best(measured, suite.plot)
     rivals = collect_references(measured)
     if first is None or not rivals:
@@ -149,7 +151,7 @@ def _lead(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
 
 
-def _machine(measured: list[MeasuredRow]) -> str:
+def _format_machine(measured: list[MeasuredRow]) -> str:
     machines = {
         f"{record.processor}, {record.threads} thread, torch {record.torch}"
         + ("" if record.device == "cpu" else f", on {record.device}")
@@ -159,13 +161,13 @@ def _machine(measured: list[MeasuredRow]) -> str:
     return f"Machine: {'; '.join(sorted(machines))}."
 
 
-def _missing(suite: Suite, measured: list[MeasuredRow]) -> str:
+def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
     recorded = {each.row.name for each in measured}
     missing = [row.label for row in suite.rows if row.name not in recorded]
     return f"Without a record: {'; '.join(missing)}." if missing else ""
 
 
-def _published(suite: Suite, row: Row) -> str:
+def _format_published(suite: Suite, row: Row) -> str:
     if row.published is None:
         return ""
     several = len(row.published.figures) > 1
@@ -176,7 +178,7 @@ def _published(suite: Suite, row: Row) -> str:
     return f"{figures} ({row.published.source})"
 
 
-def _spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
+def _format_spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
     if not values:
         return ""
     mean = format_figure(suite, statistics.mean(values))
@@ -187,12 +189,12 @@ def _spread(suite: Suite, values: list[float], *, bold: bool = False) -> str:
 
 
 def format_figure(suite: Suite, value: float | None) -> str:
-    """A figure in the suite's format; empty for None."""
+    """Format a figure as the suite does; empty for None."""
     if value is None:
         return ""
     return f"{100 * value:.2f}" if suite.figures == "percent" else f"{value:.4f}"
 
 
 def format_row(cells: list[str]) -> str:
-    """A row of a table."""
+    """Format a row of a table."""
     return f"| {' | '.join(cells)} |"

@@ -29,7 +29,7 @@ def render_zoo_table(folder: Path) -> str:
         first = find_best(measured, suite.plot)
         for each in measured:
             labels.setdefault(each.row.name, each.row.label)
-            mean = format_figure(suite, statistics.mean(each.given(suite.plot)))
+            mean = format_figure(suite, statistics.mean(each.list_given(suite.plot)))
             column[each.row.name] = f"**{mean}**" if each is first else mean
         columns.append(column)
     heads = [f"{suite.title.split(':')[0]}, {suite.plot}" for suite in suites]
@@ -47,15 +47,15 @@ def update_zoo_table(page: str, folder: Path) -> str:
 
 
 def find_measured_kinds(folder: Path) -> set[str]:
-    """The kinds of encoders and time encodings that have a result."""
-    return set(_kinds(folder))
+    """Find the kinds of encoders and time encodings that have a result."""
+    return set(_list_kinds(folder))
 
 
-def _kinds(folder: Path) -> Iterator[str]:
+def _list_kinds(folder: Path) -> Iterator[str]:
     for name in SUITES:
         suite = Suite.read(folder / "suites" / f"{name}.toml")
         for each in read_measured(folder, suite):
-            encoder = suite.config(each.row, each.records[0].seed).encoder
+            encoder = suite.build_config(each.row, each.records[0].seed).encoder
             yield encoder.kind
             time_encoding = getattr(encoder, "time_encoding", None)
             if time_encoding is not None:
