@@ -116,9 +116,9 @@ IGNORED_PHRASES = (
 """Phrases that describe the look or the number of articles."""
 
 
-def categories_of(title: str) -> tuple[str, ...]:
-    """The categories of an article: none, one or two."""
-    words, position = _words(title), 0
+def derive_categories(title: str) -> tuple[str, ...]:
+    """Derive the categories of an article: none, one or two."""
+    words, position = _split_words(title), 0
     found: set[str] = set()
     while position < len(words):
         longest = min(_LONGEST, len(words) - position)
@@ -132,17 +132,17 @@ def categories_of(title: str) -> tuple[str, ...]:
     return tuple(category for category in RULES if category in found)[:MAX_CATEGORIES]
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """The words of a text in lower case, each without a final "s"."""
+def _split_words(text: str) -> tuple[str, ...]:
+    """Split a text into lower-case words, each without a final "s"."""
     return tuple(word.removesuffix("s") or word for word in re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def _index_phrases() -> dict[tuple[str, ...], frozenset[str]]:
-    """The categories of each phrase; none for ignored phrases."""
-    index = {_words(phrase): frozenset[str]() for phrase in IGNORED_PHRASES.split(",")}
+    """Index the categories of each phrase; none for ignored phrases."""
+    index = {_split_words(phrase): frozenset[str]() for phrase in IGNORED_PHRASES.split(",")}
     for category, phrases in RULES.items():
         for phrase in phrases.split(","):
-            words = _words(phrase)
+            words = _split_words(phrase)
             index[words] = index.get(words, frozenset()) | {category}
     return index
 
@@ -154,7 +154,7 @@ _LONGEST = max(len(phrase) for phrase in _CATEGORIES_BY_PHRASE)
 def main() -> None:
     """Derive and write the categories of every article."""
     items = pl.read_parquet(ITEMS)
-    categories = [list(categories_of(title)) for title in items["title"]]
+    categories = [list(derive_categories(title)) for title in items["title"]]
     items.with_columns(pl.Series("categories", categories, dtype=pl.List(pl.String))).write_parquet(
         ITEMS
     )

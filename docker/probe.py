@@ -12,7 +12,7 @@ _SECONDS = 3
 
 
 def is_ready(port: str) -> bool:
-    """Whether the process on a port of this machine reports that it is ready."""
+    """Return whether the process on a port of this machine reports that it is ready."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=_SECONDS) as response:
             return bool(response.status == 200)

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from stages import Build, Stage, StepError, entering
+from stages import Build, Stage, StepError, build_enter_command
 
 BUNDLES = "/var/lib/kairos/bundles"
 _READY_SECONDS = 120.0
@@ -66,7 +66,9 @@ def main() -> int:
         _chown(volume, stage.user)
         runner = Container(stage, volume)
         found = runner.serve() if stage.probe else runner.train()
-        print(json.dumps({"image": dockerfile.stem, "mebibytes": _mebibytes(stage), **found}))
+        print(
+            json.dumps({"image": dockerfile.stem, "mebibytes": _measure_mebibytes(stage), **found})
+        )
         all_passed &= found["passed"] is True
     return 0 if all_passed else 1
 
@@ -82,7 +84,7 @@ class Container:
             self._port = int(probe.getsockname()[1])
 
     def serve(self) -> dict[str, object]:
-        """Run the service: its user, its rights, the time until it is ready, and how it stops."""
+        """Run the service; check its user, its rights, its time to readiness, and how it stops."""
         began = time.monotonic()
         process = self._start(self._stage.command)
         while not (ready := self._is_ready()) and process.poll() is None:
@@ -95,7 +97,7 @@ class Container:
             for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
         )
         probe = self._start(self._stage.probe).wait(30)
-        writable = self._writable()
+        writable = self._find_writable()
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         code = process.wait(20)
@@ -119,13 +121,13 @@ class Container:
         return found
 
     def train(self) -> dict[str, object]:
-        """Run the trainer: whether its job and its schedule start."""
+        """Run the trainer; check whether its job and its schedule start."""
         job = self._start([*self._stage.command, "--help"]).wait(60)
         schedule = self._start(["on-schedule", "3600", "0", "true"])
         time.sleep(1)
         schedule.send_signal(signal.SIGTERM)
         ended = schedule.wait(20)
-        writable = self._writable()
+        writable = self._find_writable()
         return {
             "job": job,
             "schedule": ended,
@@ -148,7 +150,7 @@ class Container:
             "volume": str(self._volume),
         }
         return subprocess.Popen(
-            entering(self._stage, [], command, mounts=_COMPOSE_MOUNTS, become=become),
+            build_enter_command(self._stage, [], command, mounts=_COMPOSE_MOUNTS, become=become),
             env=environment,
             stdout=subprocess.PIPE if reads else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL if reads else None,
@@ -162,8 +164,8 @@ class Container:
         except (URLError, OSError):
             return False
 
-    def _writable(self) -> list[str]:
-        """The paths that the user may write to, apart from `/tmp` and the volume."""
+    def _find_writable(self) -> list[str]:
+        """Find the paths that the user may write to, apart from `/tmp` and the volume."""
         left_out = shlex.split(f"( -path /tmp -o -path {BUNDLES} ) -prune -o")
         searched = ["find", "/", "-xdev", *left_out, "-writable", "!", "-type", "l", "-print"]
         process = self._start(searched, reads=True)
@@ -177,7 +179,7 @@ def _chown(volume: Path, user: str) -> None:
         os.chown(path, int(owner), int(group))
 
 
-def _mebibytes(stage: Stage) -> int:
+def _measure_mebibytes(stage: Stage) -> int:
     output = subprocess.run(
         ["du", "--summarize", "--block-size=1M", str(stage.root / "opt")],
         capture_output=True,

@@ -45,7 +45,7 @@ class Stage:
     probe: list[str] = field(default_factory=list)
 
     def to_host_path(self, path: str) -> Path:
-        """The path on this machine of a path inside the root."""
+        """Convert a path inside the root to the path on this machine."""
         return self.root / os.path.join(self.directory, path).lstrip("/")
 
     def expand(self, text: str) -> str:
@@ -79,8 +79,8 @@ class Build:
             StepError: if a step fails.
         """
         self.stages.clear()
-        before, *stages = stages_of(dockerfile)
-        known = dict(self._argument(value, {}) for _, value in before)
+        before, *stages = split_stages(dockerfile)
+        known = dict(self._resolve_argument(value, {}) for _, value in before)
         done = ""
         for (_, origin), *steps in stages:
             # The identity of a stage: its own steps, and those that it may copy from.
@@ -96,7 +96,7 @@ class Build:
         for instruction, value in steps:
             began = time.monotonic()
             if instruction == "ARG":
-                stage.arguments.update([self._argument(value, known)])
+                stage.arguments.update([self._resolve_argument(value, known)])
             elif instruction not in _OF_NO_EFFECT:
                 self._take(stage, instruction, value)
             shortened = " ".join(value.split())[:80]
@@ -105,7 +105,7 @@ class Build:
             )
         return stage
 
-    def _argument(self, value: str, known: dict[str, str]) -> tuple[str, str]:
+    def _resolve_argument(self, value: str, known: dict[str, str]) -> tuple[str, str]:
         key, _, default = value.partition("=")
         return key, self.given.get(key, default or known.get(key, ""))
 
@@ -113,7 +113,7 @@ class Build:
         root = self.directory / name
         if root.exists():
             shutil.rmtree(root)
-        base = debian_in(self.directory)
+        base = make_debian(self.directory)
         subprocess.run(["cp", "--archive", "--reflink=auto", str(base), str(root)], check=True)
         return Stage(root)
 
@@ -142,7 +142,7 @@ class Build:
     def _run(self, stage: Stage, script: str) -> None:
         seen = {key: value for key, value in os.environ.items() if key.startswith(_SEEN)}
         done = subprocess.run(
-            entering(stage, self.borrowed, ["/bin/sh", "-c", script]),
+            build_enter_command(stage, self.borrowed, ["/bin/sh", "-c", script]),
             env={"HOME": "/root", **seen, **stage.arguments, **stage.environment},
             capture_output=True,
             text=True,
@@ -163,7 +163,7 @@ class Build:
             return
         is_directory = sources == ["."] or target.endswith("/")
         for source in sources:
-            for file in context_under(source):
+            for file in list_context(source):
                 copy = destination / file if sources == ["."] else destination / file.name
                 copy = copy if is_directory else destination
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -171,10 +171,10 @@ class Build:
                 copy.chmod(int(flags.get("--chmod", oct(copy.stat().st_mode & 0o777)), 8))
 
 
-def entering(
+def build_enter_command(
     stage: Stage, borrowed: list[str], command: list[str], *, mounts: str = "", become: str = ""
 ) -> list[str]:
-    """A command that runs another inside a stage's root, in mounts of its own.
+    """Build a command that runs another inside a stage's root, in mounts of its own.
 
     Args:
         mounts: further shell lines; `$root` is the root.
@@ -193,8 +193,8 @@ def entering(
     return ["unshare", "--mount", "sh", "-c", "\n".join(lines)]
 
 
-def debian_in(directory: Path) -> Path:
-    """A Debian with Python, in place of the image that FROM names; made once."""
+def make_debian(directory: Path) -> Path:
+    """Make a Debian with Python, once, in place of the image that FROM names."""
     base, made = directory / "base", directory / "base-is-made"
     if not made.exists():
         shutil.rmtree(base, ignore_errors=True)
@@ -207,8 +207,8 @@ def debian_in(directory: Path) -> Path:
     return base
 
 
-def stages_of(dockerfile: Path) -> list[list[tuple[str, str]]]:
-    """Instructions and their values: those before the first FROM, then those of each stage."""
+def split_stages(dockerfile: Path) -> list[list[tuple[str, str]]]:
+    """Split instructions, with their values, into those before the first FROM and each stage's."""
     with dockerfile.open("rb") as opened:
         steps = DockerfileParser(fileobj=opened, env_replace=False).structure
     stages: list[list[tuple[str, str]]] = [[]]
@@ -220,26 +220,26 @@ def stages_of(dockerfile: Path) -> list[list[tuple[str, str]]]:
     return stages
 
 
-def context_under(source: str) -> Iterator[Path]:
-    """The files below a path that .dockerignore does not exclude, relative to the repository."""
+def list_context(source: str) -> Iterator[Path]:
+    """List the files under a path that .dockerignore allows, relative to the repository."""
     lines = (CONTEXT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
     top = CONTEXT / source
-    files = [top] if top.is_file() else (file for file in _files(top) if file.is_file())
+    files = [top] if top.is_file() else (file for file in _list_files(top) if file.is_file())
     for file in files:
         relative = file.relative_to(CONTEXT)
         if not _is_ignored(relative, patterns):
             yield relative
 
 
-def _files(top: Path) -> Iterator[Path]:
+def _list_files(top: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(top):
         folders[:] = [name for name in folders if name not in {".git", ".venv"}]
         yield from (Path(folder) / name for name in names)
 
 
 def _is_ignored(file: Path, patterns: list[str]) -> bool:
-    """The last pattern that fits a file, or a folder it is in, decides."""
+    """Apply the last pattern that fits a file, or a folder it is in."""
     ignored = False
     for pattern in patterns:
         regex = re.escape(pattern.lstrip("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")

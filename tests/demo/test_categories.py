@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.db.engine import open_engine
 from app.imports import import_items
-from demo.categories import ITEMS, MAX_CATEGORIES, RULES, categories_of
+from demo.categories import ITEMS, MAX_CATEGORIES, RULES, derive_categories
 from migrations.run import upgrade
 from tests.architecture.repository import ROOT, document
 from training.data.dataset import Dataset
@@ -30,23 +30,23 @@ from training.data.sources import read_events, read_items
 def test_the_words_of_a_title_determine_its_categories(
     title: str, categories: tuple[str, ...]
 ) -> None:
-    assert categories_of(title) == categories
+    assert derive_categories(title) == categories
 
 
 def test_the_words_of_a_longer_phrase_match_nothing_else() -> None:
-    assert categories_of("SPACEBOY LUNCH BOX") == ("Kitchen and baking",)
-    assert categories_of("CARD") == ("Cards and gift wrap",)
-    assert categories_of("SNAP CARDS") == ("Toys and games",)
-    assert categories_of("BIRD LIGHT PINK FEATHER") == ()
+    assert derive_categories("SPACEBOY LUNCH BOX") == ("Kitchen and baking",)
+    assert derive_categories("CARD") == ("Cards and gift wrap",)
+    assert derive_categories("SNAP CARDS") == ("Toys and games",)
+    assert derive_categories("BIRD LIGHT PINK FEATHER") == ()
 
 
 def test_an_article_has_the_first_two_matching_categories() -> None:
-    assert categories_of("CHRISTMAS LUNCH BAG FELTCRAFT") == ("Christmas", "Bags")
+    assert derive_categories("CHRISTMAS LUNCH BAG FELTCRAFT") == ("Christmas", "Bags")
 
 
 def test_the_shipped_categories_follow_the_rules() -> None:
     items = read_items(ITEMS)
-    assert items["categories"].to_list() == [list(categories_of(t)) for t in items["title"]]
+    assert items["categories"].to_list() == [list(derive_categories(t)) for t in items["title"]]
     assert items["categories"].list.len().max() == MAX_CATEGORIES
     assert {*items["categories"].explode().drop_nulls()} == {*RULES}
 
@@ -75,4 +75,4 @@ def test_database_and_catalog_contain_the_categories(tmp_path: Path) -> None:
     few = read_events(ROOT / "demo" / "events.parquet").head(1000)
     catalog = Dataset.of(few, items).catalog
     titles = dict(zip(items["item_id"], items["title"], strict=True))
-    assert catalog.categories == tuple(categories_of(titles[i]) for i in catalog.item_ids)
+    assert catalog.categories == tuple(derive_categories(titles[i]) for i in catalog.item_ids)

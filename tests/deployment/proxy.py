@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from sqlalchemy.orm import Session
 
-from app.auth.key_cache import digest_key, new_key
+from app.auth.key_cache import digest_key, generate_key
 from app.db.engine import open_engine
 from app.db.tables import StoredKey
 from migrations.run import upgrade
@@ -129,7 +129,7 @@ def start_site(
     """Runs replicas on one database behind the proxy for the duration of the block."""
     database_url = f"sqlite:///{directory / 'kairos.db'}"
     upgrade(database_url)
-    key_id, key = new_key()
+    key_id, key = generate_key()
     if has_key:
         store_key(database_url, key_id, key)
     replica_port = free_port()

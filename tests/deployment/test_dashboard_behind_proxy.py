@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from app.auth.key_cache import new_key
+from app.auth.key_cache import generate_key
 from app.dashboard.pages import PAGES
 from tests.browser.conftest import browser, chromium, context, look_at, page  # noqa: F401
 from tests.browser.dashboard import Dashboard
@@ -83,7 +83,7 @@ def test_a_page_opens_with_a_read_key_and_stores_it(
 
 def read_key(site: Site) -> str:
     """A read key that every replica accepts."""
-    key_id, key = new_key()
+    key_id, key = generate_key()
     store_key(f"sqlite:///{site.proxy.log.parent / 'kairos.db'}", key_id, key, role="read")
     bearer = {"Authorization": f"Bearer {key}"}
 
