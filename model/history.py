@@ -63,9 +63,9 @@ class Query:
         query_time_withheld: bool = False,
     ) -> "Query":
         """Build the query as of `query_time`: sort the events and drop later ones."""
-        past = sorted((event for event in events if event.at <= query_time), key=_instant)
+        past = sorted((event for event in events if event.at <= query_time), key=_get_instant)
         return cls(tuple(past), query_time, user_id, query_time_withheld)
 
 
-def _instant(event: Event) -> int:
+def _get_instant(event: Event) -> int:
     return event.at

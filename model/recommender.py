@@ -78,7 +78,7 @@ class Recommender(nn.Module):
         if self.encoder.similarity == "l2":
             lengths = vectors.square().sum(-1)
             columns += [
-                (self._nonpositive_bias() - lengths)[:, None],
+                (self._shift_bias() - lengths)[:, None],
                 torch.ones_like(vectors[:, :1]),
             ]
         elif self.item_bias is not None:
@@ -100,7 +100,7 @@ class Recommender(nn.Module):
         """
         if self.encoder.similarity == "dot":
             return self.item_vectors()
-        off_plane = (-self._nonpositive_bias()).clamp(min=0).sqrt()
+        off_plane = (-self._shift_bias()).clamp(min=0).sqrt()
         return torch.cat((self._constrain(self.items.weight), off_plane[:, None]), dim=-1)
 
     def index_queries(
@@ -150,7 +150,7 @@ class Recommender(nn.Module):
             TypeError: if the encoder is not a `CandidateScorer`.
         """
         if not isinstance(self.encoder, CandidateScorer):
-            raise _unsupported(self.encoder, "CandidateScorer")
+            raise _build_unsupported_error(self.encoder, "CandidateScorer")
         candidates = self._embed(candidate_rows)
         scored = self.encoder.score_candidates(
             batch, self._embed(batch.rows), positions, candidates
@@ -166,7 +166,7 @@ class Recommender(nn.Module):
             TypeError: if the encoder is not a `CausalEncoder`.
         """
         if not isinstance(self.encoder, CausalEncoder):
-            raise _unsupported(self.encoder, "CausalEncoder")
+            raise _build_unsupported_error(self.encoder, "CausalEncoder")
         return self.encoder.encode_positions(batch, self._embed(batch.rows))
 
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
@@ -183,7 +183,7 @@ class Recommender(nn.Module):
             TypeError: if the encoder is not a `QuerySweep`.
         """
         if not isinstance(self.encoder, QuerySweep):
-            raise _unsupported(self.encoder, "QuerySweep")
+            raise _build_unsupported_error(self.encoder, "QuerySweep")
         encoded = self.encoder.sweep(batch, self._embed(batch.rows), query_times)
         return encoded._replace(user=self.user_vectors(encoded.user))
 
@@ -197,14 +197,14 @@ class Recommender(nn.Module):
         lengths: Tensor = vectors.norm(dim=-1, keepdim=True)
         return vectors / lengths.clamp(min=1)
 
-    def _nonpositive_bias(self) -> Tensor:
+    def _shift_bias(self) -> Tensor:
         """Shift biases so that the largest is zero, which keeps the order; padding is arbitrary."""
         if self.item_bias is None:
             return self.items.weight.new_zeros(len(self.items.weight))
         return (self.item_bias - self.item_bias[1:].max()).clamp(max=0)
 
 
-def _unsupported(encoder: SequenceEncoder, interface: str) -> TypeError:
+def _build_unsupported_error(encoder: SequenceEncoder, interface: str) -> TypeError:
     return TypeError(
         f"this operation needs an encoder that implements {interface}, but "
         f"{type(encoder).__name__} does not; choose another encoder"

@@ -83,6 +83,6 @@ class Bundle:
         return {name: row for row, name in enumerate(self.manifest.recommender.actions, start=1)}
 
     def with_provenance(self, entries: dict[str, JsonValue]) -> "Bundle":
-        """The same bundle with more entries in its provenance."""
+        """Copy the bundle, with more entries in its provenance."""
         provenance = self.manifest.provenance | entries
         return replace(self, manifest=self.manifest.model_copy(update={"provenance": provenance}))

@@ -64,12 +64,12 @@ class ItemIndex:
         return int(self._index.d)
 
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some catalog rows."""
+        """Return the vectors of some catalog rows."""
         vectors: NDArray[np.float32] = self._index.reconstruct_batch(rows - 1)
         return vectors
 
     def score(self, user: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The scores of some catalog rows, equal to those of `search`."""
+        """Compute the scores of some catalog rows, equal to those of `search`."""
         vectors = self.vectors(rows)
         scores: NDArray[np.float32] = (
             vectors @ user if self._sign > 0 else -((vectors - user) ** 2).sum(-1)

@@ -53,7 +53,7 @@ class KernelCurve:
 
 
 @torch.inference_mode()
-def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCurve, ...]:
+def compute_kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCurve, ...]:
     """Compute the kernel of every time encoding of a recommender on the CPU.
 
     Encodings of the position alone, and encoders without a kernel, have no curve.
@@ -69,7 +69,7 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
     for name, module in recommender.named_modules():
         if isinstance(module, TimeEncoding) and module.domain == "time":
             psi = module.kernel(intervals, torch.zeros_like(intervals))
-            spectrum = _rhythms(module.spectrum())
+            spectrum = _to_rhythms(module.spectrum())
         elif isinstance(module, TimeKernel):
             psi, spectrum = module(intervals, torch.zeros_like(intervals)), None
         else:
@@ -87,8 +87,8 @@ def kernel_curves(recommender: Recommender, span_days: float) -> tuple[KernelCur
     return tuple(curves)
 
 
-def constant_term(curve: KernelCurve, *, relative_error: float = 0.0) -> float | None:
-    """The constant c in psi(x) = c + sum of power * cos(2 pi x / period).
+def compute_constant_term(curve: KernelCurve, *, relative_error: float = 0.0) -> float | None:
+    """Compute the constant c in psi(x) = c + sum of power * cos(2 pi x / period).
 
     Args:
         relative_error: of the numbers in `curve`, such as 5e-6 for six decimal digits.
@@ -113,7 +113,7 @@ def constant_term(curve: KernelCurve, *, relative_error: float = 0.0) -> float |
     return float(rest[0])
 
 
-def _rhythms(spectrum: Spectrum) -> tuple[Rhythm, ...]:
+def _to_rhythms(spectrum: Spectrum) -> tuple[Rhythm, ...]:
     rhythms = [
         Rhythm(2 * math.pi / frequency, power)
         for frequency, power in zip(

@@ -137,7 +137,7 @@ class Manifest(Config):
             )
         for name in sorted(present | self.files.keys()):
             expected = self.files.get(name)
-            found = digest_of(directory / name) if (directory / name).is_file() else None
+            found = compute_digest(directory / name) if (directory / name).is_file() else None
             if expected is None or found != expected:
                 state = "missing" if found is None else "altered"
                 raise BundleError(
@@ -155,7 +155,7 @@ def _require_no_link(path: Path) -> None:
         )
 
 
-def digest_of(file: Path) -> str:
-    """SHA-256 of a file's content."""
+def compute_digest(file: Path) -> str:
+    """Compute the SHA-256 of a file's content."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

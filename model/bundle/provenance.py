@@ -46,11 +46,11 @@ class ProvenanceEntry(Generic[Value]):
         self._adapter = adapter
 
     def write(self, value: Value) -> dict[str, JsonValue]:
-        """The entry as a manifest holds it."""
+        """Convert the entry to its form in a manifest."""
         return {self.name: self._adapter.dump_python(value, mode="json")}
 
     def read(self, manifest: Manifest) -> Value:
-        """The entry of a manifest.
+        """Read the entry of a manifest.
 
         Raises:
             ProvenanceError: if the manifest has no such entry, or one of another type.

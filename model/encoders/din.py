@@ -183,7 +183,7 @@ class DIN(SequenceEncoder):
         candidates: Float[Tensor, "queries candidates dim"],
     ) -> CandidateScores:
         """Score candidates at some positions; also return the weight of each event for each."""
-        histories, length = self._histories(batch, items), items.shape[1]
+        histories, length = self._project_histories(batch, items), items.shape[1]
         # Chunks hold prefixes of similar length, which limits padding, and few enough queries and
         # candidates to bound the memory.
         order = (positions % length).argsort()
@@ -210,7 +210,7 @@ class DIN(SequenceEncoder):
             torch.cat(scores)[original], torch.cat(attention)[original], intensities
         )
 
-    def _histories(self, batch: SequenceBatch, items: Tensor) -> QueryHistories:
+    def _project_histories(self, batch: SequenceBatch, items: Tensor) -> QueryHistories:
         return QueryHistories(
             items,
             self.activation.project_events(items),

@@ -62,14 +62,14 @@ class GRU4Rec(SequenceEncoder):
         items: Float[Tensor, "batch len dim"],
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
-        return PositionOutputs(self.out_proj(self._hidden_states(items)))
+        return PositionOutputs(self.out_proj(self._compute_hidden_states(items)))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector after the last event of each history."""
-        last = select_positions(self._hidden_states(items), batch.lengths - 1).squeeze(1)
+        last = select_positions(self._compute_hidden_states(items), batch.lengths - 1).squeeze(1)
         return EncoderOutput(self.out_proj(last))
 
-    def _hidden_states(self, items: Tensor) -> Tensor:
+    def _compute_hidden_states(self, items: Tensor) -> Tensor:
         """Compute the state of the last layer after every event."""
         hidden, _ = self.recurrence(self.dropout(items))
         dropped: Tensor = self.dropout(hidden)

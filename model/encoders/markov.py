@@ -10,7 +10,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import popularity_bias
+from model.layers.item_counts import compute_popularity_bias
 
 
 class MarkovConfig(Config):
@@ -79,4 +79,4 @@ class Markov(SequenceEncoder):
         kept = ranks < self.following.shape[1]
         self.following[first[kept], ranks[kept]] = second[kept]
         self.log_counts[first[kept], ranks[kept]] = counts[kept].double().log().float()
-        return popularity_bias(rows, items=self.catalog_size)
+        return compute_popularity_bias(rows, items=self.catalog_size)

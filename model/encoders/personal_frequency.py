@@ -10,7 +10,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import popularity_bias
+from model.layers.item_counts import compute_popularity_bias
 
 
 class PersonalFrequencyConfig(Config):
@@ -66,4 +66,4 @@ class PersonalFrequency(SequenceEncoder):
         users: Int64[Tensor, " events"],  # noqa: ARG002
     ) -> Float[Tensor, " rows"]:
         """Return the popularity bias; everything else is computed from the history."""
-        return popularity_bias(rows, items=self.catalog_size, at_most=1e-6)
+        return compute_popularity_bias(rows, items=self.catalog_size, at_most=1e-6)

@@ -10,7 +10,7 @@ from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.interfaces import EncoderOutput, SequenceEncoder
-from model.layers.item_counts import popularity_bias
+from model.layers.item_counts import compute_popularity_bias
 
 WEEK = 7 * MICROSECONDS_PER_DAY
 
@@ -61,4 +61,4 @@ class Popularity(SequenceEncoder):
         """Count the events of the window; return the popularity bias."""
         if self.window == "last_week":
             rows = rows[times > times.max() - WEEK]
-        return popularity_bias(rows, items=self.catalog_size)
+        return compute_popularity_bias(rows, items=self.catalog_size)

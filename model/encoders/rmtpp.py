@@ -78,16 +78,16 @@ class RMTPP(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute user vectors and next-time distributions at every position."""
-        hidden = self._hidden_states(batch, items)
-        return PositionOutputs(self.out_proj(hidden), next_time=self._next_time(hidden))
+        hidden = self._compute_hidden_states(batch, items)
+        return PositionOutputs(self.out_proj(hidden), next_time=self._predict_next_time(hidden))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute user vectors and next-time distributions after each history's last event."""
         last = batch.lengths - 1
-        hidden = select_positions(self._hidden_states(batch, items), last).squeeze(1)
-        return EncoderOutput(self.out_proj(hidden), next_time=self._next_time(hidden))
+        hidden = select_positions(self._compute_hidden_states(batch, items), last).squeeze(1)
+        return EncoderOutput(self.out_proj(hidden), next_time=self._predict_next_time(hidden))
 
-    def _hidden_states(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+    def _compute_hidden_states(self, batch: SequenceBatch, items: Tensor) -> Tensor:
         content = items if self.actions is None else items + self.actions(batch.actions)
         gaps = torch.diff(batch.times, prepend=batch.times[:, :1])
         log_gaps = gaps.masked_fill(batch.rows == PADDING_ROW, 0).log1p().float()
@@ -96,7 +96,7 @@ class RMTPP(SequenceEncoder):
         dropped: Tensor = self.dropout(hidden)
         return dropped
 
-    def _next_time(self, hidden: Tensor) -> Gompertz:
+    def _predict_next_time(self, hidden: Tensor) -> Gompertz:
         max_log_rate = math.log(self.time_scale * MAX_RATE_PER_DAY)
         log_rate = soft_clamp_max(self.log_rate(hidden).squeeze(-1).double(), max_log_rate)
         return Gompertz(log_rate, self.growth.double(), self.time_scale)

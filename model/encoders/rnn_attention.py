@@ -61,23 +61,23 @@ class RNNAttention(SequenceEncoder):
         items: Float[Tensor, "batch len dim"],
     ) -> PositionOutputs:
         """Compute the user vector at every position, attending from that position's state."""
-        hidden = self._hidden_states(items)
-        return PositionOutputs(self._users(hidden, self.attention(hidden)))
+        hidden = self._compute_hidden_states(items)
+        return PositionOutputs(self._project_users(hidden, self.attention(hidden)))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the attention weights after each history's last event."""
-        hidden = self._hidden_states(items)
+        hidden = self._compute_hidden_states(items)
         last = select_positions(hidden, batch.lengths - 1)
         visible = (batch.rows != PADDING_ROW).unsqueeze(1)
         context, weights = self.attention.attend(last, hidden, visible)
-        return EncoderOutput(self._users(last, context).squeeze(1), attention=weights)
+        return EncoderOutput(self._project_users(last, context).squeeze(1), attention=weights)
 
-    def _hidden_states(self, items: Tensor) -> Tensor:
+    def _compute_hidden_states(self, items: Tensor) -> Tensor:
         """Compute the recurrent state after every event."""
         hidden, _ = self.recurrence(self.dropout(items))
         states: Tensor = hidden
         return states
 
-    def _users(self, hidden: Tensor, context: Tensor) -> Tensor:
+    def _project_users(self, hidden: Tensor, context: Tensor) -> Tensor:
         users: Tensor = self.out_proj(self.dropout(torch.cat((hidden, context), dim=-1)))
         return users

@@ -124,7 +124,7 @@ class SASRec(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
-        inputs = self._block_inputs(batch)
+        inputs = self._build_block_inputs(batch)
         states = self._embed(items)
         intensities: list[Intensities] = []
         for block in self._blocks:
@@ -135,7 +135,7 @@ class SASRec(SequenceEncoder):
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        inputs = self._block_inputs(batch)
+        inputs = self._build_block_inputs(batch)
         states = self._embed(items)
         *earlier, final_block = self._blocks
         for block in earlier:
@@ -161,7 +161,7 @@ class SASRec(SequenceEncoder):
         embedded: Tensor = self.dropout(scaled)
         return embedded
 
-    def _block_inputs(self, batch: SequenceBatch) -> SASRecInputs:
+    def _build_block_inputs(self, batch: SequenceBatch) -> SASRecInputs:
         encoding = self.time_encoding
         frequencies, projection = encoding.frequencies(), encoding.basis_projection()
         if encoding.domain == "time":

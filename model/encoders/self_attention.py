@@ -152,7 +152,7 @@ class SelfAttention(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
-        inputs = self._block_inputs(batch)
+        inputs = self._build_block_inputs(batch)
         content = self._embed(batch, items)
         states = content + inputs.event_interval
         intensities: list[Intensities] = []
@@ -161,12 +161,12 @@ class SelfAttention(SequenceEncoder):
             if modulation is not None:
                 intensities.append(modulation.intensities)
         users: Tensor = self.norm(states)
-        repeat_scores = self._repeat_scores(users, content, inputs)
+        repeat_scores = self._compute_repeat_scores(users, content, inputs)
         return PositionOutputs(users, repeat_scores, tuple(intensities))
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        inputs = self._block_inputs(batch)
+        inputs = self._build_block_inputs(batch)
         content = self._embed(batch, items)
         states = content + inputs.event_interval
         *earlier, final_block = self._blocks
@@ -178,7 +178,7 @@ class SelfAttention(SequenceEncoder):
         output = final_block.attend(
             select_positions(states, last), cache, query, visible=is_event, need_weights=True
         )
-        return self._encoder_output(output, content, query)
+        return self._build_encoder_output(output, content, query)
 
     def sweep(
         self,
@@ -192,9 +192,9 @@ class SelfAttention(SequenceEncoder):
         positions are computed once.
         """
         content = self._embed(batch, items)
-        all_inputs = self._block_inputs(batch)
+        all_inputs = self._build_block_inputs(batch)
         earlier = all_inputs.drop_last()
-        queries = self._sweep_inputs(batch, query_times, all_inputs.time)
+        queries = self._build_sweep_inputs(batch, query_times, all_inputs.time)
         last_event = queries.time.keep_last_event()
         prefix = content[:, :-1] + earlier.event_interval
         state = content[:, -1:] + queries.event_interval
@@ -207,13 +207,13 @@ class SelfAttention(SequenceEncoder):
             output = block.attend(state, cache, queries, need_weights=True)
             state = output.states
         assert output is not None
-        return self._encoder_output(output, content.expand(len(query_times), -1, -1), queries)
+        return self._build_encoder_output(output, content.expand(len(query_times), -1, -1), queries)
 
-    def _encoder_output(
+    def _build_encoder_output(
         self, output: BlockOutput, content: Tensor, inputs: BlockInputs
     ) -> EncoderOutput:
         users: Tensor = self.norm(output.states)
-        repeat_scores = self._repeat_scores(users, content, inputs)
+        repeat_scores = self._compute_repeat_scores(users, content, inputs)
         modulation = output.modulation
         return EncoderOutput(
             user=users.squeeze(1),
@@ -231,25 +231,27 @@ class SelfAttention(SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _block_inputs(self, batch: SequenceBatch) -> BlockInputs:
+    def _build_block_inputs(self, batch: SequenceBatch) -> BlockInputs:
         """Compute the inputs of the blocks with every position as a query."""
         times, query_times = batch.times, batch.query_times
         if self._uses_positions:
-            times = _event_counts(batch)
+            times = _count_events(batch)
             query_times = times + 1
         time = TimeInputs(
-            self._phasors(times), self._phasors(query_times), self._basis_projection()
+            self._compute_phasors(times),
+            self._compute_phasors(query_times),
+            self._compute_basis_projection(),
         )
         return BlockInputs(
             time,
-            self._event_interval(time, batch.query_given),
-            self._kernel(batch.query_times, batch.times),
+            self._project_event_interval(time, batch.query_given),
+            self._compute_kernel(batch.query_times, batch.times),
             None
             if self.item_groups is None
             else ModulationInputs.from_batch(batch, self.item_groups),
         )
 
-    def _sweep_inputs(
+    def _build_sweep_inputs(
         self, batch: SequenceBatch, query_times: Tensor, time: TimeInputs
     ) -> BlockInputs:
         """Compute the inputs of the blocks with the last position at each query time as a query."""
@@ -257,7 +259,7 @@ class SelfAttention(SequenceEncoder):
         counts = torch.full_like(instants, batch.rows.shape[1])
         time = TimeInputs(
             time.events.expand(len(instants), -1, -1),
-            self._phasors(counts if self._uses_positions else instants),
+            self._compute_phasors(counts if self._uses_positions else instants),
             time.projection,
         )
         modulation: ModulationInputs | None = None
@@ -269,23 +271,23 @@ class SelfAttention(SequenceEncoder):
             )
         return BlockInputs(
             time,
-            self._event_interval(time.keep_last_event(), batch.query_given[:, -1:]),
-            self._kernel(instants, batch.times),
+            self._project_event_interval(time.keep_last_event(), batch.query_given[:, -1:]),
+            self._compute_kernel(instants, batch.times),
             modulation,
         )
 
-    def _phasors(self, times: Tensor) -> Tensor:
+    def _compute_phasors(self, times: Tensor) -> Tensor:
         if isinstance(self.time_encoding, TimeKernel):
             return phasors(times, times.new_empty(0))
         return phasors(times, self.time_encoding.frequencies())
 
-    def _basis_projection(self) -> BasisProjection:
+    def _compute_basis_projection(self) -> BasisProjection:
         if isinstance(self.time_encoding, TimeKernel):
             # A kernel has no frequencies and no features.
             return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
         return self.time_encoding.basis_projection()
 
-    def _event_interval(self, time: TimeInputs, given: Tensor) -> Tensor:
+    def _project_event_interval(self, time: TimeInputs, given: Tensor) -> Tensor:
         """Project the features of the interval from each event to its position's query time."""
         intervals = rotate(basis(time.events), time.queries)
         event_interval = intervals @ self.interval_proj.compose(
@@ -293,13 +295,15 @@ class SelfAttention(SequenceEncoder):
         ).T + self.interval_proj(time.projection.bias)
         return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
 
-    def _kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:
+    def _compute_kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:
         """Compute K(T_q, t_i), if a kernel encodes time: batch, queries, len."""
         if not isinstance(self.time_encoding, TimeKernel):
             return None
         return self.time_encoding(query_times.unsqueeze(2), times.unsqueeze(1))
 
-    def _repeat_scores(self, users: Tensor, content: Tensor, inputs: BlockInputs) -> Tensor | None:
+    def _compute_repeat_scores(
+        self, users: Tensor, content: Tensor, inputs: BlockInputs
+    ) -> Tensor | None:
         if self.pointer is None:
             return None
         events, queries, projection = inputs.time
@@ -317,8 +321,8 @@ class SelfAttention(SequenceEncoder):
         return [cast("TimeAwareBlock", block) for block in self.blocks]
 
 
-def _event_counts(batch: SequenceBatch) -> Tensor:
-    """The number of events before each position, in place of its time."""
+def _count_events(batch: SequenceBatch) -> Tensor:
+    """Count the events before each position, for use in place of its time."""
     return torch.arange(
         batch.rows.shape[1], dtype=torch.float64, device=batch.rows.device
     ).unsqueeze(0)

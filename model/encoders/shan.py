@@ -70,31 +70,37 @@ class SHAN(SequenceEncoder):
         """Compute the user vector at every position, from the events up to it."""
         positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
         dropped = self.dropout(items)
-        return PositionOutputs(self._weights(dropped, positions.expand(batch.rows.shape)) @ dropped)
+        return PositionOutputs(
+            self._compute_weights(dropped, positions.expand(batch.rows.shape)) @ dropped
+        )
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the weights of all events after each history's last event."""
         dropped = self.dropout(items)
-        weights = self._weights(dropped, batch.lengths[:, None] - 1)
+        weights = self._compute_weights(dropped, batch.lengths[:, None] - 1)
         return EncoderOutput((weights @ dropped).squeeze(1), attention=weights)
 
-    def _weights(
+    def _compute_weights(
         self, items: Float[Tensor, "batch len dim"], positions: Int64[Tensor, "batch queries"]
     ) -> Float[Tensor, "batch queries len"]:
         """Compute the total weight of every event at some positions."""
         age = positions.unsqueeze(-1) - torch.arange(items.shape[1], device=items.device)
         is_recent, is_older = (age >= 0) & (age < self.recent), age >= self.recent
         # The attention query is the same at all positions, and so is an event's logit.
-        long_term_logits = self._logits(self.long_term, items).unsqueeze(1)
+        long_term_logits = self._compute_logits(self.long_term, items).unsqueeze(1)
         long_term = long_term_logits.masked_fill(~is_older, MASKED_LOGIT).softmax(-1) * is_older
         # The long-term vector is one more candidate beside the recent events.
-        summary = self._logits(self.hybrid, long_term @ items)
+        summary = self._compute_logits(self.hybrid, long_term @ items)
         summary = summary.masked_fill(~is_older.any(-1), MASKED_LOGIT)
-        recent = self._logits(self.hybrid, items).unsqueeze(1).masked_fill(~is_recent, MASKED_LOGIT)
+        recent = (
+            self._compute_logits(self.hybrid, items)
+            .unsqueeze(1)
+            .masked_fill(~is_recent, MASKED_LOGIT)
+        )
         hybrid = torch.cat((summary.unsqueeze(-1), recent), dim=-1).softmax(-1)
         return hybrid[..., :1] * long_term + hybrid[..., 1:]
 
-    def _logits(self, level: nn.Linear, vectors: Tensor) -> Tensor:
+    def _compute_logits(self, level: nn.Linear, vectors: Tensor) -> Tensor:
         """Compute u . relu(W x + b)."""
         logits: Tensor = F.relu(level(vectors)) @ self.attention_query
         return logits

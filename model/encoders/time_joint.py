@@ -12,7 +12,7 @@ from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.interval_distribution import LogNormal
-from model.layers.interval_features import interval_to_query
+from model.layers.interval_features import compute_interval_to_query
 
 MIN_SPREAD = 0.01
 """Lower bound of the standard deviation of log(1 + d); equal times would drive it to 0."""
@@ -151,18 +151,20 @@ class TimeJoint(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute user vectors and next-time distributions at every position."""
-        contents, hidden = self._hidden_states(batch, items)
-        next_time = self._next_time(_previous(hidden), contents)
+        contents, hidden = self._compute_hidden_states(batch, items)
+        next_time = self._predict_next_time(_shift_right(hidden), contents)
         return PositionOutputs(self.out_proj(hidden), next_time=next_time)
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute user vectors and next-time distributions after each history's last event."""
-        contents, hidden = self._hidden_states(batch, items)
+        contents, hidden = self._compute_hidden_states(batch, items)
         content, state, previous = (
             select_positions(part, batch.lengths - 1).squeeze(1)
-            for part in (contents, hidden, _previous(hidden))
+            for part in (contents, hidden, _shift_right(hidden))
         )
-        return EncoderOutput(self.out_proj(state), next_time=self._next_time(previous, content))
+        return EncoderOutput(
+            self.out_proj(state), next_time=self._predict_next_time(previous, content)
+        )
 
     def sweep(
         self,
@@ -185,17 +187,19 @@ class TimeJoint(SequenceEncoder):
         previous = items.new_zeros(1, count, self.recurrence.hidden_size)
         cells = previous
         if length > 1:
-            inputs = self.duration(contents, _log_days(interval_to_query(batch)), batch.query_given)
+            inputs = self.duration(
+                contents, _log_days(compute_interval_to_query(batch)), batch.query_given
+            )
             _, state = self.recurrence(inputs[:, :-1])
             previous, cells = (part.expand(-1, count, -1).contiguous() for part in state)
         hidden, _ = self.recurrence(last_input, (previous, cells))
-        next_time = self._next_time(previous[0], contents[:, -1].expand(count, -1))
+        next_time = self._predict_next_time(previous[0], contents[:, -1].expand(count, -1))
         return EncoderOutput(self.out_proj(hidden.squeeze(1)), next_time=next_time)
 
-    def _hidden_states(self, batch: SequenceBatch, items: Tensor) -> tuple[Tensor, Tensor]:
+    def _compute_hidden_states(self, batch: SequenceBatch, items: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the embedded events, and the hidden state after each with its duration."""
         contents = self._embed(batch, items)
-        durations = _log_days(interval_to_query(batch))
+        durations = _log_days(compute_interval_to_query(batch))
         hidden, _ = self.recurrence(self.duration(contents, durations, batch.query_given))
         return contents, self.dropout(hidden)
 
@@ -204,17 +208,17 @@ class TimeJoint(SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _next_time(self, previous: Tensor, contents: Tensor) -> LogNormal:
+    def _predict_next_time(self, previous: Tensor, contents: Tensor) -> LogNormal:
         mean = self.next_duration(torch.cat((previous, contents), dim=-1)).squeeze(-1).double()
         spread = MIN_SPREAD + functional.softplus(self.spread.double())
         return LogNormal(mean, spread, self.time_scale)
 
 
-def _previous(hidden: Tensor) -> Tensor:
-    """The hidden state before each position; zeros at the first."""
+def _shift_right(hidden: Tensor) -> Tensor:
+    """Return the hidden state before each position; zeros at the first."""
     return torch.cat((torch.zeros_like(hidden[:, :1]), hidden[:, :-1]), dim=1)
 
 
 def _log_days(durations: Tensor) -> Tensor:
-    """log(1 + days) as one feature: batch, len -> batch, len, 1."""
+    """Compute log(1 + days) as one feature: batch, len -> batch, len, 1."""
     return durations.log1p().float().unsqueeze(-1)

@@ -92,7 +92,7 @@ class TimeLSTM1(nn.Module):
         *content_terms, gate = self.content(contents).chunk(5, dim=-1)
         content_terms[3] = content_terms[3] + self.output_interval(intervals)
         time_gates = (gate + self.gate_interval(intervals).tanh()).sigmoid()
-        hidden, cells = _initial_state(state, time_gates[0])
+        hidden, cells = _build_initial_state(state, time_gates[0])
         input_forget_peepholes, output_peephole = self.peepholes[:2], self.peepholes[2]
         outputs = []
         # Everything that does not depend on the state is computed above, for all steps at once.
@@ -152,7 +152,7 @@ class TimeLSTM3(nn.Module):
         magnitude = torch.empty(hidden, time_dim).uniform_(0.01, 1) / time_dim**0.5
         self.raw_gate_interval.data = magnitude.expm1().log()
 
-    def gate_interval(self) -> Float[Tensor, "hidden time_dim"]:
+    def compute_gate_interval(self) -> Float[Tensor, "hidden time_dim"]:
         """Compute u_1, the weight of the interval in the first time gate; negative."""
         return -functional.softplus(self.raw_gate_interval)
 
@@ -163,9 +163,9 @@ class TimeLSTM3(nn.Module):
         contents, intervals = _split_inputs(inputs, self.dim)
         *content_terms, first, second = self.content(contents).chunk(5, dim=-1)
         content_terms[2] = content_terms[2] + self.output_interval(intervals)
-        output_gates = (first + (intervals @ self.gate_interval().T).tanh()).sigmoid()
+        output_gates = (first + (intervals @ self.compute_gate_interval().T).tanh()).sigmoid()
         carry_gates = (second + self.carry_interval(intervals).tanh()).sigmoid()
-        hidden, cells = _initial_state(state, output_gates[0])
+        hidden, cells = _build_initial_state(state, output_gates[0])
         input_peephole, output_peephole = self.peepholes
         outputs = []
         # Everything that does not depend on the state is computed above, for all steps at once.
@@ -241,7 +241,7 @@ def _split_inputs(inputs: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return steps[..., :dim], steps[..., dim:]
 
 
-def _initial_state(state: LSTMState | None, like: Tensor) -> LSTMState:
+def _build_initial_state(state: LSTMState | None, like: Tensor) -> LSTMState:
     """Return the output and the cells before the first event, zeros by default: batch, hidden."""
     if state is None:
         return torch.zeros_like(like), torch.zeros_like(like)

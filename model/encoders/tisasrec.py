@@ -104,7 +104,7 @@ class TiSASRec(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
-        tables, relations = self._tables(items.shape[1]), self._relations(batch)
+        tables, relations = self._build_tables(items.shape[1]), self._compute_relations(batch)
         states = self.dropout(items * self.dim**0.5)
         for block in self._blocks:
             states = block.attend_causally(states, tables, relations)
@@ -112,7 +112,7 @@ class TiSASRec(SequenceEncoder):
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        tables, relations = self._tables(items.shape[1]), self._relations(batch)
+        tables, relations = self._build_tables(items.shape[1]), self._compute_relations(batch)
         states = self.dropout(items * self.dim**0.5)
         *earlier, final_block = self._blocks
         for block in earlier:
@@ -124,7 +124,7 @@ class TiSASRec(SequenceEncoder):
         users: Tensor = self.norm(output.states)
         return EncoderOutput(user=users.squeeze(1), attention=output.weights.squeeze(2))
 
-    def _tables(self, length: int) -> RelationTables:
+    def _build_tables(self, length: int) -> RelationTables:
         return RelationTables(
             self.dropout(self.relation_keys.weight),
             self.dropout(self.relation_values.weight),
@@ -132,11 +132,11 @@ class TiSASRec(SequenceEncoder):
             self.dropout(self.position_values.weight[:length]),
         )
 
-    def _relations(self, batch: SequenceBatch) -> Relations:
+    def _compute_relations(self, batch: SequenceBatch) -> Relations:
         length = batch.rows.shape[1]
         square = torch.ones(length, length, dtype=torch.bool, device=batch.rows.device)
         if self.relation == "personal":
-            indices = personal_relations(batch.times)
+            indices = compute_personal_relations(batch.times)
         else:
             intervals = batch.query_times.unsqueeze(-1) - batch.times.unsqueeze(1)
             indices = (intervals / self.time_scale).floor()
@@ -151,7 +151,7 @@ class TiSASRec(SequenceEncoder):
         return [cast("RelativeBlock", block) for block in self.blocks]
 
 
-def personal_relations(
+def compute_personal_relations(
     times: Float64[Tensor, "batch len"],
 ) -> Float64[Tensor, "batch len len"]:
     """Compute the intervals between events (days) in units of the smallest one up to the later.

@@ -31,18 +31,18 @@ def measure_occlusion(
     changes: list[float | None] = [None] * len(history.events)
     correlation = None
     if len(history.events) > 1:
-        indices = most_attended(weights)
+        indices = find_most_attended(weights)
         histories = [history, *(leave_out(history, int(index)) for index in indices)]
         batch = collate_at(bundle.manifest.data_window, query, histories)
         scores = score_rows(bundle.recommender, batch, np.array([row]))[:, 0]
         decreases = scores[0] - scores[1:]
         for index, decrease in zip(indices.tolist(), decreases.tolist(), strict=True):
             changes[index] = decrease
-        correlation = faithfulness(weights[indices], decreases)
+        correlation = measure_faithfulness(weights[indices], decreases)
     return Occlusion(bundle.catalog.item_id(row), tuple(changes), correlation)
 
 
-def most_attended(weights: NDArray[np.float32], n: int = OCCLUDED_EVENTS) -> NDArray[np.int64]:
+def find_most_attended(weights: NDArray[np.float32], n: int = OCCLUDED_EVENTS) -> NDArray[np.int64]:
     """Find the indices of the `n` events with the most attention, in the order of the history."""
     most = np.argsort(-weights, kind="stable")[:n]
     return np.sort(most)
@@ -57,8 +57,10 @@ def leave_out(history: KnownHistory, index: int) -> KnownHistory:
     )
 
 
-def faithfulness(weights: NDArray[np.float32], changes: NDArray[np.float32]) -> float | None:
-    """Spearman's rank correlation of attention weights with changes of the score.
+def measure_faithfulness(
+    weights: NDArray[np.float32], changes: NDArray[np.float32]
+) -> float | None:
+    """Compute Spearman's rank correlation of attention weights with changes of the score.
 
     1 where events with more attention change the score more. None for fewer than three events, or
     where all weights or all changes are equal: the correlation is then undefined.

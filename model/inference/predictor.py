@@ -19,7 +19,7 @@ from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
 from model.inference.query import collate_at, prepare_query, read_history
-from model.inference.ranking import Ranking, Stages, rank_rows, untimed
+from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
 from model.inference.scoring import score_rows
 from model.inference.selection import select_rows
 from model.inference.sweep import AllowedAt, sweep
@@ -54,7 +54,7 @@ class Predictor:
         explain: bool = False,
         occlude: bool = False,
         occlude_for: str | None = None,
-        stages: Stages = untimed,
+        stages: Stages = skip_timing,
     ) -> Recommendation:
         """Recommend the best items for a query, within the constraints.
 
@@ -147,7 +147,7 @@ class Predictor:
         """
         return sweep(self.bundle, query, query_times, constraints, allowed_at)
 
-    def similar(
+    def find_similar(
         self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None
     ) -> tuple[ScoredItem, ...]:
         """Find the items most similar to one; the score is the cosine of their vectors.
@@ -157,7 +157,7 @@ class Predictor:
             NoItemSpaceError: if the model learns no item vectors.
         """
         row = self.bundle.catalog.row(item_id)
-        vectors = self._item_space()
+        vectors = self._require_item_space()
         cosines = torch.cosine_similarity(vectors[row][None], vectors).numpy()
         candidates = np.arange(1, len(cosines))
         if allowed is not None:
@@ -173,7 +173,7 @@ class Predictor:
         Raises:
             NoItemSpaceError: if the model learns no item vectors.
         """
-        return draw_map(self._item_space()[1:], self.bundle.catalog.popularity)
+        return draw_map(self._require_item_space()[1:], self.bundle.catalog.popularity)
 
     def look_up_history(self, query: Query) -> KnownHistory:
         """Look up the events of a query that the model reads: the most recent known ones."""
@@ -186,8 +186,8 @@ class Predictor:
         encoded: EncoderOutput = self.bundle.recommender(batch)
         return encoded
 
-    def _item_space(self) -> Tensor:
-        """The item vectors whose angles measure similarity, without biases, padding included."""
+    def _require_item_space(self) -> Tensor:
+        """Return the item vectors whose angles measure similarity: no biases, with padding."""
         if not self.bundle.recommender.encoder.has_item_space:
             raise NoItemSpaceError(
                 "similar items are those with similar vectors, but the model "

@@ -30,7 +30,7 @@ def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
     """Look up the history of a query, and collate it at the query time."""
     history = read_history(bundle, query, max_history=bundle.manifest.max_history)
     window = bundle.manifest.data_window
-    warnings = warnings_at(window, query.query_time, truncated=history.truncated)
+    warnings = list_warnings(window, query.query_time, truncated=history.truncated)
     batch = collate_at(window, query, [history]) if history.events else None
     return PreparedQuery(history, batch, warnings)
 
@@ -62,8 +62,8 @@ def clamp_query_time(window: DataWindow, query_time: int, history: KnownHistory)
     return min(query_time, history.events[-1].at + window.length)
 
 
-def warnings_at(window: DataWindow, query_time: int, *, truncated: bool) -> tuple[str, ...]:
-    """The warnings of one query time, as stable codes."""
+def list_warnings(window: DataWindow, query_time: int, *, truncated: bool) -> tuple[str, ...]:
+    """List the warnings of one query time, as stable codes."""
     is_beyond = query_time > window.last_at + WARNED_BEYOND * window.length
     codes = {"beyond_training_window": is_beyond, "history_truncated": truncated}
     return tuple(code for code, applies in codes.items() if applies)

@@ -29,7 +29,7 @@ Stages = Callable[[Stage], AbstractContextManager[None]]
 
 
 @contextmanager
-def untimed(_: Stage) -> Iterator[None]:
+def skip_timing(_: Stage) -> Iterator[None]:
     """Time nothing."""
     yield
 
@@ -59,7 +59,7 @@ def rank_rows(
     batch: SequenceBatch,
     selections: Sequence[Selection],
     *,
-    stages: Stages = untimed,
+    stages: Stages = skip_timing,
 ) -> list[Ranking]:
     """Encode the histories of a batch, and find the best rows for each."""
     with stages("encode"):
@@ -75,7 +75,7 @@ def rank_encoded(
     encoded: EncoderOutput,
     selections: Sequence[Selection],
     *,
-    stages: Stages = untimed,
+    stages: Stages = skip_timing,
 ) -> list[Ranking]:
     """Find the best rows for each user vector of `encoded`.
 

@@ -32,7 +32,7 @@ class Selection(NamedTuple):
     diversity: float = 0.0
 
     def permits(self, rows: Rows) -> Mask:
-        """Whether each of some rows may be returned."""
+        """Return whether each of some rows may be returned."""
         permitted: Mask = ~np.isin(rows, self.excluded) & (rows != PADDING_ROW)
         if self.allowed is not None:
             permitted &= self.allowed[rows]

@@ -16,7 +16,7 @@ from model.clock import days_between
 from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
-from model.inference.query import clamp_query_time, read_history, warnings_at
+from model.inference.query import clamp_query_time, list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Selection, select_rows
 from model.interfaces import QuerySweep
@@ -47,16 +47,18 @@ def sweep(
 ) -> Sweep:
     """Rank the catalog for one history at each query time; see `Predictor.sweep`."""
     history = read_history(bundle, query, max_history=max(len(query.history), 1))
-    instants = _instants(bundle, query, history, query_times, constraints, allowed_at)
+    instants = _build_instants(bundle, query, history, query_times, constraints, allowed_at)
     rankings: dict[int, Ranking] = {}
-    for group in _groups(bundle, instants):
+    for group in _group_instants(bundle, instants):
         for instant, ranking in zip(group, _rank_group(bundle, history, group), strict=True):
             rankings[instant.query_index] = ranking
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
     swept = tuple(
-        _swept_instant(bundle, instant, rankings.get(instant.query_index), constraints, first, last)
+        _build_swept_instant(
+            bundle, instant, rankings.get(instant.query_index), constraints, first, last
+        )
         for instant in instants
     )
     has_intensities = any(instant.intensities is not None for instant in swept)
@@ -71,7 +73,7 @@ def sweep(
     )
 
 
-def _instants(
+def _build_instants(
     bundle: Bundle,
     query: Query,
     history: KnownHistory,
@@ -97,7 +99,7 @@ def _instants(
     return instants
 
 
-def _groups(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Instant]]:
+def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Instant]]:
     """Group the instants that one run of the model can rank; those before any event need none."""
     sweeps = isinstance(bundle.recommender.encoder, QuerySweep)
     single: list[_Instant] = []
@@ -147,7 +149,7 @@ def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:
     )
 
 
-def _swept_instant(
+def _build_swept_instant(
     bundle: Bundle,
     instant: _Instant,
     ranking: Ranking | None,
@@ -155,7 +157,7 @@ def _swept_instant(
     first: int,
     last: int,
 ) -> SweptInstant:
-    """One instant of the sweep whose events are positions first..last of the history."""
+    """Build one instant of the sweep, whose events are positions first..last of the history."""
     weights = intensities = None
     if ranking is not None and ranking.attention is not None:
         read = ranking.attention.mean(0)[: instant.end - instant.start].tolist()
@@ -172,5 +174,7 @@ def _swept_instant(
         intensities=intensities,
         items=items,
         fallback=fallback,
-        warnings=warnings_at(bundle.manifest.data_window, query_time, truncated=instant.start > 0),
+        warnings=list_warnings(
+            bundle.manifest.data_window, query_time, truncated=instant.start > 0
+        ),
     )

@@ -39,7 +39,7 @@ class AdditiveAttention(nn.Module):
         contexts = []
         for start in range(0, states.shape[1], QUERY_CHUNK):
             end = min(start + QUERY_CHUNK, states.shape[1])
-            scores = self._scores(queries[:, start:end], keys[:, :end])
+            scores = self._compute_scores(queries[:, start:end], keys[:, :end])
             is_later = torch.ones_like(scores[0], dtype=torch.bool).triu(start + 1)
             contexts.append(_masked_softmax(scores, ~is_later) @ states[:, :end])
         return torch.cat(contexts, dim=1)
@@ -51,11 +51,11 @@ class AdditiveAttention(nn.Module):
         visible: Bool[Tensor, "batch 1 len"],
     ) -> tuple[Float[Tensor, "batch 1 hidden"], Float[Tensor, "batch 1 len"]]:
         """Attend from one query per history; return the context vector and the weights."""
-        scores = self._scores(self.query_proj(query), self.key_proj(states))
+        scores = self._compute_scores(self.query_proj(query), self.key_proj(states))
         weights = _masked_softmax(scores, visible)
         return weights @ states, weights
 
-    def _scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def _compute_scores(self, queries: Tensor, keys: Tensor) -> Tensor:
         scores: Tensor = AdditiveScores.apply(queries, keys, self.score_weight)  # type: ignore[no-untyped-call]
         return scores
 
@@ -81,7 +81,7 @@ class AdditiveScores(torch.autograd.Function):
 
 
 def _pairwise_tanh(queries: Tensor, keys: Tensor) -> Tensor:
-    """Activations of all pairs: batch, queries, keys, hidden."""
+    """Compute the activations of all pairs: batch, queries, keys, hidden."""
     return (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh_()
 
 

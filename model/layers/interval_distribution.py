@@ -93,7 +93,7 @@ class Gompertz(IntervalDistribution):
         return (scaled + further) * self.time_scale
 
     def _cumulative_hazard(self, elapsed: Tensor) -> Tensor:
-        """The integral of the hazard, `exp(log_rate) (exp(growth x) - 1) / growth`."""
+        """Integrate the hazard: `exp(log_rate) (exp(growth x) - 1) / growth`."""
         exponent = self.log_rate + _log_mean_exp(self.growth * elapsed)
         excess = (exponent - MAX_EXPONENT).relu()
         return elapsed * (exponent - excess).exp() * (1 + excess)
@@ -133,7 +133,7 @@ class LogNormal(IntervalDistribution):
         return _log_ndtr((self.mean - self._log(intervals)) / self.spread)
 
     def _log_normaliser(self) -> Tensor:
-        """The log-probability that the normal leaves above 0."""
+        """Compute the log-probability that the normal leaves above 0."""
         return _log_ndtr(self.mean / self.spread)
 
     def _log(self, intervals: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ class LogNormal(IntervalDistribution):
 
 
 def _log_mean_exp(z: Tensor) -> Tensor:
-    """log((exp(z) - 1) / z): stable for either sign, and differentiable at 0."""
+    """Compute log((exp(z) - 1) / z), stable for either sign and differentiable at 0."""
     is_small = z.abs() < 0.01
     near = z / 2 + z**2 / 24 - z**4 / 2880
     far = torch.where(is_small, 1.0, z)
@@ -149,13 +149,13 @@ def _log_mean_exp(z: Tensor) -> Tensor:
 
 
 def _log_ndtr(point: Tensor) -> Tensor:
-    """The log of the standard normal distribution function."""
+    """Compute the log of the standard normal distribution function."""
     log_probability: Tensor = torch.special.log_ndtr(point)
     return log_probability
 
 
 def _inverse_log_ndtr(log_probability: Tensor) -> Tensor:
-    """The standard normal quantile of a probability given by its logarithm."""
+    """Compute the standard normal quantile of a probability given by its logarithm."""
     in_tail = log_probability < -300
     point = torch.special.ndtri(torch.where(in_tail, 0.5, log_probability.exp()))
     target = torch.where(in_tail, log_probability, -300.0)

@@ -87,6 +87,6 @@ class IntervalFeatures(nn.Module):
         return torch.where(given.unsqueeze(-1), self.features(intervals), self.withheld)
 
 
-def interval_to_query(batch: SequenceBatch) -> Float64[Tensor, "batch len"]:
+def compute_interval_to_query(batch: SequenceBatch) -> Float64[Tensor, "batch len"]:
     """Return the days from every event to its position's own query time, 0 on padding."""
     return (batch.query_times - batch.times).masked_fill(batch.rows == PADDING_ROW, 0)

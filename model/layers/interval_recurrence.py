@@ -7,7 +7,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.interval_features import IntervalFeatures, interval_to_query
+from model.layers.interval_features import IntervalFeatures, compute_interval_to_query
 
 
 @final
@@ -45,7 +45,7 @@ class IntervalRecurrence(nn.Module):
     ) -> Float[Tensor, "batch len dim"]:
         """Compute the user vector at every position, from the events up to it."""
         hidden, _ = self.recurrence(
-            self._inputs(items, interval_to_query(batch), batch.query_given)
+            self._build_inputs(items, compute_interval_to_query(batch), batch.query_given)
         )
         users: Tensor = self.out_proj(self.dropout(hidden))
         return users
@@ -62,21 +62,21 @@ class IntervalRecurrence(nn.Module):
         """
         count = len(query_times)
         given = batch.query_given
-        last_input = self._inputs(
+        last_input = self._build_inputs(
             items[:, -1:].expand(count, -1, -1),
             (query_times - batch.times[0, -1]).unsqueeze(-1),
             given[:, -1:].expand(count, -1),
         )
         state = None
         if items.shape[1] > 1:
-            earlier = self._inputs(items, interval_to_query(batch), given)[:, :-1]
+            earlier = self._build_inputs(items, compute_interval_to_query(batch), given)[:, :-1]
             _, final_state = self.recurrence(earlier)
             state = tuple(part.expand(-1, count, -1).contiguous() for part in final_state)
         hidden, _ = self.recurrence(last_input, state)
         users: Tensor = self.out_proj(self.dropout(hidden.squeeze(1)))
         return users
 
-    def _inputs(self, items: Tensor, intervals: Tensor, given: Tensor) -> Tensor:
+    def _build_inputs(self, items: Tensor, intervals: Tensor, given: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(items)
         if self.interval is None:
             return dropped

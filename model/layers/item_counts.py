@@ -5,7 +5,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 
-def popularity_bias(
+def compute_popularity_bias(
     rows: Int64[Tensor, " events"], *, items: int, at_most: float = 0.5
 ) -> Float[Tensor, " rows"]:
     """Return a log-weight per catalog row that grows with the item's number of events.

@@ -89,17 +89,17 @@ class RelativeAttention(nn.Module):
         values = split_heads(self.value_proj(states) + tables.position_values, self.heads)
         indices = relations.indices.unsqueeze(1).expand(-1, self.heads, -1, -1)
 
-        relation_logits = query_heads @ self._by_head(tables.relation_keys).transpose(-1, -2)
+        relation_logits = query_heads @ self._split_by_head(tables.relation_keys).transpose(-1, -2)
         logits = query_heads @ keys.transpose(-1, -2) + relation_logits.gather(-1, indices)
         logits = logits.masked_fill(~relations.visible.unsqueeze(1), float("-inf"))
         weights = logits.softmax(-1)
 
         dropped = self.dropout(weights)
         per_relation = torch.zeros_like(relation_logits).scatter_add(-1, indices, dropped)
-        output = dropped @ values + per_relation @ self._by_head(tables.relation_values)
+        output = dropped @ values + per_relation @ self._split_by_head(tables.relation_values)
         return RelativeOutput(output.transpose(1, 2).flatten(2), weights)
 
-    def _by_head(self, table: Table) -> Float[Tensor, "heads entries head_dim"]:
+    def _split_by_head(self, table: Table) -> Float[Tensor, "heads entries head_dim"]:
         return table.view(len(table), self.heads, -1).transpose(0, 1)
 
 

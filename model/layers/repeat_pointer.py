@@ -43,7 +43,7 @@ class RepeatPointer(nn.Module):
         projection: BasisProjection,
     ) -> Float[Tensor, "batch 1 len width"]:
         """Project the events to keys."""
-        return self.query_key.keys(contents, events, projection)
+        return self.query_key.project_keys(contents, events, projection)
 
     def forward(
         self,
@@ -54,7 +54,7 @@ class RepeatPointer(nn.Module):
         kernel: Float[Tensor, "batch queries len"] | None = None,
     ) -> Float[Tensor, "batch queries len"]:
         """Compute the repeat score of each event at each query position, without a mask."""
-        logits = self.query_key.queries(users, queries, projection) @ keys.transpose(-1, -2)
+        logits = self.query_key.project_queries(users, queries, projection) @ keys.transpose(-1, -2)
         if self.kernel_scale is not None:
             logits = logits + self.kernel_scale(kernel)
         return logits.squeeze(1) + self.bias

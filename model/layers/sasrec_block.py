@@ -85,7 +85,7 @@ class SASRecBlock(nn.Module):
         """Project positions to the keys and values that queries of this block attend to."""
         events, _, projection = inputs.time
         values = self.value_proj(states) + self.time_value_proj(projection.bias)
-        keys = self.query_key.keys(states, events, projection)
+        keys = self.query_key.project_keys(states, events, projection)
         return KVCache(
             KeyValues(keys, append_basis(values, events, self.heads)),
             None if self.modulation is None else self.modulation.project_values(states),
@@ -109,7 +109,7 @@ class SASRecBlock(nn.Module):
         """
         residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
         _, query_phasors, projection = inputs.time
-        queries = self.query_key.queries(residual, query_phasors, projection)
+        queries = self.query_key.project_queries(residual, query_phasors, projection)
         keys, values = cache.attention
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None

@@ -121,7 +121,7 @@ class TimeAwareQueryKey(nn.Module):
         self.key_proj = nn.Linear(dim, dim)
         self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
 
-    def keys(
+    def project_keys(
         self,
         states: Float[Tensor, "batch len dim"],
         events: EventPhasors,
@@ -131,7 +131,7 @@ class TimeAwareQueryKey(nn.Module):
         content = self.key_proj(states) + self.time_key_proj(projection.bias)
         return append_basis(content, events, self.heads)
 
-    def queries(
+    def project_queries(
         self,
         states: Float[Tensor, "batch queries inputs"],
         queries: QueryPhasors,
@@ -182,7 +182,7 @@ class TimeAwareAttention(nn.Module):
         """Project events to keys and values."""
         values = self.value_proj(states) + self.time_value_proj(projection.bias)
         return KeyValues(
-            self.query_key.keys(states, events, projection),
+            self.query_key.project_keys(states, events, projection),
             append_basis(values, events, self.heads),
         )
 
@@ -198,10 +198,10 @@ class TimeAwareAttention(nn.Module):
         visible, is_causal, bias = mask
         attn_mask = None if visible is None else visible.unsqueeze(1)
         if bias is not None:
-            masked = _masked_events(mask, bias)
+            masked = _build_mask(mask, bias)
             attn_mask = bias if masked is None else bias.masked_fill(masked, float("-inf"))
         output = F.scaled_dot_product_attention(
-            self.query_key.queries(states, queries, projection),
+            self.query_key.project_queries(states, queries, projection),
             key_values.keys,
             key_values.values,
             attn_mask=attn_mask,
@@ -219,11 +219,11 @@ class TimeAwareAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the attention weights: per query, a distribution over its visible events."""
-        query_heads = self.query_key.queries(states, queries, projection)
+        query_heads = self.query_key.project_queries(states, queries, projection)
         logits = query_heads @ key_values.keys.transpose(-1, -2)
         if mask.bias is not None:
             logits = logits + mask.bias
-        masked = _masked_events(mask, logits)
+        masked = _build_mask(mask, logits)
         if masked is not None:
             logits = logits.masked_fill(masked, float("-inf"))
         return logits.softmax(-1)
@@ -245,15 +245,15 @@ class TimeAwareAttention(nn.Module):
         return merged
 
 
-def _masked_events(mask: AttentionMask, logits: Tensor) -> Tensor | None:
-    """True where a query must not attend; broadcasts against its logits."""
+def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
+    """Build the mask that is true where a query must not attend; it broadcasts against logits."""
     if mask.is_causal:
         return torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
     return None if mask.visible is None else ~mask.visible.unsqueeze(1)
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
-    """batch, len, dim -> batch, heads, len, head_dim."""
+    """Split the heads: batch, len, dim -> batch, heads, len, head_dim."""
     batch, length, dim = states.shape
     return states.view(batch, length, heads, dim // heads).transpose(1, 2)
 
@@ -284,6 +284,6 @@ def merge_heads(
 def compose_by_head(
     time_projection: TimeProjection, projection: BasisProjection, heads: int
 ) -> Tensor:
-    """`U C` per head: heads, head_dim, 2 * frequencies."""
+    """Compute `U C` per head: heads, head_dim, 2 * frequencies."""
     composed = time_projection.compose(projection)
     return composed.view(heads, len(composed) // heads, composed.shape[-1])

@@ -237,5 +237,5 @@ class TimeAwareBlock(nn.Module):
 
 
 def _append_event(history: Tensor, event: Tensor) -> Tensor:
-    """1, heads, len, width and queries, heads, 1, width -> queries, heads, len + 1, width."""
+    """Append: 1, heads, len, w and queries, heads, 1, w -> queries, heads, len + 1, w."""
     return torch.cat((history.expand(len(event), -1, -1, -1), event), dim=2)

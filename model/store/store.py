@@ -42,33 +42,33 @@ class BundleStore:
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
 
-    def current(self) -> str | None:
-        """The current version, or None before the first activation. One small read."""
+    def read_current(self) -> str | None:
+        """Read the current version, or None before the first activation. One small read."""
         try:
             # Undecodable content gives a name that no published version has.
             return (self.root / CURRENT).read_text("utf-8", "replace").strip() or None
         except FileNotFoundError:
             return None
 
-    def versions(self) -> list[str]:
-        """All published versions, newest first; those of the same second by their arrival."""
+    def list_versions(self) -> list[str]:
+        """List all published versions, newest first; those of the same second by their arrival."""
         if not self.root.is_dir():
             return []
         # A version begins with the second it was written in; its digest has no order.
         arrived = {
             path.name: (path.name.partition("-")[0], at)
             for path in self.root.iterdir()
-            if (at := _arrival(path)) is not None
+            if (at := _read_arrival(path)) is not None
         }
         return sorted(arrived, key=arrived.__getitem__, reverse=True)
 
-    def manifest(self, version: str) -> Manifest:
-        """The verified manifest of a version.
+    def read_manifest(self, version: str) -> Manifest:
+        """Read and verify the manifest of a version.
 
         Raises:
             BundleError: if there is no such version, or its manifest was altered.
         """
-        return Manifest.read(self._directory(version))
+        return Manifest.read(self._find_directory(version))
 
     def open(self, version: str | None = None) -> Predictor:
         """Open a version, by default the current one.
@@ -77,13 +77,13 @@ class BundleStore:
             NoCurrentBundleError: if no version was activated yet.
             BundleError: if the version is unknown, or cannot be opened.
         """
-        version = version or self.current()
+        version = version or self.read_current()
         if version is None:
             raise NoCurrentBundleError(
                 f"a bundle must be published before it can be opened, but {self.root} has no "
                 f"{CURRENT}; run kairos train and kairos publish"
             )
-        return open_predictor(self._directory(version))
+        return open_predictor(self._find_directory(version))
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
         """Add a bundle, and activate it.
@@ -98,8 +98,8 @@ class BundleStore:
             BundleError: if the written bundle cannot be opened; the store is then unchanged.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with self._publishing():
-            directory = write_directory(self._incoming(), write)
+        with self._lock_for_publishing():
+            directory = write_directory(self._draw_hidden_path(), write)
             try:
                 open_predictor(directory)
             except BaseException:  # an interrupt or lack of memory, too: it is not verified
@@ -116,7 +116,7 @@ class BundleStore:
             BundleError: if it cannot be opened there.
         """
         open_predictor(directory)
-        if directory.name in self.versions():
+        if directory.name in self.list_versions():
             if activate:
                 self.activate(directory.name)
             return directory.name
@@ -134,7 +134,7 @@ class BundleStore:
         Raises:
             BundleError: if there is no such version, or its manifest was altered.
         """
-        self.manifest(version)
+        self.read_manifest(version)
         self._replace(CURRENT, f"{version}\n".encode())
 
     def remove(self, version: str) -> None:
@@ -144,20 +144,20 @@ class BundleStore:
             BundleError: if there is no such version, or it serves.
             StoreBusyError: if another process holds the store's lock for too long.
         """
-        with self.changing():
-            traffic = self.traffic()
-            if version in {self.current(), traffic.challenger, traffic.shadow}:
+        with self.lock_pointers():
+            traffic = self.read_traffic()
+            if version in {self.read_current(), traffic.challenger, traffic.shadow}:
                 raise BundleError(
                     f"a version must not serve when it is removed, but {version!r} does; "
                     "activate another first"
                 )
-            removed = self._incoming()
-            self._directory(version).rename(removed)
+            removed = self._draw_hidden_path()
+            self._find_directory(version).rename(removed)
             flush(self.root)
         shutil.rmtree(removed, ignore_errors=True)
 
-    def traffic(self) -> Traffic:
-        """The versions that serve beside the current one. One small read.
+    def read_traffic(self) -> Traffic:
+        """Read the versions that serve beside the current one. One small read.
 
         Raises:
             BundleError: if the file cannot be read as Kairos writes it.
@@ -182,11 +182,11 @@ class BundleStore:
         """
         for version in (traffic.challenger, traffic.shadow):
             if version is not None:
-                self.manifest(version)
+                self.read_manifest(version)
         self._replace(TRAFFIC, f"{traffic.model_dump_json()}\n".encode())
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def lock_pointers(self) -> Iterator[None]:
         """Lock `CURRENT` and `TRAFFIC.json` against other writers, in any process.
 
         Restores both if the block fails. Readers need no lock.
@@ -197,12 +197,12 @@ class BundleStore:
         """
         with (self.root / _LOCK).open("ab") as lock:
             self._wait_for(lock.fileno())
-            before = {name: self._content(name) for name in (CURRENT, TRAFFIC)}
+            before = {name: self._read_content(name) for name in (CURRENT, TRAFFIC)}
             try:
                 yield
             except BaseException:
                 for name, content in before.items():
-                    if self._content(name) != content:
+                    if self._read_content(name) != content:
                         self._replace(name, content)
                 raise
 
@@ -224,7 +224,7 @@ class BundleStore:
                 return
 
     @contextmanager
-    def _publishing(self) -> Iterator[None]:
+    def _lock_for_publishing(self) -> Iterator[None]:
         """Hold a shared lock while a version is written; first remove leftovers.
 
         Every publisher holds the lock on the store's directory, and the kernel releases it when a
@@ -257,11 +257,11 @@ class BundleStore:
                 else:
                     leftover.unlink()
 
-    def _incoming(self) -> Path:
-        """A new hidden name in the store."""
+    def _draw_hidden_path(self) -> Path:
+        """Draw a new hidden name in the store."""
         return self.root / f"{_INCOMING}{uuid.uuid4().hex}"
 
-    def _content(self, name: str) -> bytes | None:
+    def _read_content(self, name: str) -> bytes | None:
         try:
             return (self.root / name).read_bytes()
         except FileNotFoundError:
@@ -273,20 +273,20 @@ class BundleStore:
             (self.root / name).unlink(missing_ok=True)
             flush(self.root)
         else:
-            replace_file(self.root / name, self._incoming(), content)
+            replace_file(self.root / name, self._draw_hidden_path(), content)
 
-    def _directory(self, version: str) -> Path:
+    def _find_directory(self, version: str) -> Path:
         # A version comes from outside: it must name a directory of the store and nothing else.
-        if version not in self.versions():
+        if version not in self.list_versions():
             raise BundleError(
                 f"a version must be one of those published, but {version!r} is not among the "
-                f"{len(self.versions())} in the store; list them with kairos models list"
+                f"{len(self.list_versions())} in the store; list them with kairos models list"
             )
         return self.root / version
 
 
-def _arrival(path: Path) -> int | None:
-    """The time a version was added, in nanoseconds; None for a path that is no version."""
+def _read_arrival(path: Path) -> int | None:
+    """Read when a version was added, in nanoseconds; None for a path that is no version."""
     if path.name.startswith(".") or not (path / MANIFEST).is_file():
         return None
     try:

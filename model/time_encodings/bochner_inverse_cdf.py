@@ -38,7 +38,7 @@ class BochnerInverseCDFConfig(Config):
     """Whether training changes the map that draws the frequencies."""
 
     @classmethod
-    def paper_code(
+    def from_paper_code(
         cls, dim: int, map: Literal["mlp_residual", "maf", "real_nvp"]
     ) -> "BochnerInverseCDFConfig":
         """Use the initial range of the authors' other encodings, 10^0 to 10^-8 radians per second.

@@ -31,7 +31,7 @@ class BochnerNonparametricConfig(Config):
     """Whether training changes the frequencies."""
 
     @classmethod
-    def paper_code(cls, dim: int) -> "BochnerNonparametricConfig":
+    def from_paper_code(cls, dim: int) -> "BochnerNonparametricConfig":
         """Use the authors' initial values: `dim` features, 10^0 to 10^-8 radians per second."""
         turn = 2 * math.pi * DAYS_PER_SECOND
         return cls(
@@ -106,8 +106,8 @@ class BochnerFreeAmplitudes(TimeEncoding):
         torch.Size([3, 16])
 
     Paper: Xu et al. 2019, as coded by its authors (`time_encode`, non-parametric).
-    DIFFERS(code): days instead of seconds, with an initial range to match; `paper_code` has the
-        authors' range.
+    DIFFERS(code): days instead of seconds, with an initial range to match; `from_paper_code` has
+        the authors' range.
     """
 
     is_stationary = False

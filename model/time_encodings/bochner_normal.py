@@ -34,7 +34,7 @@ class BochnerNormalConfig(Config):
     """Whether training changes the standard deviations."""
 
     @classmethod
-    def paper_code(cls, dim: int) -> "BochnerNormalConfig":
+    def from_paper_code(cls, dim: int) -> "BochnerNormalConfig":
         """Use the authors' initial values, with `dim` features.
 
         Means of 1 to 0.05 radians per second and a fixed standard deviation of 1.

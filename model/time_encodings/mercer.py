@@ -36,7 +36,7 @@ class MercerConfig(Config):
     """Whether training changes the periods."""
 
     @classmethod
-    def paper_code(cls, dim: int, degree: int) -> "MercerConfig":
+    def from_paper_code(cls, dim: int, degree: int) -> "MercerConfig":
         """Use the authors' initial values: `dim` features, `j 10^0` to `j 10^-8` rad per second."""
         half_turn = math.pi * DAYS_PER_SECOND
         return cls(
@@ -119,7 +119,7 @@ class MercerConcat(TimeEncoding):
 
 
 def _block_diagonal(rows: Tensor) -> Tensor:
-    """rows, width -> rows, rows * width: each row in its own block of columns."""
+    """Put each row into its own block of columns: rows, width -> rows, rows * width."""
     return (torch.eye(len(rows), device=rows.device)[:, :, None] * rows).flatten(1)
 
 

@@ -30,7 +30,7 @@ class NonstationaryConfig(Config):
     """Whether training changes the periods."""
 
     @classmethod
-    def paper_code(cls) -> "NonstationaryConfig":
+    def from_paper_code(cls) -> "NonstationaryConfig":
         """Use the authors' number of components and network width; they set no periods."""
         return cls(components=4, hidden=4)
 
@@ -114,8 +114,8 @@ class Nonstationary(TimeKernel):
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
     ) -> Float[Tensor, "*shape"]:
         """Compute K(t, t'); the arguments broadcast against each other."""
-        left = _terms(times, self.components(times))
-        right = _terms(other, self.components(other))
+        left = _compute_terms(times, self.components(times))
+        right = _compute_terms(other, self.components(other))
         spread = left.squared_length + right.squared_length
         distance = (times - other).unsqueeze(-1).float().square()
         decay = torch.exp(-distance / spread) * spread.rsqrt()
@@ -149,7 +149,7 @@ class _KernelTerms(NamedTuple):
     squared_length: Float[Tensor, "*shape components"]
 
 
-def _terms(times: Float64[Tensor, "*shape"], at: Components) -> _KernelTerms:
+def _compute_terms(times: Float64[Tensor, "*shape"], at: Components) -> _KernelTerms:
     """Compute the factors; turns are reduced in float64 before they are rounded to float32."""
     turns = times.unsqueeze(-1) * at.frequencies
     angle = (2 * math.pi * (turns - turns.detach().round())).float()

@@ -26,7 +26,7 @@ class PositionalConfig(Config):
     """Whether training changes the frequencies."""
 
     @classmethod
-    def paper_code(cls) -> "PositionalConfig":
+    def from_paper_code(cls) -> "PositionalConfig":
         """Use no features, as the authors: only the encoder's table of absolute positions."""
         return cls(frequencies=0)
 

@@ -39,7 +39,7 @@ class Time2VecConfig(Config):
     """Whether training changes the frequencies."""
 
     @classmethod
-    def paper_code(cls, frequencies: int) -> "Time2VecConfig":
+    def from_paper_code(cls, frequencies: int) -> "Time2VecConfig":
         """Use the initial values of public implementations."""
         return cls(frequencies=frequencies, start="normal")
 

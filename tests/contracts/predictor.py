@@ -266,22 +266,22 @@ class PredictorContract:
     def test_similar_items_have_similar_vectors(self, predictor: Predictor) -> None:
         if not predictor.bundle.recommender.encoder.has_item_space:
             with pytest.raises(NoItemSpaceError):
-                predictor.similar("i1", 5)
+                predictor.find_similar("i1", 5)
             return
         vectors = predictor.bundle.recommender.items.weight.numpy()[1:].astype(float)
         lengths = np.linalg.norm(vectors, axis=1)
         cosines = vectors @ vectors[1] / lengths / lengths[1]
-        found = predictor.similar("i1", 5)
+        found = predictor.find_similar("i1", 5)
         order = [f"i{number}" for number in np.argsort(-cosines) if number != 1]
         assert [item.item_id for item in found] == order[:5]
         assert [item.score for item in found] == pytest.approx(
             [cosines[ITEM_IDS.index(item.item_id)] for item in found], abs=1e-5
         )
         allowed = np.array([False, *(number % 2 == 0 for number in range(len(ITEM_IDS)))])
-        even = predictor.similar("i1", len(ITEM_IDS), allowed=allowed)
+        even = predictor.find_similar("i1", len(ITEM_IDS), allowed=allowed)
         assert {item.item_id for item in even} == {f"i{n}" for n in range(0, len(ITEM_IDS), 2)}
         with pytest.raises(UnknownItemError):
-            predictor.similar("zebra", 3)
+            predictor.find_similar("zebra", 3)
 
     def test_a_sweep_equals_single_recommendations(self, predictor: Predictor) -> None:
         happened = [(f"i{n}", 20.0 - 2 * n) for n in range(8)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.bundle.kernels import KernelCurve, Rhythm, constant_term, kernel_curves
+from model.bundle.kernels import KernelCurve, Rhythm, compute_constant_term, compute_kernel_curves
 from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
@@ -31,7 +31,9 @@ def published(root: Path, encoder: EncoderConfig) -> Predictor:
 
 
 def curves_of(predictor: Predictor) -> tuple[KernelCurve, ...]:
-    return kernel_curves(predictor.bundle.recommender, predictor.bundle.manifest.data_window.days)
+    return compute_kernel_curves(
+        predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
+    )
 
 
 def attending(time_encoding: object) -> SelfAttentionConfig:
@@ -98,7 +100,7 @@ def test_a_model_without_time_has_no_kernel(tmp_path: Path, encoder: EncoderConf
 
 
 def sum_of_cosines(curve: KernelCurve, constant: float) -> list[float]:
-    """psi by the formula of `constant_term`."""
+    """psi by the formula of `compute_constant_term`."""
     return [
         constant
         + sum(
@@ -111,7 +113,7 @@ def sum_of_cosines(curve: KernelCurve, constant: float) -> list[float]:
 
 def test_the_constant_and_the_spectrum_reproduce_the_curve(tmp_path: Path) -> None:
     (curve,) = curves_of(published(tmp_path, attending(MercerConfig(periods=3, degree=2))))
-    constant = constant_term(curve)
+    constant = compute_constant_term(curve)
     assert constant is not None
     assert sum_of_cosines(curve, constant) == pytest.approx(curve.psi, abs=1e-4)
 
@@ -126,8 +128,8 @@ def test_rounded_curves_have_a_constant_within_their_error(tmp_path: Path) -> No
             for rhythm in curve.spectrum or ()
         ),
     )
-    assert constant_term(short, relative_error=5e-6) == pytest.approx(
-        constant_term(curve), abs=1e-4
+    assert compute_constant_term(short, relative_error=5e-6) == pytest.approx(
+        compute_constant_term(curve), abs=1e-4
     )
 
 
@@ -142,4 +144,4 @@ def test_a_curve_that_is_no_sum_of_cosines_has_no_constant(tmp_path: Path, chang
         "spectrum": replace(curve, spectrum=None),
         "period": replace(curve, spectrum=(Rhythm(0.0, 1.0),)),
     }
-    assert constant_term(others[changed]) is None
+    assert compute_constant_term(others[changed]) is None

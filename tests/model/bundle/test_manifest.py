@@ -12,7 +12,7 @@ from model.bundle.manifest import (
     WEIGHTS,
     DataWindow,
     Manifest,
-    digest_of,
+    compute_digest,
 )
 from model.errors import BundleError
 from model.store.opening import open_predictor
@@ -36,7 +36,9 @@ def test_a_manifest_survives_a_round_trip(bundle: Path) -> None:
     assert manifest.data_window == tiny.WINDOW
     assert manifest.metrics == {"ndcg@10": 0.25}
     assert manifest.width == tiny.ENCODER.dim + 1
-    assert manifest.files == {name: digest_of(bundle / name) for name in (WEIGHTS, CATALOG, INDEX)}
+    assert manifest.files == {
+        name: compute_digest(bundle / name) for name in (WEIGHTS, CATALOG, INDEX)
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -123,7 +125,7 @@ def test_an_older_format_is_refused_with_the_remedy(bundle: Path) -> None:
 def test_a_newer_format_with_unknown_fields_is_refused(bundle: Path) -> None:
     content = json.loads((bundle / MANIFEST).read_text()) | {"format_version": 9, "colour": "red"}
     (bundle / MANIFEST).write_text(json.dumps(content))
-    digest = digest_of(bundle / MANIFEST)[:12]
+    digest = compute_digest(bundle / MANIFEST)[:12]
     with pytest.raises(BundleError, match=f"must be of format {FORMAT_VERSION}, but"):
         open_predictor(bundle.rename(bundle.parent / f"20260101T000000Z-{digest}"))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from model.bundle.kernels import kernel_curves
+from model.bundle.kernels import compute_kernel_curves
 from model.bundle.manifest import Manifest
 from model.bundle.provenance import (
     EPOCHS,
@@ -38,7 +38,7 @@ def rewrite(manifest: Manifest, provenance: dict[str, JsonValue], directory: Pat
 
 
 def test_entries_survive_a_round_trip(manifest: Manifest, tmp_path: Path) -> None:
-    curves = kernel_curves(tiny.recommender(tiny.recommender_config()), span_days=30.0)
+    curves = compute_kernel_curves(tiny.recommender(tiny.recommender_config()), span_days=30.0)
     assert len(curves) == 1
     read = rewrite(
         manifest,

@@ -164,15 +164,15 @@ def test_the_first_time_gates_interval_weights_stay_negative(
     time_dim: int,
 ) -> None:
     recurrence = TimeLSTM3(dim=DIM, time_dim=time_dim, hidden=HIDDEN)
-    initial = recurrence.gate_interval()
+    initial = recurrence.compute_gate_interval()
     assert (initial < 0).all()
     assert (initial >= -1 / math.sqrt(time_dim)).all()
     # Even when the gradient points the other way.
     optimiser = torch.optim.SGD(recurrence.parameters(), lr=10.0)
     for _ in range(20):
-        (-recurrence.gate_interval().sum()).backward()  # type: ignore[no-untyped-call]
+        (-recurrence.compute_gate_interval().sum()).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    assert (recurrence.gate_interval() <= 0).all()
+    assert (recurrence.compute_gate_interval() <= 0).all()
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.batch import SequenceBatch
-from model.encoders.tisasrec import TiSASRec, TiSASRecConfig, personal_relations
+from model.encoders.tisasrec import TiSASRec, TiSASRecConfig, compute_personal_relations
 from model.history import Event, Query
 from model.interfaces import SequenceEncoder
 from tests.contracts.histories import DAY, START, at_query_time, collate_queries, draw_queries
@@ -162,7 +162,9 @@ def history(*days: float, query: float = 1e4) -> Query:
 
 
 def test_personal_relations_use_the_smallest_interval_as_unit() -> None:
-    relations = personal_relations(torch.tensor([[0.0, 0.0, 6.0, 6.0, 9.0, 10.0]]).double())[0]
+    relations = compute_personal_relations(
+        torch.tensor([[0.0, 0.0, 6.0, 6.0, 9.0, 10.0]]).double()
+    )[0]
     expected = {
         1: [0, 0],  # all of one time: no unit yet
         2: [1, 1, 0],  # in units of 6 days
@@ -176,7 +178,9 @@ def test_personal_relations_use_the_smallest_interval_as_unit() -> None:
 
 def test_a_later_interval_never_changes_an_earlier_relation() -> None:
     times = torch.tensor([[0.0, 5.0, 7.0, 7.001]]).double()
-    assert torch.equal(personal_relations(times)[:, :3, :3], personal_relations(times[:, :3]))
+    assert torch.equal(
+        compute_personal_relations(times)[:, :3, :3], compute_personal_relations(times[:, :3])
+    )
 
 
 def test_heads_must_divide_the_width() -> None:

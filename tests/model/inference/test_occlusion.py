@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.batch import look_up_history
-from model.inference.occlusion import faithfulness, leave_out, most_attended
+from model.inference.occlusion import find_most_attended, leave_out, measure_faithfulness
 from tests.contracts.histories import ACTIONS, CATALOG
 from tests.contracts.predictor import query_of
 
@@ -14,8 +14,8 @@ def array(*values: float) -> np.ndarray:
 
 
 def test_the_most_attended_events_keep_the_order_of_the_history() -> None:
-    assert most_attended(array(0.1, 0.5, 0.2, 0.2), 3).tolist() == [1, 2, 3]
-    assert most_attended(array(0.3, 0.2, 0.3), 1).tolist() == [0]
+    assert find_most_attended(array(0.1, 0.5, 0.2, 0.2), 3).tolist() == [1, 2, 3]
+    assert find_most_attended(array(0.3, 0.2, 0.3), 1).tolist() == [0]
 
 
 def test_leaving_an_event_out_keeps_the_others() -> None:
@@ -29,8 +29,8 @@ def test_leaving_an_event_out_keeps_the_others() -> None:
 
 
 def test_faithfulness_is_the_rank_correlation() -> None:
-    assert faithfulness(array(1, 2, 3), array(5, 6, 70)) == pytest.approx(1)
-    assert faithfulness(array(1, 2, 3), array(3, 2, 1)) == pytest.approx(-1)
+    assert measure_faithfulness(array(1, 2, 3), array(5, 6, 70)) == pytest.approx(1)
+    assert measure_faithfulness(array(1, 2, 3), array(3, 2, 1)) == pytest.approx(-1)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_faithfulness_is_the_rank_correlation() -> None:
 def test_faithfulness_without_an_order_is_undefined(
     weights: np.ndarray, changes: np.ndarray
 ) -> None:
-    assert faithfulness(weights, changes) is None
+    assert measure_faithfulness(weights, changes) is None

@@ -4,7 +4,7 @@ import pytest
 
 from model.batch import KnownHistory, look_up_history
 from model.bundle.manifest import DataWindow
-from model.inference.query import clamp_query_time, collate_at, warnings_at
+from model.inference.query import clamp_query_time, collate_at, list_warnings
 from tests.contracts.histories import CATALOG
 from tests.contracts.predictor import query_of
 from tests.tiny import DAY, LAST_AT
@@ -39,4 +39,4 @@ def test_a_query_time_is_at_most_the_span_after_the_last_event() -> None:
 def test_warnings_follow_from_query_time_and_truncation(
     days: int, truncated: bool, expected: tuple[str, ...]
 ) -> None:
-    assert warnings_at(WINDOW, LAST_AT + days * DAY, truncated=truncated) == expected
+    assert list_warnings(WINDOW, LAST_AT + days * DAY, truncated=truncated) == expected

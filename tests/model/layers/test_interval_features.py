@@ -6,7 +6,7 @@ from model.layers.interval_features import (
     IntervalFeatures,
     LogIntervalConfig,
     RawIntervalConfig,
-    interval_to_query,
+    compute_interval_to_query,
 )
 from tests.contracts.histories import DAY, collate_queries, draw_queries
 
@@ -36,7 +36,7 @@ def test_a_withheld_interval_has_learned_features() -> None:
 
 def test_intervals_end_at_the_positions_query_time() -> None:
     batch = collate_queries(*draw_queries(4, 2))
-    long, short = interval_to_query(batch)
+    long, short = compute_interval_to_query(batch)
     torch.testing.assert_close(long[:-1], batch.times[0].diff())
     query = draw_queries(4, 2)[0]
     interval = (query.query_time - query.history[-1].at) / DAY

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from model.bundle.catalog_file import write_catalog
-from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, digest_of
+from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, compute_digest
 from model.catalog import Catalog
 from model.errors import BundleError
 from model.store.opening import open_predictor
@@ -20,7 +20,7 @@ from tests.tiny import ENCODER
 def rewrite(bundle: Path, **changed: object) -> Path:
     """Change a manifest, update its digests to the files, and rename the bundle to match."""
     content = Manifest.model_validate_json((bundle / MANIFEST).read_bytes())
-    files = {name: digest_of(bundle / name) for name in content.files}
+    files = {name: compute_digest(bundle / name) for name in content.files}
     version = content.model_copy(update={"files": files, **changed}).write(bundle)
     return bundle.rename(bundle.parent / version)
 

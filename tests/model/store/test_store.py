@@ -25,8 +25,8 @@ def store(tmp_path: Path) -> BundleStore:
 
 
 def test_a_missing_store_is_empty(store: BundleStore) -> None:
-    assert store.current() is None
-    assert store.versions() == []
+    assert store.read_current() is None
+    assert store.list_versions() == []
 
 
 def test_without_a_current_version_the_error_has_a_remedy(store: BundleStore) -> None:
@@ -36,17 +36,17 @@ def test_without_a_current_version_the_error_has_a_remedy(store: BundleStore) ->
 
 def test_a_published_version_becomes_current(store: BundleStore) -> None:
     version = publish(store)
-    assert store.current() == version
-    assert store.versions() == [version]
+    assert store.read_current() == version
+    assert store.list_versions() == [version]
     assert store.open().version == version
-    assert store.manifest(version).metrics == {"ndcg@10": 0.25}
+    assert store.read_manifest(version).metrics == {"ndcg@10": 0.25}
 
 
 def test_publishing_without_activation_keeps_the_current(store: BundleStore) -> None:
     first = publish(store)
     second = publish(store, seed=1, activate=False)
-    assert store.current() == first
-    assert {*store.versions()} == {first, second}
+    assert store.read_current() == first
+    assert {*store.list_versions()} == {first, second}
     store.activate(second)
     assert store.open().version == second
 
@@ -57,7 +57,7 @@ def test_versions_are_listed_newest_first(store: BundleStore) -> None:
     for stamp in (older, newer):
         (store.root / stamp).mkdir()
         (store.root / stamp / "manifest.json").write_text("{}")
-    assert store.versions() == [newer, now, older]
+    assert store.list_versions() == [newer, now, older]
 
 
 def test_versions_of_one_second_are_listed_by_arrival(store: BundleStore) -> None:
@@ -66,14 +66,14 @@ def test_versions_of_one_second_are_listed_by_arrival(store: BundleStore) -> Non
         (store.root / version).mkdir(parents=True)
         (store.root / version / "manifest.json").write_text("{}")
         os.utime(store.root / version, ns=(nanoseconds, nanoseconds))
-    assert store.versions() == versions[::-1]
+    assert store.list_versions() == versions[::-1]
 
 
 def test_an_older_version_can_be_activated(store: BundleStore) -> None:
     first, second = publish(store), publish(store, seed=1)
-    assert store.current() == second
+    assert store.read_current() == second
     store.activate(first)
-    assert store.current() == first
+    assert store.read_current() == first
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_an_unpublished_version_is_refused(store: BundleStore, version: str) -> 
     with pytest.raises(BundleError, match="must be one of those published"):
         store.activate(version)
     with pytest.raises(BundleError):
-        store.manifest(version)
+        store.read_manifest(version)
 
 
 def test_an_altered_manifest_prevents_activation(store: BundleStore) -> None:
@@ -93,7 +93,7 @@ def test_an_altered_manifest_prevents_activation(store: BundleStore) -> None:
         manifest.write(" ")
     with pytest.raises(BundleError, match="altered or renamed"):
         store.activate(second)
-    assert store.current() == first
+    assert store.read_current() == first
 
 
 def test_a_bundle_that_does_not_open_is_not_published(store: BundleStore) -> None:
@@ -108,8 +108,8 @@ def test_a_bundle_that_does_not_open_is_not_published(store: BundleStore) -> Non
 
     with pytest.raises(BundleError, match="is altered"):
         store.publish(write_badly)
-    assert store.versions() == [first]
-    assert store.current() == first
+    assert store.list_versions() == [first]
+    assert store.read_current() == first
     assert leftovers(store) == []
 
 
@@ -135,15 +135,15 @@ def test_an_unverified_version_is_not_published(
     monkeypatch.setattr("model.store.store.open_predictor", fail)
     with pytest.raises(error):
         publish(store, seed=1)
-    assert store.versions() == [first]
-    assert store.current() == first
+    assert store.list_versions() == [first]
+    assert store.read_current() == first
     assert leftovers(store) == []
 
 
 def test_a_bundle_outside_the_store_is_copied(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     assert store.add_copy(bundle) == bundle.name
-    assert store.current() == bundle.name
+    assert store.read_current() == bundle.name
     assert bundle.is_dir()
     assert store.open().version == bundle.name
 
@@ -151,9 +151,9 @@ def test_a_bundle_outside_the_store_is_copied(store: BundleStore, tmp_path: Path
 def test_copying_the_same_bundle_twice_changes_nothing(store: BundleStore, tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path / "elsewhere")
     store.add_copy(bundle, activate=False)
-    assert store.current() is None
+    assert store.read_current() is None
     assert store.add_copy(bundle) == bundle.name
-    assert store.versions() == [bundle.name]
+    assert store.list_versions() == [bundle.name]
 
 
 def test_a_damaged_bundle_is_not_copied(store: BundleStore, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_damaged_bundle_is_not_copied(store: BundleStore, tmp_path: Path) -> N
     (bundle / WEIGHTS).unlink()
     with pytest.raises(BundleError, match="is missing"):
         store.add_copy(bundle)
-    assert store.versions() == []
+    assert store.list_versions() == []
 
 
 @pytest.fixture(scope="module")
@@ -181,26 +181,26 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_killed_publisher_leaves_an_intact_current(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
     published = 2 if stage in {"after_rename", "before_pointer", "after_pointer"} else 1
-    assert len(store.versions()) == published
-    assert all(store.open(version).version == version for version in store.versions())
-    old = min(store.versions(), key=lambda version: (store.root / version).stat().st_mtime_ns)
-    assert (store.current() == old) == (stage != "after_pointer")
-    assert store.open().version == store.current()
+    assert len(store.list_versions()) == published
+    assert all(store.open(version).version == version for version in store.list_versions())
+    old = min(store.list_versions(), key=lambda version: (store.root / version).stat().st_mtime_ns)
+    assert (store.read_current() == old) == (stage != "after_pointer")
+    assert store.open().version == store.read_current()
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_killed_publisher_does_not_block_the_next(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
-    before = store.versions()
+    before = store.list_versions()
     version = publish(store, seed=3)
-    assert store.current() == version
-    assert {*store.versions()} == {*before, version}
+    assert store.read_current() == version
+    assert {*store.list_versions()} == {*before, version}
 
 
 def test_half_a_bundle_is_no_version(killed: Path) -> None:
     assert leftovers(BundleStore(killed / "half_written"))
     assert not leftovers(BundleStore(killed / "after_pointer"))
-    assert CURRENT not in BundleStore(killed / "half_written").versions()
+    assert CURRENT not in BundleStore(killed / "half_written").list_versions()
 
 
 def leftovers(store: BundleStore) -> list[str]:
@@ -212,15 +212,15 @@ def test_a_failing_change_restores_the_pointers(store: BundleStore) -> None:
     second = publish(store, seed=1, activate=False)
 
     def change_and_fail() -> None:
-        with store.changing():
+        with store.lock_pointers():
             store.activate(second)
             store.route(Traffic(shadow=second))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         change_and_fail()
-    assert store.current() == first
-    assert store.traffic() == Traffic()
+    assert store.read_current() == first
+    assert store.read_traffic() == Traffic()
     assert [path.name for path in store.root.iterdir() if "incoming" in path.name] == []
 
 
@@ -228,24 +228,24 @@ def test_a_failing_first_change_leaves_no_pointer(store: BundleStore) -> None:
     version = publish(store, activate=False)
 
     def change_and_fail() -> None:
-        with store.changing():
+        with store.lock_pointers():
             store.activate(version)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         change_and_fail()
-    assert store.current() is None
+    assert store.read_current() is None
 
 
 def test_a_change_waits_for_another_up_to_a_limit(
     store: BundleStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(store)
-    with store.changing():
+    with store.lock_pointers():
         monkeypatch.setattr("model.store.store._PATIENCE_SECONDS", 0.1)
-        with pytest.raises(StoreBusyError, match=r"\.lock"), store.changing():
+        with pytest.raises(StoreBusyError, match=r"\.lock"), store.lock_pointers():
             pass
-    with store.changing():
+    with store.lock_pointers():
         pass
 
 
@@ -254,7 +254,7 @@ def test_a_killed_process_releases_the_lock(store: BundleStore) -> None:
     publish(store)
     hold = (
         "import sys, time; from pathlib import Path; from model.store.store import BundleStore\n"
-        "with BundleStore(Path(sys.argv[1])).changing():\n"
+        "with BundleStore(Path(sys.argv[1])).lock_pointers():\n"
         "    print('held', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", hold, store.root], stdout=subprocess.PIPE)
@@ -263,14 +263,14 @@ def test_a_killed_process_releases_the_lock(store: BundleStore) -> None:
     process.kill()
     process.wait(10)
     process.stdout.close()
-    with store.changing():
+    with store.lock_pointers():
         pass
 
 
 def test_a_version_that_does_not_serve_can_be_removed(store: BundleStore) -> None:
     old, current = publish(store), publish(store, seed=1)
     store.remove(old)
-    assert store.versions() == [current]
+    assert store.list_versions() == [current]
     assert not [path for path in store.root.iterdir() if old in path.name]
     with pytest.raises(BundleError, match="must be one of those published"):
         store.remove(old)
@@ -284,7 +284,7 @@ def test_a_serving_version_cannot_be_removed(store: BundleStore, role: str) -> N
         store.route(Traffic.model_validate({role: serving}))
     with pytest.raises(BundleError, match="must not serve when it is removed"):
         store.remove(serving)
-    assert serving in store.versions()
+    assert serving in store.list_versions()
 
 
 def leave_behind(store: BundleStore, name: str, *, hours: float) -> Path:
@@ -306,7 +306,7 @@ def test_publishing_removes_leftovers_of_killed_publishers(store: BundleStore, n
     leftover = leave_behind(store, name, hours=2)
     version = publish(store)
     assert not leftover.exists()
-    assert store.versions() == [version]
+    assert store.list_versions() == [version]
 
 
 @pytest.mark.parametrize("target", ["missing", "directory"])
@@ -346,4 +346,4 @@ def test_publishing_keeps_files_of_a_running_publisher(store: BundleStore) -> No
         return write(directory)
 
     version = store.publish(write_slowly)
-    assert {*store.versions()} == {version, *slow}
+    assert {*store.list_versions()} == {version, *slow}

@@ -80,7 +80,7 @@ def test_draws_are_stratified() -> None:
 
 
 def test_paper_code_starts_between_powers_of_ten_per_second() -> None:
-    encoding = BochnerInverseCDFConfig.paper_code(dim=16, map="maf").build()
+    encoding = BochnerInverseCDFConfig.from_paper_code(dim=16, map="maf").build()
     assert isinstance(encoding, BochnerInverseCDF)
     assert encoding.dim == 16
     powers = (encoding.frequencies() / 86_400).log10()

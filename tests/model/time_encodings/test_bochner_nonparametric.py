@@ -54,7 +54,7 @@ class TestBochnerFreeAmplitudes(TimeEncodingContract):
         assert not bias.any()
 
     def test_paper_code_starts_at_powers_of_ten_per_second(self) -> None:
-        encoding = BochnerNonparametricConfig.paper_code(dim=18).build()
+        encoding = BochnerNonparametricConfig.from_paper_code(dim=18).build()
         assert encoding.dim == 18
         per_second = encoding.frequencies() / 86_400
         expected = torch.tensor([10.0**-power for power in range(9)], dtype=torch.float64)

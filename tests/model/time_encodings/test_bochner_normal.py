@@ -68,7 +68,7 @@ class TestBochnerNormal(TimeEncodingContract):
         torch.testing.assert_close(torch.stack(draws).mean(0), expected, rtol=0, atol=0.03)
 
     def test_paper_code_has_the_authors_means_and_spread(self) -> None:
-        config = BochnerNormalConfig.paper_code(dim=18)
+        config = BochnerNormalConfig.from_paper_code(dim=18)
         encoding = config.build()
         assert isinstance(encoding, BochnerNormal)
         assert encoding.dim == 18

@@ -77,7 +77,7 @@ class TestMercerWithPaperSpacing(TimeEncodingContract):
 
 
 def test_paper_code_starts_at_powers_of_ten_per_second() -> None:
-    config = MercerConfig.paper_code(dim=9, degree=2)
+    config = MercerConfig.from_paper_code(dim=9, degree=2)
     per_second = config.build().frequencies().view(9, 2) / 86_400
     expected = [[10.0**-power, 2 * 10.0**-power] for power in range(9)]
     torch.testing.assert_close(per_second, torch.tensor(expected, dtype=torch.float64))

@@ -127,7 +127,7 @@ def test_fixed_periods_have_no_gradient() -> None:
 
 
 def test_paper_code_has_four_components() -> None:
-    kernel = NonstationaryConfig.paper_code().build()
+    kernel = NonstationaryConfig.from_paper_code().build()
     assert len(kernel.base_periods()) == 4
     assert kernel.weight.linear1.out_features == 4
 

@@ -19,4 +19,4 @@ class TestPositional(TimeEncodingContract):
         ]
 
     def test_paper_code_has_no_features(self) -> None:
-        assert PositionalConfig.paper_code().build().dim == 0
+        assert PositionalConfig.from_paper_code().build().dim == 0

@@ -55,6 +55,6 @@ class TestTime2VecWithNormalStart(TimeEncodingContract):
     starts_normalised = False
 
     def test_initial_frequencies_are_half_normal(self) -> None:
-        frequencies = Time2VecConfig.paper_code(frequencies=20_000).build().frequencies()[1:]
+        frequencies = Time2VecConfig.from_paper_code(frequencies=20_000).build().frequencies()[1:]
         assert frequencies.mean().item() == pytest.approx(math.sqrt(2 / math.pi), rel=0.02)
         assert frequencies.square().mean().item() == pytest.approx(1.0, rel=0.03)
