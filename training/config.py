@@ -181,13 +181,13 @@ class RunConfig(Config):
         Raises:
             TrainingError: if there is no such recipe, or a setting is unknown or invalid.
         """
-        path = RECIPES / f"{recipe}.toml" if str(recipe) in shipped_recipes() else Path(recipe)
+        path = RECIPES / f"{recipe}.toml" if str(recipe) in list_shipped_recipes() else Path(recipe)
         try:
             return cls.model_validate(tomllib.loads(path.read_text("utf-8")))
         except FileNotFoundError as error:
             raise TrainingError(
-                f"a recipe must be a TOML file or one of {shipped_recipes()}, but got {recipe!s}; "
-                "check the path"
+                f"a recipe must be a TOML file or one of {list_shipped_recipes()}, but got "
+                f"{recipe!s}; check the path"
             ) from error
         except ValidationError as error:
             raise TrainingError(
@@ -201,7 +201,7 @@ class RunConfig(Config):
 
 
 def _format_errors(error: ValidationError) -> str:
-    """All invalid settings on one line, each with its rule and value."""
+    """Format all invalid settings on one line, each with its rule and value."""
     return ", ".join(
         f"{'.'.join(map(str, broken['loc']))}: {broken['msg'][:1].lower()}{broken['msg'][1:]} "
         f"(got {broken['input']!r})"
@@ -209,6 +209,6 @@ def _format_errors(error: ValidationError) -> str:
     )
 
 
-def shipped_recipes() -> list[str]:
-    """The names of the recipes that ship with Kairos."""
+def list_shipped_recipes() -> list[str]:
+    """List the names of the recipes that ship with Kairos."""
     return sorted(path.stem for path in RECIPES.glob("*.toml"))

@@ -51,7 +51,7 @@ class TrainedModel:
     @property
     def window(self) -> DataWindow:
         """The span of the training events."""
-        return window_of(self.dataset, self.is_training)
+        return find_window(self.dataset, self.is_training)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _assemble(
         metrics=report.metrics,
         provenance={
             "recipe": config.model_dump(mode="json"),
-            "fingerprint": fingerprint(config, dataset),
+            "fingerprint": compute_fingerprint(config, dataset),
             "best_epoch": state.best_epoch,
             "refitted_after_measuring": config.fit.refit,
             "seconds": round(seconds, 1),
@@ -143,14 +143,14 @@ def _assemble(
     )
 
 
-def window_of(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
-    """The span of some events."""
+def find_window(dataset: Dataset, chosen: NDArray[np.bool_]) -> DataWindow:
+    """Find the span of some events."""
     times = dataset.times[chosen]
     return DataWindow(first_at=int(times.min()), last_at=int(times.max()))
 
 
-def fingerprint(config: RunConfig, dataset: Dataset) -> str:
-    """A digest of a recipe and its events, without the gate's settings: they change no weight."""
+def compute_fingerprint(config: RunConfig, dataset: Dataset) -> str:
+    """Compute a digest of a recipe, except the gate's settings, and its events."""
     digest = hashlib.sha256(config.model_dump_json(exclude={"gate"}).encode())
     for column in (dataset.offsets, dataset.rows, dataset.times, dataset.action_rows):
         digest.update(column.tobytes())

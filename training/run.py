@@ -15,7 +15,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from model.bundle.kernels import kernel_curves
+from model.bundle.kernels import compute_kernel_curves
 from model.catalog import Catalog
 from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
@@ -27,7 +27,7 @@ from training.data.split import Questions, Split
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
 from training.evaluation.report import Report, build_report
-from training.export import Holdout, TrainedModel, export, fingerprint, window_of
+from training.export import Holdout, TrainedModel, compute_fingerprint, export, find_window
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
@@ -37,13 +37,13 @@ class Progress(Protocol):
     """Receives the progress of a run."""
 
     def start_fit(self, name: str, epochs: int) -> None:
-        """A phase begins: "fit" or "refit", of at most `epochs` epochs."""
+        """Report that a phase begins: "fit" or "refit", of at most `epochs` epochs."""
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
-        """A batch is done."""
+        """Report that a batch is done."""
 
     def finish_epoch(self, report: EpochReport) -> None:
-        """An epoch is done."""
+        """Report that an epoch is done."""
 
 
 InitialiseWeights = Callable[[RecommenderConfig, Recommender, Catalog], None]
@@ -236,14 +236,14 @@ def _build_model(run: Run, dataset: Dataset, is_training: NDArray[np.bool_]) -> 
     config, recommender = build_recommender(run.config, dataset, is_training)
     if run.initialise_weights is not None:
         run.initialise_weights(config, recommender, dataset.catalog)
-    initial_kernels = kernel_curves(recommender, window_of(dataset, is_training).days)
+    initial_kernels = compute_kernel_curves(recommender, find_window(dataset, is_training).days)
     return TrainedModel(config, recommender.to(run.device), dataset, is_training, initial_kernels)
 
 
 def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> FitState:
     """Fit with early stopping on the validation questions, writing a checkpoint every epoch."""
     config = run.config
-    identity = fingerprint(config, split.dataset)
+    identity = compute_fingerprint(config, split.dataset)
     optimizer = make_optimizer(recommender, config.fit)
     try:
         state = load_checkpoint(run.output, identity, recommender, optimizer)

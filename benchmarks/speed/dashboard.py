@@ -48,14 +48,14 @@ _READ_HEAT_MAP_SIZE = (
 
 def main() -> None:
     """Measure and record."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments.url is None and not _is_up(DEFAULT_URL):
         print(f"nothing measured: no service at {DEFAULT_URL}; start one, or name it with --url")
         return
     url = arguments.url or DEFAULT_URL
     page = f"{url}/dashboard/index.html#{urlencode({'user': arguments.user})}"
     with sync_playwright() as playwright:
-        fresh = [_first_visit(playwright, page) for _ in range(arguments.runs)]
+        fresh = [_measure_first_visit(playwright, page) for _ in range(arguments.runs)]
         with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             visits = [
                 _visit(playwright, page, profile) for _ in range(arguments.runs + WARM_UP_VISITS)
@@ -67,37 +67,37 @@ def main() -> None:
         "runs": arguments.runs,
         "events": fresh[0]["events"],
         "instants": fresh[0]["instants"],
-        "fresh_profile": _medians(fresh),
-        "coming_back": _medians(visits[WARM_UP_VISITS:]),
+        "fresh_profile": _compute_medians(fresh),
+        "coming_back": _compute_medians(visits[WARM_UP_VISITS:]),
     }
     print(json.dumps(record, indent=1))
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
-def _medians(visits: list[dict[str, float]]) -> dict[str, int]:
+def _compute_medians(visits: list[dict[str, float]]) -> dict[str, int]:
     return {name: round(statistics.median(visit[name] for visit in visits)) for name in FIGURES}
 
 
-def _first_visit(playwright: Playwright, url: str) -> dict[str, float]:
+def _measure_first_visit(playwright: Playwright, url: str) -> dict[str, float]:
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         return _visit(playwright, url, profile)
 
 
 def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
-    """Open the page once: its measurements, and the size of the sweep."""
-    with _browser(profile) as address:
+    """Open the page once; return its measurements, and the size of the sweep."""
+    with _run_browser(profile) as address:
         new_tab = urllib.request.Request(f"{address}/json/new?{quote(url, ':/=&')}", method="PUT")
         urllib.request.urlopen(new_tab, timeout=10).read()
         time.sleep(LOADING_SECONDS)
         browser = playwright.chromium.connect_over_cdp(address)
         (page,) = (page for page in browser.contexts[0].pages if "/dashboard/" in page.url)
-        figures = _figures(page)
+        figures = _read_figures(page)
         browser.close()
     return figures
 
 
-def _figures(page: Page) -> dict[str, float]:
+def _read_figures(page: Page) -> dict[str, float]:
     page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_selector("main[aria-busy=false]:not(.stale)")
     page.wait_for_selector(_SWEEP_DONE)
@@ -121,8 +121,8 @@ def _figures(page: Page) -> dict[str, float]:
 
 
 @contextmanager
-def _browser(profile: str) -> Iterator[str]:
-    """Runs a browser for the duration of the block; yields the address of its debugging port."""
+def _run_browser(profile: str) -> Iterator[str]:
+    """Run a browser during the block; yield the address of its debugging port."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("a browser is needed, but there is no chromium on PATH; install it")
@@ -142,7 +142,7 @@ def _browser(profile: str) -> Iterator[str]:
 
 
 def _read_durations(page: Page, name: str) -> list[float]:
-    """The durations in milliseconds that the page recorded under a name."""
+    """Read the durations in milliseconds that the page recorded under a name."""
     durations: list[float] = page.evaluate(_READ_DURATIONS, name)
     return durations
 
@@ -155,7 +155,7 @@ def _is_up(url: str) -> bool:
     return True
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", help=f"a running service; default {DEFAULT_URL}, if there is one")
     parser.add_argument("--user", default="12347", help="the user whose page is opened")

@@ -46,7 +46,7 @@ ENCODINGS: dict[str, TimeEncodingConfig] = {
 
 def main() -> None:
     """Measure and record."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     torch.set_num_threads(arguments.threads)
     config = FitConfig(tokens=6_400)
     split = LeaveOneOutConfig().split(
@@ -63,7 +63,9 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in ENCODINGS}
     for turn in range(arguments.turns + 1):
         for name, recommender in recommenders.items():
-            took = _epoch(recommender, optimizers[name], windows, plan, config, arguments.share)
+            took = _measure_epoch(
+                recommender, optimizers[name], windows, plan, config, arguments.share
+            )
             if turn:  # the first is a warm-up
                 seconds[name].append(took)
     medians = {name: statistics.median(took) for name, took in seconds.items()}
@@ -107,7 +109,7 @@ def _build(encoding: TimeEncodingConfig, dataset: Dataset) -> Recommender:
     ).build()
 
 
-def _epoch(
+def _measure_epoch(
     recommender: Recommender,
     optimizer: torch.optim.Optimizer,
     windows: TrainingWindows,
@@ -115,21 +117,21 @@ def _epoch(
     config: FitConfig,
     share: float,
 ) -> float:
-    """Seconds per epoch, extrapolated from a share of its batches, evenly spaced."""
+    """Measure the seconds per epoch, extrapolated from an evenly spaced share of its batches."""
     rng = np.random.default_rng(0)
     objective = Objective(recommender, config)
     recommender.train()
     batches = plan[:: max(round(1 / share), 1)]
     began = time.perf_counter()
     for batch in batches:
-        loss = objective.loss(windows.build_batch(batch), rng)
+        loss = objective.compute_loss(windows.build_batch(batch), rng)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
     return (time.perf_counter() - began) * len(plan) / len(batches)
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=Path, default=Path("demo/events.parquet"))
     parser.add_argument("--turns", type=int, default=5)

@@ -27,7 +27,7 @@ class Load:
     wall: float = 0.0
 
     def quantile(self, share: float) -> float:
-        """A quantile of the latencies, in milliseconds."""
+        """Compute a quantile of the latencies, in milliseconds."""
         ordered = sorted(self.seconds)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1e3
 

@@ -39,11 +39,11 @@ EVENTS_PER_REQUEST = 100
 
 def main() -> None:
     """Measure and record."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments.publish_into is not None:
         _publish_on_eof(BundleStore(arguments.publish_into))
         return
-    bodies = _bodies(arguments.events)
+    bodies = _build_bodies(arguments.events)
     record: dict[str, object] = {
         "command": "python benchmarks/speed/serving.py",
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -61,9 +61,9 @@ def main() -> None:
         try:
             send(port, bodies, requests=500, connections=2)
             for connections in (1, 8):
-                load = _with_publish(store, port, bodies, arguments.requests, connections)
-                record[f"connections_{connections}"] = _figures(load)
-                print(connections, "connections:", json.dumps(_figures(load)))
+                load = _send_and_publish(store, port, bodies, arguments.requests, connections)
+                record[f"connections_{connections}"] = _format_figures(load)
+                print(connections, "connections:", json.dumps(_format_figures(load)))
         finally:
             service.terminate()
             service.wait(20)
@@ -71,7 +71,7 @@ def main() -> None:
     RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
-def _with_publish(
+def _send_and_publish(
     store: BundleStore, port: int, bodies: list[bytes], requests: int, connections: int
 ) -> Load:
     """Send the load, and publish a new version after about half of it.
@@ -91,7 +91,7 @@ def _with_publish(
         publisher.stdout.readline()
         worker = threading.Thread(target=send_load)
         worker.start()
-        time.sleep(_half_time(requests, connections))
+        time.sleep(_estimate_half_time(requests, connections))
         publisher.stdin.close()
         worker.join()
     return loads[0]
@@ -105,12 +105,12 @@ def _publish_on_eof(store: BundleStore) -> None:
     store.publish(partial(write_bundle, opened.bundle))
 
 
-def _half_time(requests: int, connections: int) -> float:
-    """Seconds after which about half of the requests are done, at a few milliseconds each."""
+def _estimate_half_time(requests: int, connections: int) -> float:
+    """Estimate after how many seconds half of the requests are done, at a few milliseconds each."""
     return requests * (0.0015 if connections == 1 else 0.001)
 
 
-def _figures(load: Load) -> dict[str, object]:
+def _format_figures(load: Load) -> dict[str, object]:
     return {
         "p50_ms": round(load.quantile(0.5), 2),
         "p90_ms": round(load.quantile(0.9), 2),
@@ -121,8 +121,8 @@ def _figures(load: Load) -> dict[str, object]:
     }
 
 
-def _bodies(events: Path) -> list[bytes]:
-    """Request bodies with the first 100 events of 100 users."""
+def _build_bodies(events: Path) -> list[bytes]:
+    """Build request bodies with the first 100 events of 100 users."""
     dataset = Dataset.of(read_events(events))
     users = np.flatnonzero(np.diff(dataset.offsets) >= EVENTS_PER_REQUEST)[:100]
     bodies = []
@@ -171,7 +171,7 @@ def _start(directory: str, store: Path, port: int) -> subprocess.Popen[bytes]:
     raise SystemExit("the service must be ready within 30 s, but is not; run kairos doctor")
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, default=Path("var/bundles"))
     parser.add_argument("--events", type=Path, default=Path("demo/events.parquet"))

@@ -29,7 +29,7 @@ MAX_DENSE_ITEMS = 100_000
 
 def main() -> None:
     """Measure every case, or one of them in this process."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments.one:
         print(_measure_growth(arguments.one[0], int(arguments.one[1])))
         return
@@ -57,13 +57,13 @@ def main() -> None:
 
 
 def _measure_in_subprocess(kind: str, items: int) -> float:
-    """MiB of growth, measured in a process of its own."""
+    """Measure the growth in MiB, in a process of its own."""
     command = [sys.executable, __file__, "--one", kind, str(items)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def _measure_growth(kind: str, items: int) -> float:
-    """MiB by which the peak resident set grows during one loss, gradients included."""
+    """Measure the MiB by which the peak resident set grows during one loss, gradients included."""
     torch.set_num_threads(1)
     users = torch.randn(POSITIONS, WIDTH, requires_grad=True)
     vectors = torch.randn(items + 1, WIDTH, requires_grad=True)
@@ -78,7 +78,7 @@ def _measure_growth(kind: str, items: int) -> float:
     return round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, 1)
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=2, metavar=("KIND", "ITEMS"))
     return parser.parse_args()

@@ -3,17 +3,17 @@ from pathlib import Path
 import pytest
 
 from model.errors import TrainingError
-from training.config import RECIPES, RunConfig, shipped_recipes
+from training.config import RECIPES, RunConfig, list_shipped_recipes
 from training.data.split import LeaveOneOutConfig
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_every_shipped_recipe_describes_a_run_that_can_be_built(name: str) -> None:
     config = RunConfig.read(name)
     assert config.encoder.build().dim == config.encoder.dim
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_a_recipe_survives_a_round_trip_through_json(name: str) -> None:
     config = RunConfig.read(name)
     assert RunConfig.model_validate_json(config.model_dump_json()) == config
@@ -32,7 +32,7 @@ def test_an_empty_recipe_is_all_defaults(tmp_path: Path) -> None:
 
 
 def test_a_missing_recipe_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(TrainingError, match=shipped_recipes()[0]):
+    with pytest.raises(TrainingError, match=list_shipped_recipes()[0]):
         RunConfig.read("nowhere.toml")
 
 
@@ -53,5 +53,5 @@ def test_a_setting_that_cannot_be_is_refused_by_name(tmp_path: Path, text: str, 
 
 
 def test_recipes_ship_inside_the_package() -> None:
-    assert shipped_recipes()
-    assert all((RECIPES / f"{name}.toml").is_file() for name in shipped_recipes())
+    assert list_shipped_recipes()
+    assert all((RECIPES / f"{name}.toml").is_file() for name in list_shipped_recipes())

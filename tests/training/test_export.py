@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.bundle.bundle import Bundle
-from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.bundle.manifest import WEIGHTS
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
 from model.bundle.writing import write_bundle
@@ -68,12 +68,12 @@ def before_training(config: RunConfig, events: pl.DataFrame) -> KernelCurve:
     )
     times = dataset.times[chosen]
     _, recommender = build_recommender(config, dataset, chosen)
-    (curve,) = kernel_curves(recommender, float(times.max() - times.min()) / tiny.DAY)
+    (curve,) = compute_kernel_curves(recommender, float(times.max() - times.min()) / tiny.DAY)
     return curve
 
 
 def now(predictor: Predictor) -> KernelCurve:
-    (curve,) = kernel_curves(
+    (curve,) = compute_kernel_curves(
         predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
     )
     return curve

@@ -67,7 +67,7 @@ class Windows:
         return len(self.starts)
 
     def select(self, chosen: NDArray[np.int64]) -> "Windows":
-        """The windows of some indices."""
+        """Select the windows of some indices."""
         return Windows(self.starts[chosen], self.ends[chosen], self.query_times[chosen])
 
 
@@ -130,8 +130,8 @@ class TrainingWindows:
         self.windows = Windows(begins, stops, self._dataset.times[stops])
         self.targets = int(target_counts.sum())
 
-    def epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[TrainingBatch]:
-        """Every window once, in batches of like length with at most `tokens` positions each."""
+    def iter_epoch(self, rng: np.random.Generator, *, tokens: int) -> Iterator[TrainingBatch]:
+        """Yield every window once, in batches of like length of at most `tokens` positions each."""
         return self.build_batches(self.plan(rng, tokens=tokens))
 
     def plan(self, rng: np.random.Generator, *, tokens: int) -> list[NDArray[np.int64]]:

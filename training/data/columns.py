@@ -164,7 +164,7 @@ def _is_representable(seconds: pl.Series) -> pl.Series:
 
 
 def _explain_bad_time(value: object) -> tuple[str, str]:
-    """The rule that an invalid timestamp breaks, and the remedy."""
+    """Explain the rule that an invalid timestamp breaks, and the remedy."""
     if value is None:
         return "an event needs an instant", "fill it in or drop the row"
     is_naive_text = isinstance(value, str) and re.match(_DATE_AND_TIME + "$", value)

@@ -134,7 +134,7 @@ def _locate_events(chunk: pl.DataFrame) -> Callable[[int], str]:
 def _stream_chunks(
     address: str, selection: Select[tuple[object, ...]], schema: pl.Schema
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Execute a selection; yields the address without password, and one frame per chunk."""
+    """Execute a selection; yield the address without password, and one frame per chunk."""
     url = _parse_address(address)
     name = url.render_as_string(hide_password=True)
     engine = create_engine(url)
@@ -146,7 +146,7 @@ def _stream_chunks(
     except SQLAlchemyError as error:
         raise EventSourceError(
             f"{name}: events are read from the tables of a migrated Kairos database, but: "
-            f"{_first_line(error)}; check the address, and migrate the database if it is new"
+            f"{_cut_first_line(error)}; check the address, and migrate the database if it is new"
         ) from error
     finally:
         engine.dispose()
@@ -177,5 +177,5 @@ def _parse_address(address: str) -> URL:
     return url
 
 
-def _first_line(error: Exception) -> str:
+def _cut_first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

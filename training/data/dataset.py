@@ -115,7 +115,7 @@ class Dataset:
         )
 
     def history(self, user: int, end: int | None = None) -> tuple[Event, ...]:
-        """The events of a user, oldest first, as a query holds them.
+        """Return the events of a user, oldest first, as a query holds them.
 
         Events of unknown items are left out: their ids are not in the catalog.
 
@@ -173,7 +173,7 @@ class Dataset:
         )
 
     def map_rows(self, catalog: Catalog) -> NDArray[np.int32]:
-        """For every row of this catalog, padding included, its row in another; 0 if missing."""
+        """Map each row of this catalog, padding included, to its row in another; 0 if missing."""
         rows = (catalog.find(item_id) or 0 for item_id in self.catalog.item_ids)
         return np.array([0, *rows], dtype=np.int32)
 
@@ -181,7 +181,7 @@ class Dataset:
 def _count_popularity(
     rows: NDArray[np.int32], times: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Events per item: of all time, and of the last seven days."""
+    """Count the events per item: of all time, and of the last seven days."""
     recent = times > times.max() - 7 * MICROSECONDS_PER_DAY
     all_time = np.bincount(rows, minlength=items + 1)[1:]
     last_week = np.bincount(rows[recent], minlength=items + 1)[1:]

@@ -65,7 +65,7 @@ class SeenItems:
     def has_seen(
         self, users: Int64[np.ndarray, " pairs"], rows: Int64[np.ndarray, " pairs"]
     ) -> Bool[np.ndarray, " pairs"]:
-        """Whether a user has seen an item."""
+        """Return whether a user has seen an item."""
         keys = users * (self.items + 1) + rows
         indices = np.searchsorted(self._keys, keys)
         is_seen: NDArray[np.bool_] = indices < len(self._keys)
@@ -75,7 +75,7 @@ class SeenItems:
     def select_unseen(
         self, users: Int64[np.ndarray, " owners"], numbers: Int64[np.ndarray, "owners count"]
     ) -> Int64[np.ndarray, "owners count"]:
-        """The rows of a user's unseen items, by their numbers from 0."""
+        """Select the rows of a user's unseen items, by their numbers from 0."""
         keys = users[:, None] * (self.items + 1) + numbers
         seen_before = np.searchsorted(self._unseen_below, keys, side="right")
         rows: NDArray[np.int64] = numbers + 1 + seen_before - self._starts[users][:, None]

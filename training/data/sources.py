@@ -95,7 +95,7 @@ def format_location(location: str | Path) -> str:
 
 
 def is_database(location: str | Path) -> bool:
-    """Whether a location is a database URL."""
+    """Return whether a location is a database URL."""
     return "://" in str(location)
 
 

@@ -43,7 +43,7 @@ class Questions:
         return np.repeat(np.arange(len(self)), np.diff(self.target_offsets))
 
     def select(self, chosen: NDArray[np.int64]) -> "Questions":
-        """The questions of some indices, in that order."""
+        """Select the questions of some indices, in that order."""
         counts = np.diff(self.target_offsets)[chosen]
         targets = expand_spans(self.target_offsets[chosen], counts)
         return Questions(
@@ -128,8 +128,8 @@ class ByTimeConfig(Config):
 
     def split(self, dataset: Dataset, predict: Predict) -> Split:
         """Split the data set."""
-        before_test = _first_at_or_after(dataset, self._find_cut(dataset, self.test))
-        before_validation = _first_at_or_after(
+        before_test = _find_first_at_or_after(dataset, self._find_cut(dataset, self.test))
+        before_validation = _find_first_at_or_after(
             dataset, self._find_cut(dataset, self.test + self.validation)
         )
         starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
@@ -144,7 +144,7 @@ class ByTimeConfig(Config):
         )
 
     def _find_cut(self, dataset: Dataset, latest: float) -> int:
-        """The instant at which the latest share begins, epoch microseconds."""
+        """Find the instant at which the latest share begins, epoch microseconds."""
         if self.of == "events":
             return int(np.quantile(dataset.times, 1 - latest))
         first, last = int(dataset.times.min()), int(dataset.times.max())
@@ -176,8 +176,8 @@ class ByUserConfig(Config):
         return _assemble(
             dataset,
             (train_ends, test_starts),
-            _later_events(dataset, np.sort(validated)),
-            _later_events(dataset, np.sort(tested)),
+            _select_later_events(dataset, np.sort(validated)),
+            _select_later_events(dataset, np.sort(tested)),
             predict,
         )
 
@@ -224,7 +224,7 @@ def build_questions_after(dataset: Dataset, instant: int, predict: Predict) -> Q
     Args:
         instant: epoch microseconds.
     """
-    begins = _first_at_or_after(dataset, instant + 1)
+    begins = _find_first_at_or_after(dataset, instant + 1)
     starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
     return build_questions(dataset, begins[(begins > starts) & (begins < ends)], predict)
 
@@ -236,26 +236,26 @@ def expand_spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArra
 
 
 def is_before(dataset: Dataset, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each event is before the end given for its user."""
+    """Return whether each event is before the end given for its user."""
     return np.arange(len(dataset)) < ends[dataset.user_of]
 
 
 def find_basket_ends(dataset: Dataset) -> NDArray[np.int64]:
-    """Per event, the absolute index just after the last event of the same user and instant."""
+    """Find, per event, the absolute index after the last event of the same user and instant."""
     count = len(dataset)
     changes = (np.diff(dataset.times) != 0) | (np.diff(dataset.user_of) != 0)
     boundaries = np.append(np.flatnonzero(changes) + 1, count)
     return boundaries[np.searchsorted(boundaries, np.arange(count), side="right")]
 
 
-def _first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:
-    """Per user, the absolute index of the first event at or after an instant."""
+def _find_first_at_or_after(dataset: Dataset, instant: int) -> NDArray[np.int64]:
+    """Find, per user, the absolute index of the first event at or after an instant."""
     earlier = np.bincount(dataset.user_of[dataset.times < instant], minlength=len(dataset.user_ids))
     return dataset.offsets[:-1] + earlier
 
 
-def _later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All events of some users, except their first."""
+def _select_later_events(dataset: Dataset, users: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Select all events of some users, except their first."""
     counts = np.diff(dataset.offsets)[users]
     return expand_spans(dataset.offsets[users] + 1, np.maximum(counts - 1, 0))
 

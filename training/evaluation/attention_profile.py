@@ -91,7 +91,7 @@ def _tabulate(
     days: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> pl.DataFrame:
-    """One row per history and curve; its last event decides the curves."""
+    """Tabulate one row per history and curve; its last event decides the curves."""
     names = (None, *known.actions)
     histories = pl.DataFrame(
         {

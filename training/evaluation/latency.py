@@ -45,7 +45,7 @@ def measure_latency(
     queries = [_build_query(dataset, questions, int(number)) for number in drawn]
     exact = predictor.bundle.recommender.index_vectors().numpy()[1:]
     seconds, recalls = [], []
-    with _single_thread():
+    with _limit_to_one_thread():
         for query in queries:
             began = time.perf_counter()
             predictor.recommend(query, Constraints(n=TOP, exclude_seen=False))
@@ -57,7 +57,7 @@ def measure_latency(
 
 
 def measure_recall(predictor: Predictor, query: Query, exact: np.ndarray) -> list[float]:
-    """The share of the exact ten best items that the index finds; empty for an unknown history.
+    """Measure the share of the exact ten best items that the index finds; empty for no known event.
 
     Args:
         exact: the vectors of all items, without padding.
@@ -84,7 +84,7 @@ def _build_query(dataset: Dataset, questions: Questions, number: int) -> Query:
 
 
 @contextmanager
-def _single_thread() -> Iterator[None]:
+def _limit_to_one_thread() -> Iterator[None]:
     """Limit torch to one thread, as in the service."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

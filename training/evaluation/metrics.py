@@ -47,15 +47,15 @@ class Ranks:
     sampled: Int64[np.ndarray, " targets"] | None = None
 
     def hit_rate(self, k: int) -> NDArray[np.float64]:
-        """Per question: 1 where any target is in the top `k`, else 0."""
+        """Compute, per question, 1 where any target is in the top `k`, else 0."""
         return (self._best <= k).astype(np.float64)
 
     def recall(self, k: int) -> NDArray[np.float64]:
-        """Per question: the share of its targets in the top `k`."""
-        return _ratio(self._sum(self.ranks <= k), self._targets)
+        """Compute, per question, the share of its targets in the top `k`."""
+        return _divide(self._sum(self.ranks <= k), self._targets)
 
     def ndcg(self, k: int) -> NDArray[np.float64]:
-        """Per question: the gain of its targets in the top `k`, divided by the ideal gain.
+        """Compute, per question, the gain of its targets in the top `k`, divided by the ideal gain.
 
         A target at rank r gains 1 / log2(r + 1). The gain is ideal if min(k, targets) targets are
         ranked first.
@@ -64,30 +64,30 @@ class Ranks:
         ranks_in_top = np.where(is_in_top, self.ranks, 1)
         gain = self._sum(is_in_top / np.log2(ranks_in_top + 1.0))
         ideal = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, k + 1) + 1.0))])
-        return _ratio(gain, ideal[np.minimum(self._targets, k)])
+        return _divide(gain, ideal[np.minimum(self._targets, k)])
 
     def reciprocal_rank(self) -> NDArray[np.float64]:
-        """Per question: one over the rank of its best target; 0 if all are missed."""
+        """Compute, per question, one over the rank of its best target; 0 if all are missed."""
         return np.where(self._best == MISS, 0.0, 1.0 / self._best)
 
     def accuracy(self) -> NDArray[np.float64]:
-        """Per question: 1 where a target is ranked first. Meant for questions of one target."""
+        """Compute, per question, 1 where a target is ranked first. Meant for single targets."""
         return self.hit_rate(1)
 
     def summarise(self, k: int = 10) -> dict[str, float]:
-        """The mean of every metric over the questions, by its name in tables."""
+        """Average every metric over the questions; the keys are its names in tables."""
         summary = {
-            f"hit_rate@{k}": _mean(self.hit_rate(k)),
-            f"ndcg@{k}": _mean(self.ndcg(k)),
-            f"recall@{k}": _mean(self.recall(k)),
-            "mrr": _mean(self.reciprocal_rank()),
-            "accuracy": _mean(self.accuracy()),
+            f"hit_rate@{k}": _average(self.hit_rate(k)),
+            f"ndcg@{k}": _average(self.ndcg(k)),
+            f"recall@{k}": _average(self.recall(k)),
+            "mrr": _average(self.reciprocal_rank()),
+            "accuracy": _average(self.accuracy()),
             "questions": float(self.questions),
         }
         if self.sampled is not None:
             among = replace(self, ranks=self.sampled, sampled=None)
-            summary[f"hit_rate@{k}_sampled{SAMPLED}"] = _mean(among.hit_rate(k))
-            summary[f"ndcg@{k}_sampled{SAMPLED}"] = _mean(among.ndcg(k))
+            summary[f"hit_rate@{k}_sampled{SAMPLED}"] = _average(among.hit_rate(k))
+            summary[f"ndcg@{k}_sampled{SAMPLED}"] = _average(among.ndcg(k))
         return summary
 
     @cached_property
@@ -167,7 +167,7 @@ def compute_sampled_ranks(
 def paired_bootstrap(
     a: NDArray[np.float64], b: NDArray[np.float64], draws: int = 2_000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """The mean difference of `a` and `b` on the same questions, with a 95 % interval.
+    """Bootstrap the mean difference of `a` and `b` on the same questions, with a 95 % interval.
 
     Args:
         a: a metric per question.
@@ -194,9 +194,11 @@ def paired_bootstrap(
     return float(differences.mean()), float(low), float(high)
 
 
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64 | np.int64]) -> NDArray[np.float64]:
+def _divide(
+    part: NDArray[np.float64], whole: NDArray[np.float64 | np.int64]
+) -> NDArray[np.float64]:
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _average(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else 0.0

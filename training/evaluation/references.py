@@ -28,8 +28,8 @@ WEEK = 7 * MICROSECONDS_PER_DAY
 class Reference(Protocol):
     """Scores every item for a block of questions."""
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """Larger is better; column 0 is padding."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Score every row for some questions: larger is better; column 0 is padding."""
 
 
 def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str, Reference]:
@@ -48,7 +48,7 @@ def score_reference(reference: Reference, questions: Questions, items: int) -> I
     size = max(BLOCK_ELEMENTS // (items + 1), 1)
     for begin in range(0, len(questions), size):
         chosen = np.arange(begin, min(begin + size, len(questions)))
-        yield ScoreBlock(chosen, torch.from_numpy(reference.scores(questions.select(chosen))))
+        yield ScoreBlock(chosen, torch.from_numpy(reference.score(questions.select(chosen))))
 
 
 @final
@@ -69,8 +69,8 @@ class PopularAllTime:
         popularity = np.bincount(dataset.rows[is_training], minlength=items + 1)
         return cls(np.append(0, 1 + _rank_ascending(popularity[1:])).astype(np.float32))
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """The same row for every question."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Return the same row for every question."""
         return np.tile(self.ranks, (len(questions), 1))
 
     def rank_above(
@@ -111,8 +111,8 @@ class PopularLastWeek:
         popular = PopularAllTime.fit(dataset, is_training)
         return cls(popular, dataset.rows[known], dataset.times[known])
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One row per distinct week, shared by its questions."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Compute one row per distinct week, shared by its questions."""
         just_after_training = self.times[-1:].max(initial=0) + 1
         ends = np.minimum(questions.query_times, just_after_training)
         weeks = np.searchsorted(self.times, np.stack([ends - WEEK, ends], axis=1))
@@ -152,8 +152,8 @@ class LastItemMarkov:
         popular = PopularAllTime.fit(dataset, is_training)
         return cls(popular, dataset, offsets, following[order])
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """Scores by the last item of each history; popularity for users without one."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Score by the last item of each history; popularity for users without one."""
         last_rows = _find_last_rows(self.dataset, questions)
         return _score_by_last_row(last_rows, self._score_row, self.popular)
 
@@ -179,8 +179,8 @@ class PersonalFrequency:
         """Count popularity; `scores` reads the histories."""
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """One row per question."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Compute one row per question."""
         return _stack_rows(
             [self._score_row(user, end) for user, end in _list_histories(questions)], self.popular
         )
@@ -206,8 +206,8 @@ class RepeatLast:
         """Count popularity; `scores` reads the last item."""
         return cls(PopularAllTime.fit(dataset, is_training), dataset)
 
-    def scores(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
-        """Scores by the last item of each history; popularity for users without one."""
+    def score(self, questions: Questions) -> Float32[np.ndarray, "questions rows"]:
+        """Score by the last item of each history; popularity for users without one."""
         last_rows = _find_last_rows(self.dataset, questions)
         return _score_by_last_row(last_rows, self._score_row, self.popular)
 
@@ -216,7 +216,7 @@ class RepeatLast:
 
 
 def _find_last_rows(dataset: Dataset, questions: Questions) -> NDArray[np.int32]:
-    """Per question, the latest known item of its history; 0 if there is none.
+    """Find, per question, the latest known item of its history; 0 if there is none.
 
     Events at the same instant keep their stored order.
     """
@@ -232,7 +232,7 @@ def _score_by_last_row(
     score_row: Callable[[np.int32], NDArray[np.float32]],
     popular: PopularAllTime,
 ) -> Float32[np.ndarray, "questions rows"]:
-    """Scores of every question; equal last rows are scored once."""
+    """Score every question; equal last rows are scored once."""
     distinct, last_of = np.unique(last_rows, return_inverse=True)
     return _stack_rows([score_row(row) for row in distinct], popular)[last_of]
 
@@ -248,7 +248,7 @@ def _stack_rows(
 
 
 def _rank_ascending(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Ascending ranks from 0 by the keys, the last the most important; ties share a rank."""
+    """Rank ascending from 0 by the keys, the last the most important; ties share a rank."""
     order = np.lexsort(keys)
     differs = np.zeros(len(order), dtype=np.int64)
     for key in keys:

@@ -103,7 +103,7 @@ def build_report(
 
 
 def _summarise_subset(ranks: Ranks, questions: np.ndarray) -> dict[str, float]:
-    """The main metrics over a subset of the questions."""
+    """Average the main metrics over a subset of the questions."""
     if not len(questions):
         return {"questions": 0.0}
     return {

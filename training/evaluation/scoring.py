@@ -85,7 +85,7 @@ def _can_share(
     windows: Windows,
     starts: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether a question can share a pass: a whole history, at the time of its next known event.
+    """Return whether a question can share a pass: whole history, at its next known event's time.
 
     A user needs more than one such question.
     """

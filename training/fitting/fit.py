@@ -92,7 +92,7 @@ def fit(
             _set_learning_rate(optimizer, config, state.step, total_steps)
             for module in resampled:
                 module.resample()
-            loss = objective.loss(batch, rng)
+            loss = objective.compute_loss(batch, rng)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             for group in optimizer.param_groups:
@@ -175,7 +175,7 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
 def _set_learning_rate(
     optimizer: torch.optim.Optimizer, config: FitConfig, step: int, total_steps: int
 ) -> None:
-    """Linear warm-up, then constant or cosine decay, scaled by each group's own rate."""
+    """Set each group's rate: linear warm-up, then constant or cosine decay."""
     share = min((step + 1) / (config.warmup_steps + 1), 1.0)
     if config.decay == "cosine" and step >= config.warmup_steps:
         progress = (step - config.warmup_steps) / max(total_steps - config.warmup_steps, 1)

@@ -61,8 +61,8 @@ class Objective:
         self._config = config
         self._item_objective = _choose_item_objective(recommender, config.loss)
 
-    def loss(self, batch: TrainingBatch, rng: np.random.Generator) -> Float[Tensor, ""]:
-        """The loss of one batch, some of its query times withheld.
+    def compute_loss(self, batch: TrainingBatch, rng: np.random.Generator) -> Float[Tensor, ""]:
+        """Compute the loss of one batch, some of its query times withheld.
 
         Raises:
             TrainingError: if continuous time is weighted but the encoder has no intensities.
@@ -80,7 +80,7 @@ class Objective:
         item = self._item_objective(batch, rng)
         total = item.loss
         if config.continuous_time.weight:
-            regulariser = _continuous_time_term(
+            regulariser = _compute_continuous_time_term(
                 self._recommender, batch, intervals, item.intensities, config.continuous_time
             )
             total = total + config.continuous_time.weight * regulariser
@@ -117,7 +117,7 @@ class _SoftmaxObjective:
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
         states = self.recommender.encode_positions(batch.sequences)
-        repeats = _repeats_at_positions(states, batch)
+        repeats = _compute_repeats_at_positions(states, batch)
         users = self.recommender.user_vectors(states.users.flatten(0, 1)[batch.positions])
         vectors = self.recommender.item_vectors()
         scored = (users, vectors, batch.targets, batch.position_of, batch.weights)
@@ -131,7 +131,7 @@ class _SoftmaxObjective:
             loss = sampled_softmax(*scored, negatives, log_expected, repeats=repeats)
         else:
             loss = full_softmax(*scored, repeats=repeats)
-        return ItemTerm(loss, _intensities_at_positions(states, batch), states.next_time)
+        return ItemTerm(loss, _select_intensities_at_positions(states, batch), states.next_time)
 
 
 @final
@@ -145,7 +145,7 @@ class _PairwiseObjective:
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
         states = self.recommender.encode_positions(batch.sequences)
-        repeats = _repeats_at_positions(states, batch)
+        repeats = _compute_repeats_at_positions(states, batch)
         targets, vectors = batch.targets, self.recommender.item_vectors()
         positions = batch.positions[batch.position_of]
         users = self.recommender.user_vectors(states.users.flatten(0, 1)[positions])
@@ -168,7 +168,7 @@ class _PairwiseObjective:
                 added = own.add_to_candidates(negatives[some], rows[some], rows=len(vectors))
                 negatives = negatives.index_copy(0, some, added)
         loss = self.contrast(positives, mask_targets(negatives, rows, targets), batch.weights)
-        return ItemTerm(loss, _intensities_at_positions(states, batch), states.next_time)
+        return ItemTerm(loss, _select_intensities_at_positions(states, batch), states.next_time)
 
 
 @final
@@ -192,12 +192,14 @@ class _CandidateObjective:
         loss = self.contrast(scores[:, 0], negatives, batch.weights)
         if intensities is None:
             return ItemTerm(loss, [], None)
-        of_targets = _intensities_of_targets(intensities, positions, candidates.shape[1])
+        of_targets = _select_intensities_of_targets(intensities, positions, candidates.shape[1])
         return ItemTerm(loss, [of_targets], None)
 
 
-def _repeats_at_positions(states: PositionOutputs, batch: TrainingBatch) -> RepeatScores | None:
-    """The repeat scores at supervised positions; events later than the position add nothing."""
+def _compute_repeats_at_positions(
+    states: PositionOutputs, batch: TrainingBatch
+) -> RepeatScores | None:
+    """Compute the repeat scores at supervised positions; later events add nothing to them."""
     if states.repeat_scores is None:
         return None
     rows = batch.sequences.rows
@@ -209,10 +211,10 @@ def _repeats_at_positions(states: PositionOutputs, batch: TrainingBatch) -> Repe
     return RepeatScores(log_scores.masked_fill(later, float("-inf")), rows[sample])
 
 
-def _intensities_at_positions(
+def _select_intensities_at_positions(
     states: PositionOutputs, batch: TrainingBatch
 ) -> list[IntensityFunction]:
-    """The intensities of a causal encoder's layers at the position of each target."""
+    """Select the intensities of a causal encoder's layers at the position of each target."""
     positions = batch.positions[batch.position_of]
 
     def select_targets(layer: Intensities) -> IntensityFunction:
@@ -221,10 +223,10 @@ def _intensities_at_positions(
     return [select_targets(layer) for layer in states.intensities]
 
 
-def _intensities_of_targets(
+def _select_intensities_of_targets(
     intensities: Intensities, positions: Tensor, candidates: int
 ) -> IntensityFunction:
-    """The intensities given each target, which is the first of its question's candidates."""
+    """Select the intensities given each target, which is the first of its question's candidates."""
 
     def evaluate(intervals: Tensor) -> Tensor:
         own = intervals.flatten()[positions].unsqueeze(1).expand(-1, candidates)
@@ -233,14 +235,14 @@ def _intensities_of_targets(
     return evaluate
 
 
-def _continuous_time_term(
+def _compute_continuous_time_term(
     recommender: Recommender,
     batch: TrainingBatch,
     intervals: Float64[Tensor, "batch len"],
     layers: list[IntensityFunction],
     config: ContinuousTimeConfig,
 ) -> Tensor:
-    """The likelihood of the targets' times under every self-modulating layer.
+    """Compute the likelihood of the targets' times under every self-modulating layer.
 
     Targets whose query time is withheld are left out. One draw within each interval serves all
     layers.

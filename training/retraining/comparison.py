@@ -91,7 +91,7 @@ def compare(
         name: rank_targets(blocks, whole, questions, exclude_seen=config.data.exclude_seen)
         for name, blocks in _score_rankers(fitted, config, champion, questions)
     }
-    own = _per_question(ranks_of[CHALLENGER], config.gate.metric)
+    own = _compute_per_question(ranks_of[CHALLENGER], config.gate.metric)
     comparison = Comparison(
         metric=config.gate.metric,
         questions=len(questions),
@@ -103,7 +103,9 @@ def compare(
         ),
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         leads={
-            name: Difference(*paired_bootstrap(own, _per_question(ranks, config.gate.metric)))
+            name: Difference(
+                *paired_bootstrap(own, _compute_per_question(ranks, config.gate.metric))
+            )
             for name, ranks in ranks_of.items()
             if name != CHALLENGER
         },
@@ -114,7 +116,7 @@ def compare(
 def _score_rankers(
     fitted: Fitted, config: RunConfig, champion: Predictor | None, questions: Questions
 ) -> Iterator[tuple[str, Iterable[ScoreBlock]]]:
-    """The name and the scores of every ranker, in terms of the whole catalog."""
+    """Yield the name and the scores of every ranker, in terms of the whole catalog."""
     whole, split = fitted.whole, fitted.split
     models = [(CHALLENGER, split.dataset, fitted.model.recommender, config.encoder.max_history)]
     if champion is not None:
@@ -146,7 +148,7 @@ def _to_whole_catalog(
         yield ScoreBlock(block.questions, scores)
 
 
-def _per_question(ranks: Ranks, metric: GateMetric) -> NDArray[np.float64]:
+def _compute_per_question(ranks: Ranks, metric: GateMetric) -> NDArray[np.float64]:
     match metric:
         case "ndcg@10":
             return ranks.ndcg(10)

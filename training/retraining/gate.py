@@ -92,12 +92,12 @@ def _check_soundness(_: GateConfig, evidence: Evidence) -> Check:
 
 def _check_questions(gate: GateConfig, evidence: Evidence) -> Check:
     template = "number of questions {value:.0f}, required at least {least:.0f}"
-    return _at_least("questions", evidence.questions, gate.questions, template)
+    return _check_at_least("questions", evidence.questions, gate.questions, template)
 
 
 def _check_floor(gate: GateConfig, evidence: Evidence) -> Check:
     template = f"{gate.metric} {{value:.4f}}, required at least {{least:.4f}}"
-    return _at_least("floor", evidence.metric, gate.floor, template)
+    return _check_at_least("floor", evidence.metric, gate.floor, template)
 
 
 def _check_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
@@ -107,7 +107,7 @@ def _check_champion(gate: GateConfig, evidence: Evidence) -> Check | None:
         f"lead over the champion ({gate.metric} {evidence.champion:.4f}): lower bound "
         "{value:+.4f} (95 %), required at least {least:+.4f}"
     )
-    return _at_least("champion", evidence.over_champion, -gate.may_lose, template)
+    return _check_at_least("champion", evidence.over_champion, -gate.may_lose, template)
 
 
 def _check_popularity(gate: GateConfig, evidence: Evidence) -> Check:
@@ -116,14 +116,14 @@ def _check_popularity(gate: GateConfig, evidence: Evidence) -> Check:
         f"lead over popularity ({gate.metric} {of:.4f}): lower bound {{value:+.4f}} (95 %), "
         "required more than {least:+.4f}"
     )
-    check = _at_least("popularity", evidence.over_popularity, gate.popularity_lead, template)
+    check = _check_at_least("popularity", evidence.over_popularity, gate.popularity_lead, template)
     is_more = check.value is not None and check.value > gate.popularity_lead
     return check.model_copy(update={"passed": is_more})
 
 
 def _check_index_recall(gate: GateConfig, evidence: Evidence) -> Check:
     template = "index recall of the ten best items {value:.2%}, required at least {least:.2%}"
-    return _at_least("index_recall", evidence.index_recall, gate.index_recall, template)
+    return _check_at_least("index_recall", evidence.index_recall, gate.index_recall, template)
 
 
 def _check_latency(gate: GateConfig, evidence: Evidence) -> Check:
@@ -148,8 +148,8 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def _at_least(name: str, value: float | None, least: float, template: str) -> Check:
-    """A check that a value is at least a threshold; NaN fails."""
+def _check_at_least(name: str, value: float | None, least: float, template: str) -> Check:
+    """Check that a value is at least a threshold; NaN fails."""
     return Check(
         name=name,
         value=None if value is None or math.isnan(value) else value,

@@ -59,8 +59,8 @@ class RetrainingJob:
                 f"events, but is {self.config.split.kind!r}; change it in the recipe"
             )
 
-    def directory_name(self, champion: str | None) -> str:
-        """The run's directory: equal jobs share it, so that a killed run resumes."""
+    def format_directory_name(self, champion: str | None) -> str:
+        """Return the run's directory: equal jobs share it, so that a killed run resumes."""
         identity = (
             self.config.model_dump_json(exclude={"gate"}),
             format_location(self.events),
@@ -100,8 +100,8 @@ class Journal(Protocol):
     def activate(self, version: str, reason: str) -> None:
         """Open a published version, make it current and record that, atomically."""
 
-    def served_lately(self) -> Collection[str]:
-        """Versions that an operator may want to roll back to."""
+    def list_recently_served(self) -> Collection[str]:
+        """List the versions that an operator may want to roll back to."""
 
 
 @final
@@ -120,11 +120,11 @@ class NoJournal:
     def activate(self, version: str, reason: str) -> None:  # noqa: ARG002 - nothing records it
         """Open the version, and move the store's pointer to it."""
         self._store.open(version)
-        with self._store.changing():
+        with self._store.lock_pointers():
             self._store.activate(version)
 
-    def served_lately(self) -> Collection[str]:
-        """Empty: the store keeps no history of activations."""
+    def list_recently_served(self) -> Collection[str]:
+        """Return no versions: the store keeps no history of activations."""
         return ()
 
 
@@ -132,4 +132,4 @@ class RetrainingProgress(Progress, Protocol):
     """Receives the progress of a retraining run."""
 
     def start_phase(self, phase: Phase) -> None:
-        """A phase begins."""
+        """Report that a phase begins."""

@@ -19,7 +19,7 @@ class AlreadyRunningError(KairosError):
 
 
 @contextmanager
-def file_lock(file: Path) -> Iterator[None]:
+def lock_file(file: Path) -> Iterator[None]:
     """Lock a file and write the holder's name into it; released when the process ends.
 
     Raises:
@@ -31,9 +31,9 @@ def file_lock(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise already_running(_read_holder(file), str(file)) from error
+            raise build_already_running_error(_read_holder(file), str(file)) from error
         opened.truncate(0)
-        json.dump({"holder": this_process(), "since": _format_now()}, opened)
+        json.dump({"holder": describe_process(), "since": _format_now()}, opened)
         opened.flush()
         try:
             yield
@@ -42,15 +42,15 @@ def file_lock(file: Path) -> Iterator[None]:
             opened.truncate(0)
 
 
-def already_running(holder: str, lock: str) -> AlreadyRunningError:
-    """The error that is raised where another run holds the lock."""
+def build_already_running_error(holder: str, lock: str) -> AlreadyRunningError:
+    """Build the error that is raised where another run holds the lock."""
     return AlreadyRunningError(
         f"only one retraining run may be active, but {holder} holds {lock}; wait until it has ended"
     )
 
 
-def this_process() -> str:
-    """The process id and host, as other machines can read them."""
+def describe_process() -> str:
+    """Format the process id and host, as other machines can read them."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 

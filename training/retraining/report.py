@@ -83,22 +83,22 @@ class RunReport(Config):
     def write(self, directory: Path) -> None:
         """Write the report and its page, each atomically."""
         _replace(directory / REPORT, self.model_dump_json(indent=2) + "\n")
-        _replace(directory / PAGE, self.page())
+        _replace(directory / PAGE, self.render())
 
     @classmethod
     def read(cls, directory: Path) -> "RunReport | None":
-        """The report in a run's directory; None if there is none or it is damaged."""
+        """Read the report in a run's directory; None if there is none or it is damaged."""
         try:
             return cls.model_validate_json((directory / REPORT).read_bytes())
         except (OSError, ValueError):
             return None
 
-    def page(self) -> str:
-        """The report in Markdown."""
+    def render(self) -> str:
+        """Render the report in Markdown."""
         parts = [
             f"# Retraining {self.run_id}: {self.result}",
             self.reason or "The run is still running, or was killed.",
-            _table(("", ""), self._summary()),
+            _render_table(("", ""), self._render_summary()),
         ]
         if self.comparison is not None:
             parts += ["## Comparison", *_format_comparison(self.comparison)]
@@ -107,13 +107,13 @@ class RunReport(Config):
                 (check.name, "passed" if check.passed else "**failed**", check.sentence)
                 for check in self.decision.checks
             ]
-            parts += ["## The gate", _table(("check", "verdict", "why"), rows)]
+            parts += ["## The gate", _render_table(("check", "verdict", "why"), rows)]
         if self.phases:
             durations = [(phase, f"{seconds:.1f}") for phase, seconds in self.phases.items()]
-            parts += ["## Time", _table(("phase", "seconds"), durations)]
+            parts += ["## Time", _render_table(("phase", "seconds"), durations)]
         return "\n\n".join(parts) + "\n"
 
-    def _summary(self) -> list[tuple[str, str]]:
+    def _render_summary(self) -> list[tuple[str, str]]:
         rows = [] if self.note is None else [("note", self.note)]
         rows += [
             ("recipe", self.recipe),
@@ -158,15 +158,15 @@ def _format_comparison(comparison: Comparison) -> list[str]:
             "and so is favoured: too few events are later than its data."
         )
     head = ("", *metrics, f"{CHALLENGER} ahead in {comparison.metric} (95 %)")
-    return [summary, _table(head, rows)]
+    return [summary, _render_table(head, rows)]
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def _render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_format_cell, line))} |" for line in lines)
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 

@@ -71,8 +71,8 @@ class _Attempt:
         self._progress = progress
         self._require_lock = require_lock
         self._device = device
-        champion, began = store.current(), to_datetime(now())
-        self._directory = runs / job.directory_name(champion)
+        champion, began = store.read_current(), to_datetime(now())
+        self._directory = runs / job.format_directory_name(champion)
         self._report = RunReport(
             run_id=f"{began:%Y%m%dT%H%M%SZ}-{uuid4().hex[:8]}",
             directory=self._directory.name,
@@ -111,7 +111,7 @@ class _Attempt:
             raise
         if self._job.keep is not None:
             self._start_phase("prune")
-            prune_store(self._store, self._job.keep, self._journal.served_lately())
+            prune_store(self._store, self._job.keep, self._journal.list_recently_served())
             prune_runs(self._runs, self._job.keep, self._directory)
         return self._report
 
@@ -127,7 +127,7 @@ class _Attempt:
         return True
 
     def _resume_decision(self) -> tuple[Decision, Path] | None:
-        """The decision of an attempt that was killed before it applied it, if it still holds."""
+        """Read the decision of an attempt that was killed before applying it, if it still holds."""
         before = self._unfinished
         if before is None or before.champion != self._report.champion:
             return None
@@ -175,7 +175,7 @@ class _Attempt:
         return challenger.decision, challenger.bundle
 
     def _open_champion(self) -> Predictor | None:
-        """The champion; None before the first activation, and if its format is outdated.
+        """Open the champion; None before the first activation, and if its format is outdated.
 
         Without a champion to compare with, the floor and popularity still limit the challenger.
         """
@@ -202,7 +202,7 @@ class _Attempt:
         version = self._store.add_copy(bundle, activate=False)
         self._start_phase("activate")
         self._require_lock()
-        current = self._store.current()
+        current = self._store.read_current()
         if current != self._report.champion:
             self._finish(
                 "kept",

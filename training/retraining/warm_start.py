@@ -59,7 +59,7 @@ def _require_same_settings(champion: Predictor, described: RecommenderConfig) ->
 
 
 def _flatten(nested: dict[str, object], prefix: str = "") -> dict[str, object]:
-    """Settings by their dotted names."""
+    """Flatten settings to a table by their dotted names."""
     flat: dict[str, object] = {}
     for name, value in nested.items():
         if isinstance(value, dict):

@@ -23,7 +23,7 @@ def windows_of(dataset: Dataset, predict: Predict, max_history: int) -> Training
 
 
 def epoch(windows: TrainingWindows, tokens: int = ALL) -> list[TrainingBatch]:
-    return list(windows.epoch(np.random.default_rng(0), tokens=tokens))
+    return list(windows.iter_epoch(np.random.default_rng(0), tokens=tokens))
 
 
 def supervised(batch: TrainingBatch) -> list[tuple[list[int], list[int], float, float]]:

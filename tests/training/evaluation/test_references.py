@@ -53,7 +53,7 @@ def question_at(dataset: Dataset, user: str, day: float) -> Questions:
 
 def ranking(dataset: Dataset, reference: Reference, questions: Questions) -> str:
     """Items best first, such as "b a=c": a and c share a score."""
-    scores = reference.scores(questions)[0]
+    scores = reference.score(questions)[0]
     levels = np.unique(scores[1:])[::-1]
     named = (sorted(_names(dataset, scores, level)) for level in levels)
     return " ".join("=".join(names) for names in named)
@@ -201,4 +201,4 @@ def test_blocks_cover_every_question_once(
         assert np.concatenate([block.questions for block in blocks]).tolist() == [*range(8)]
         scores = np.concatenate([block.scores.numpy() for block in blocks])
         assert scores.dtype == np.float32
-        assert np.array_equal(scores, reference.scores(questions))
+        assert np.array_equal(scores, reference.score(questions))

@@ -42,7 +42,7 @@ def loss_of(
     recommender: Recommender, supervised: TrainingBatch, loss: LossConfig, **changed: object
 ) -> Tensor:
     config = ALWAYS_GIVEN.model_copy(update={"loss": loss} | changed)
-    return Objective(recommender, config).loss(supervised, np.random.default_rng(1))
+    return Objective(recommender, config).compute_loss(supervised, np.random.default_rng(1))
 
 
 class Rates:

@@ -19,7 +19,7 @@ from training.retraining.report import PAGE, REPORT, RunReport
 def test_the_first_good_model_is_published_and_served(workspace: Workspace) -> None:
     report = workspace.retrain(workspace.job(ring_world()))
     assert (report.result, report.champion) == ("promoted", None)
-    assert workspace.store.current() == report.candidate
+    assert workspace.store.read_current() == report.candidate
     assert workspace.recorder.phases == [
         *("read", "fit", "evaluate", "write", "gate", "publish", "activate")
     ]
@@ -46,12 +46,12 @@ def test_a_dry_run_decides_and_changes_nothing(workspace: Workspace) -> None:
     assert report.result == "passed"
     assert report.decision is not None
     assert report.decision.promote
-    assert workspace.store.versions() == []
+    assert workspace.store.list_versions() == []
     assert workspace.recorder.phases[-1] == "gate"
 
 
 def test_a_champion_activated_meanwhile_stays(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     other = tiny.write_bundle(with_champion.root / "other")
 
     class Operator(PhaseRecorder):
@@ -65,8 +65,8 @@ def test_a_champion_activated_meanwhile_stays(with_champion: Workspace) -> None:
     report = with_champion.retrain(with_champion.job(add_later_events(ring_world())), Operator())
     assert report.result == "kept"
     assert str(champion) in str(report.reason)
-    assert with_champion.store.current() == other.name
-    assert report.candidate in with_champion.store.versions()
+    assert with_champion.store.read_current() == other.name
+    assert report.candidate in with_champion.store.list_versions()
 
 
 def test_events_after_the_cut_off_are_left_out(workspace: Workspace) -> None:
@@ -89,11 +89,11 @@ def test_a_run_without_events_fails(workspace: Workspace) -> None:
 
 
 def test_events_that_cannot_be_read_leave_the_champion_alone(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     job = replace(with_champion.job(), events=str(with_champion.root / "nowhere.parquet"))
     with pytest.raises(EventSourceError):
         with_champion.retrain(job)
-    assert with_champion.store.current() == champion
+    assert with_champion.store.read_current() == champion
 
 
 def test_a_model_is_measured_on_what_came_last(workspace: Workspace) -> None:
@@ -110,13 +110,13 @@ def test_old_versions_and_runs_are_removed_on_request(with_champion: Workspace) 
             add_later_events(ring_world(), days=100 * number), lenient, known_by=END - number
         )
         assert with_champion.retrain(job).result == "promoted"
-    assert len(with_champion.store.versions()) == 4
+    assert len(with_champion.store.list_versions()) == 4
     last = with_champion.job(
         add_later_events(ring_world(), days=400), lenient, keep=2, until=END + 1
     )
     report = with_champion.retrain(last)
     assert report.result == "promoted"
-    assert len(with_champion.store.versions()) == 2
-    assert with_champion.store.current() in with_champion.store.versions()
+    assert len(with_champion.store.list_versions()) == 2
+    assert with_champion.store.read_current() in with_champion.store.list_versions()
     assert len(list(with_champion.runs.iterdir())) == 2
     assert (with_champion.runs / report.directory).is_dir()

@@ -28,10 +28,10 @@ def test_a_warm_start_is_measured_on_later_events_only(workspace: Workspace) -> 
 
 
 def test_a_warm_start_from_another_model_kind_fails(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     with pytest.raises(TrainingError, match="of the same architecture"):
         with_champion.retrain(with_champion.job(config=LEARNED, warm_start=True))
-    assert with_champion.store.current() == champion
+    assert with_champion.store.read_current() == champion
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
@@ -47,7 +47,7 @@ def test_an_outdated_champion_can_be_replaced(with_champion: Workspace, warm_sta
     assert find_check(report, "popularity").passed
     assert f"{champion} is of format 1" in str(report.reason)
     assert str(report.note) in (with_champion.runs / report.directory / PAGE).read_text()
-    assert with_champion.store.current() == report.candidate
+    assert with_champion.store.read_current() == report.candidate
 
 
 def test_an_outdated_champion_stays_if_the_gate_refuses(with_champion: Workspace) -> None:
@@ -55,12 +55,12 @@ def test_an_outdated_champion_stays_if_the_gate_refuses(with_champion: Workspace
     report = with_champion.retrain(with_champion.job(shuffle_items(add_later_events(ring_world()))))
     assert report.result == "kept"
     assert not find_check(report, "popularity").passed
-    assert with_champion.store.current() == champion
+    assert with_champion.store.read_current() == champion
 
 
 def test_a_damaged_champion_ends_the_run(with_champion: Workspace) -> None:
-    version = str(with_champion.store.current())
+    version = str(with_champion.store.read_current())
     (with_champion.store.root / version / WEIGHTS).write_bytes(b"damaged")
     with pytest.raises(BundleError, match="is altered"):
         with_champion.retrain(with_champion.job(add_later_events(ring_world())))
-    assert with_champion.store.current() == version
+    assert with_champion.store.read_current() == version

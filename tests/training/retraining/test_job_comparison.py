@@ -9,10 +9,10 @@ from training.retraining.report import PAGE
 
 
 def test_a_challenger_as_good_as_the_champion_takes_its_place(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     report = with_champion.retrain(with_champion.job(add_later_events(ring_world())))
     assert report.result == "promoted", report.reason
-    assert report.champion == champion != with_champion.store.current()
+    assert report.champion == champion != with_champion.store.read_current()
 
 
 def test_no_question_is_in_any_models_training_data(with_champion: Workspace) -> None:
@@ -48,12 +48,12 @@ def test_all_models_rank_the_same_items(
 
 
 def test_shuffled_labels_are_refused(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     report = with_champion.retrain(with_champion.job(shuffle_items(add_later_events(ring_world()))))
     assert report.result == "kept"
     assert not find_check(report, "popularity").passed
-    assert with_champion.store.current() == champion
-    assert len(with_champion.store.versions()) == 1
+    assert with_champion.store.read_current() == champion
+    assert len(with_champion.store.list_versions()) == 1
     assert "popularity" in str(report.reason)
 
 
@@ -63,17 +63,17 @@ def test_a_challenger_worse_than_the_champion_is_refused(with_champion: Workspac
     # The training events are shuffled; the questions are not.
     broken = pl.concat([shuffle_items(new.filter(~is_asked)), new.filter(is_asked)])
     lenient = GATE.model_copy(update={"popularity_lead": -1.0})
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     config = COUNTED.model_copy(update={"gate": lenient})
     report = with_champion.retrain(with_champion.job(broken, config))
     assert report.result == "kept"
     assert not find_check(report, "champion").passed
     assert "lead over the champion" in str(report.reason)
-    assert with_champion.store.current() == champion
+    assert with_champion.store.read_current() == champion
 
 
 def test_a_run_that_diverges_is_refused_by_the_gate(with_champion: Workspace) -> None:
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     wild = FitConfig(epochs=2, tokens=400, warmup_steps=0, learning_rate=1e30)
     report = with_champion.retrain(
         with_champion.job(config=LEARNED.model_copy(update={"fit": wild}))
@@ -81,4 +81,4 @@ def test_a_run_that_diverges_is_refused_by_the_gate(with_champion: Workspace) ->
     assert report.result == "kept"
     assert not find_check(report, "sound").passed
     assert report.candidate is None
-    assert with_champion.store.current() == champion
+    assert with_champion.store.read_current() == champion

@@ -43,11 +43,11 @@ def run_until_killed(workspace: Workspace, at: Phase, job: RetrainingJob) -> Non
 def test_a_run_killed_after_its_decision_resumes_it(with_champion: Workspace) -> None:
     job = with_champion.job(add_later_events(ring_world()))
     run_until_killed(with_champion, "publish", job)
-    champion = with_champion.store.current()
+    champion = with_champion.store.read_current()
     report = with_champion.retrain(job)
     assert with_champion.recorder.phases == ["publish", "activate"]
     assert (report.result, report.champion) == ("promoted", champion)
-    assert with_champion.store.current() == report.candidate
+    assert with_champion.store.read_current() == report.candidate
     assert report.comparison is not None
 
 
@@ -84,7 +84,7 @@ def test_new_gate_settings_invalidate_a_decision(with_champion: Workspace) -> No
 def test_a_run_killed_after_activation_is_recorded(with_champion: Workspace) -> None:
     job = with_champion.job(add_later_events(ring_world()))
     run_until_killed(with_champion, "activate", job)
-    (bundle,) = set(with_champion.store.versions()) - {with_champion.store.current()}
+    (bundle,) = set(with_champion.store.list_versions()) - {with_champion.store.read_current()}
     with_champion.store.activate(bundle)
     report = with_champion.retrain(job)
     assert (report.result, report.candidate) == ("promoted", bundle)

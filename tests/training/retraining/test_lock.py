@@ -6,31 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from training.retraining.lock import AlreadyRunningError, file_lock
+from training.retraining.lock import AlreadyRunningError, lock_file
 
 
 def test_a_second_process_is_refused_with_the_holders_name(tmp_path: Path) -> None:
     file = tmp_path / "lock"
     message = rf"process {os.getpid()} on"
-    with file_lock(file), pytest.raises(AlreadyRunningError, match=message), file_lock(file):
+    with lock_file(file), pytest.raises(AlreadyRunningError, match=message), lock_file(file):
         raise AssertionError("two have it")
 
 
 def test_a_released_lock_is_free(tmp_path: Path) -> None:
     for _ in range(2):
-        with file_lock(tmp_path / "lock"):
+        with lock_file(tmp_path / "lock"):
             pass
 
 
 def test_an_error_releases_the_lock(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "lock"):
+    with pytest.raises(ZeroDivisionError), lock_file(tmp_path / "lock"):
         raise ZeroDivisionError
-    with file_lock(tmp_path / "lock"):
+    with lock_file(tmp_path / "lock"):
         pass
 
 
 def hold(file: Path, held: Event) -> None:
-    with file_lock(file):
+    with lock_file(file):
         held.set()
         signal.pause()
 
@@ -42,10 +42,10 @@ def test_a_killed_process_releases_the_lock(tmp_path: Path) -> None:
     process.start()
     assert held.wait(60)
     message = rf"process {process.pid} on .*, since 2"
-    with pytest.raises(AlreadyRunningError, match=message), file_lock(file):
+    with pytest.raises(AlreadyRunningError, match=message), lock_file(file):
         raise AssertionError("two have it")
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(10)
-    with file_lock(file):
+    with lock_file(file):
         pass

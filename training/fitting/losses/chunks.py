@@ -7,6 +7,6 @@ CHUNK_ELEMENTS = 2_000_000
 
 
 def split_into_chunks(count: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of at most `size` that cover `count` rows."""
+    """Yield consecutive slices of at most `size` that cover `count` rows."""
     for begin in range(0, count, size):
         yield slice(begin, min(begin + size, count))

@@ -17,7 +17,7 @@ def continuous_time_loss(
     membership: Float[Tensor, "targets groups"],
     weights: Float[Tensor, " targets"],
 ) -> Float[Tensor, ""]:
-    """Negative log-likelihood of when events of the targets' groups came (CTReg), per head.
+    """Compute the negative log-likelihood of the times of the targets' groups (CTReg), per head.
 
     -log sum of the intensities of the target's groups at the event, plus the integral of all
     intensities over the interval before it; the weighted mean over targets and heads. Targets
@@ -46,5 +46,5 @@ def continuous_time_loss(
 def next_time_loss(
     log_density: Float[Tensor, " positions"], weights: Float[Tensor, " positions"]
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log density of the interval to the next event."""
+    """Compute the weighted mean of -log density of the interval to the next event."""
     return weighted_mean(-log_density, weights)

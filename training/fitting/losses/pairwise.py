@@ -44,7 +44,7 @@ def bce(
     negatives: Float[Tensor, "targets negatives"],
     weights: Float[Tensor, " targets"],
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log s(positive) - sum log(1 - s(negative)), s the logistic function.
+    """Compute the weighted mean of -log s(positive) - sum log(1 - s(negative)), s the sigmoid.
 
     Takes scores. A negative of -inf does not count.
 
@@ -62,7 +62,7 @@ def gbce(
     items: int,
     calibration: float,
 ) -> Float[Tensor, ""]:
-    """Binary cross-entropy with the positive's probability raised to a power beta below one.
+    """Compute binary cross-entropy with the positive's probability to a power beta below one.
 
     Takes scores. A negative of -inf does not count. With a calibration of 0, beta is 1; with 1,
     beta is the share of the other items that was drawn.
@@ -82,7 +82,7 @@ def bpr(
     negatives: Float[Tensor, "targets negatives"],
     weights: Float[Tensor, " targets"],
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log s(positive - negative), s the logistic function, over the negatives.
+    """Compute the weighted mean of -log s(positive - negative) over negatives, s the sigmoid.
 
     Takes scores. A negative of -inf does not count.
 
@@ -134,7 +134,7 @@ def mask_targets(
     rows: Int64[Tensor, "targets negatives"],
     targets: Int64[Tensor, " targets"],
 ) -> Float[Tensor, "targets negatives"]:
-    """The negatives' scores with -inf where a negative is the target itself."""
+    """Replace the negatives' scores by -inf where a negative is the target itself."""
     return negatives.masked_fill(rows == targets.unsqueeze(1), float("-inf"))
 
 
@@ -147,7 +147,7 @@ class CandidateProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, users: Tensor, vectors: Tensor, rows: Tensor) -> Tensor:
-        """Owners x queries x candidates."""
+        """Compute the scores: owners x queries x candidates."""
         scores = users.new_empty(len(users), users.shape[1], rows.shape[1])
         for part in _split_owners(vectors, rows):
             candidates = vectors[rows[part]]
@@ -157,7 +157,7 @@ class CandidateProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Gradients of queries and candidate vectors."""
+        """Compute the gradients of queries and candidate vectors."""
         users, vectors, rows = ctx.saved_tensors
         of_users = torch.empty_like(users)
         of_vectors = torch.zeros_like(vectors)
@@ -179,6 +179,6 @@ def score_negatives(
     vectors: Float[Tensor, "rows width"],
     candidates: Int64[Tensor, "owners candidates"],
 ) -> Float[Tensor, "owners queries candidates"]:
-    """The scores of some catalog rows: each owner's queries against the owner's candidates."""
+    """Score some catalog rows: each owner's queries against the owner's candidates."""
     scores: Tensor = CandidateProduct.apply(users, vectors, candidates)  # type: ignore[no-untyped-call]
     return scores

@@ -24,7 +24,7 @@ class LinearLogSumExp(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
-        """The log-normaliser of every user."""
+        """Compute the log-normaliser of every user."""
         normaliser = users.new_empty(len(users))
         # One buffer for all chunks: a new allocation each would fault its pages in again, and
         # glibc fragmented until all of them together were resident.
@@ -39,7 +39,7 @@ class LinearLogSumExp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients of users and items, from the softmax of each chunk."""
+        """Compute the gradients of users and items, from the softmax of each chunk."""
         users, vectors, normaliser = ctx.saved_tensors
         of_users = torch.empty_like(users)
         of_vectors = torch.zeros_like(vectors)
@@ -65,7 +65,7 @@ def full_softmax(
     weights: Float[Tensor, " targets"],
     repeats: RepeatScores | None = None,
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log p(target | user) under a softmax over the whole catalog.
+    """Compute the weighted mean of -log p(target | user) under a softmax over the whole catalog.
 
     Row 0 of `vectors` is padding and is no candidate.
     """
@@ -84,7 +84,7 @@ def sampled_softmax(
     log_expected: Float[Tensor, " negatives"],
     repeats: RepeatScores | None = None,
 ) -> Float[Tensor, ""]:
-    """Weighted mean of -log p(target) with the normaliser estimated from shared negatives.
+    """Compute the weighted mean of -log p(target), p estimated from shared negatives.
 
     `log_expected` is log(draws x probability) of each negative; subtracting it makes the sampled
     sum an unbiased estimate of the full one (the log-Q correction). A negative equal to a target
@@ -130,7 +130,7 @@ def _mean_cross_entropy(
     weights: Tensor,
     repeats: RepeatScores | None,
 ) -> Tensor:
-    """Weighted mean of normaliser - numerator, the repeat scores added to both."""
+    """Compute the weighted mean of normaliser - numerator, the repeat scores added to both."""
     if repeats is not None:
         normaliser = torch.logaddexp(normaliser, repeats.log_scores.logsumexp(-1)[user_of])
         numerator = repeats.add_to_targets(numerator, targets, user_of)

@@ -8,5 +8,5 @@ from torch import Tensor
 def weighted_mean(
     losses: Float[Tensor, " targets"], weights: Float[Tensor, " targets"]
 ) -> Float[Tensor, ""]:
-    """The weighted mean; zero where all weights are zero or there is no target."""
+    """Compute the weighted mean; zero where all weights are zero or there is no target."""
     return (losses * weights).sum() / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
