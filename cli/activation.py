@@ -29,7 +29,7 @@ def make_current(
     reason: str | None = None,
     database: str | None = None,
 ) -> None:
-    """Verifies a version, makes it the current one, and records the change.
+    """Verify a version, make it the current one, and record the change.
 
     If the database is unavailable, the version becomes current with a warning: an operator may
     need to change the served model during an outage of the database.
@@ -49,13 +49,13 @@ def make_current(
                 connections,
                 version,
                 store.open,
-                actor=_current_actor(),
+                actor=_get_current_actor(),
                 reason=reason,
                 kind=change,
             )
     except DatabaseUnavailableError as error:
         store.open(version)
-        with store.changing():
+        with store.lock_pointers():
             store.activate(version)
         print_message(
             f"[bold yellow]warning[/] {escape(version)} is current now, but the change was not "
@@ -64,7 +64,7 @@ def make_current(
 
 
 def roll_back(store: BundleStore, *, reason: str | None, database: str | None) -> str:
-    """Makes the previously current version current again, and returns it.
+    """Make the previously current version current again, and return it.
 
     Raises:
         BundleError: if it cannot be opened.
@@ -77,7 +77,7 @@ def roll_back(store: BundleStore, *, reason: str | None, database: str | None) -
             store,
             connections,
             store.open,
-            actor=_current_actor(),
+            actor=_get_current_actor(),
             reason=_validate_reason(reason),
         )
     return predictor.version
@@ -85,7 +85,7 @@ def roll_back(store: BundleStore, *, reason: str | None, database: str | None) -
 
 @contextmanager
 def _open_database(database: str | None) -> Iterator["Database"]:
-    """Opens the service's database, without creating it.
+    """Open the service's database, without creating it.
 
     Raises:
         DatabaseUnavailableError: if there is no database.
@@ -108,13 +108,13 @@ def _open_database(database: str | None) -> Iterator["Database"]:
         connections.close()
 
 
-def _current_actor() -> str:
-    """Returns the actor of recorded changes: `cli:` and the operating-system user."""
+def _get_current_actor() -> str:
+    """Return the actor of recorded changes: `cli:` and the operating-system user."""
     return f"cli:{getpass.getuser()}"[:_MAX_ACTOR_LENGTH]
 
 
 def _validate_reason(reason: str | None) -> str | None:
-    """Returns the reason, or None for an empty one.
+    """Validate and return the reason; None for an empty one.
 
     Raises:
         KairosError: if it is too long, or not a single printable line.

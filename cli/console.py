@@ -22,7 +22,7 @@ console = Console(stderr=True)
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Prints an expected error as one line, and exits with `EXIT_FAILURE`."""
+    """Print an expected error as one line, and exit with `EXIT_FAILURE`."""
     try:
         yield
     except ValidationError as error:
@@ -38,7 +38,7 @@ def _print_error(message: str) -> None:
 
 
 def format_settings_error(error: ValidationError) -> str:
-    """Describes invalid settings by the names of their environment variables."""
+    """Describe invalid settings by the names of their environment variables."""
     return "; ".join(
         f"KAIROS_{'_'.join(map(str, problem['loc'])).upper()}: "
         f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, but got {problem['input']!r}"
@@ -47,17 +47,17 @@ def format_settings_error(error: ValidationError) -> str:
 
 
 def print_message(message: str) -> None:
-    """Prints a line with markup to standard error, without wrapping it."""
+    """Print a line with markup to standard error, without wrapping it."""
     console.print(message, highlight=False, soft_wrap=True)
 
 
 def print_table(table: Table) -> None:
-    """Prints a table to standard output, at least 120 columns wide without a terminal."""
+    """Print a table to standard output, at least 120 columns wide without a terminal."""
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 120).print(table)
 
 
 def print_report(report: Report) -> None:
-    """Prints the metrics of a run to standard output, one row per ranker."""
+    """Print the metrics of a run to standard output, one row per ranker."""
     table = Table(title="test questions, whole catalog ranked")
     columns = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
     table.add_column("ranker")

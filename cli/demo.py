@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from cli.activation import make_current
 from cli.console import exit_on_error, print_message, print_report
-from cli.progress import row_progress
+from cli.progress import show_row_progress
 from cli.train import run_training
 from model.errors import OutdatedBundleError
 from model.store.store import BundleStore
@@ -57,7 +57,7 @@ def demo_command(
             print_report(outcome.report)
             version = store.add_copy(outcome.bundle, activate=False)
             make_current(store, version, change="publish", database=database_url)
-        print_message(f"[bold]current bundle[/] {store.current()}")
+        print_message(f"[bold]current bundle[/] {store.read_current()}")
     if serve:
         from app import server  # noqa: PLC0415 - the service's modules load slowly
         from app.settings import Settings  # noqa: PLC0415
@@ -69,12 +69,12 @@ def demo_command(
 
 
 def _needs_model(store: BundleStore, run: Path) -> bool:
-    """Whether no version is current, or one of an older bundle format; forgets the run of that."""
-    current = store.current()
+    """Return whether a model must be trained; forget the run of a version of an older format."""
+    current = store.read_current()
     if current is None:
         return True
     try:
-        store.manifest(current)
+        store.read_manifest(current)
     except OutdatedBundleError as error:
         print_message(f"[yellow]train again[/] {escape(str(error))}")
         (run / CHECKPOINT).unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def _needs_model(store: BundleStore, run: Path) -> bool:
 
 
 def _fill_database(database_url: str, events: Path, items: Path) -> None:
-    """Imports items and events, unless the database has that many events already."""
+    """Import items and events, unless the database has that many events already."""
     from app.imports import count_events, import_events, import_items  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
 
@@ -92,5 +92,5 @@ def _fill_database(database_url: str, events: Path, items: Path) -> None:
     if count_events(database_url) >= len(table):
         return
     import_items(database_url, read_items(items))
-    with row_progress("import events", len(table)) as advance:
+    with show_row_progress("import events", len(table)) as advance:
         import_events(database_url, table, on_chunk=advance)

@@ -7,7 +7,7 @@ import typer
 
 from cli.console import exit_on_error, print_message
 from cli.options import Database, parse_instant, resolve_database_url
-from cli.progress import row_progress
+from cli.progress import show_row_progress
 
 
 def export_events_command(
@@ -31,7 +31,7 @@ def export_events_command(
         url = resolve_database_url(database)
         latest = None if until is None else parse_instant("--until", until)
         require_upgraded(url)
-        with row_progress("events", count_events(url)) as advance:
+        with show_row_progress("events", count_events(url)) as advance:
             written = write_events(url, output, latest, on_chunk=advance)
         print_message(f"{written} events")
         typer.echo(output)

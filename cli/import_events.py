@@ -4,7 +4,7 @@ import typer
 
 from cli.console import exit_on_error
 from cli.options import Database, InputFile, resolve_database_url
-from cli.progress import row_progress
+from cli.progress import show_row_progress
 
 
 def import_events_command(file: InputFile, database: Database = None) -> None:
@@ -20,7 +20,7 @@ def import_events_command(file: InputFile, database: Database = None) -> None:
         url = resolve_database_url(database)
         upgrade(url)
         events = read_events(file)
-        with row_progress("events", len(events)) as advance:
+        with show_row_progress("events", len(events)) as advance:
             imported = import_events(url, events, on_chunk=advance)
         erased = f", {imported.erased} of erased users left out" if imported.erased else ""
         typer.echo(f"{imported.stored} events stored, {imported.known} duplicates{erased}")

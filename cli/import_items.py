@@ -4,7 +4,7 @@ import typer
 
 from cli.console import exit_on_error
 from cli.options import Database, InputFile, resolve_database_url
-from cli.progress import row_progress
+from cli.progress import show_row_progress
 
 
 def import_items_command(file: InputFile, database: Database = None) -> None:
@@ -17,6 +17,6 @@ def import_items_command(file: InputFile, database: Database = None) -> None:
         url = resolve_database_url(database)
         upgrade(url)
         items = read_items(file)
-        with row_progress("items", len(items)) as advance:
+        with show_row_progress("items", len(items)) as advance:
             stored = import_items(url, items, on_chunk=advance)
         typer.echo(f"{stored} items stored")

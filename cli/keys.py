@@ -82,7 +82,7 @@ def list_command(
                 "created_at": format_optional(key.created_at),
                 "expires_at": format_optional(key.expires_at),
                 "revoked_at": format_optional(key.revoked_at),
-                "state": key.state(at),
+                "state": key.get_state(at),
             }
             for key in list_keys(resolve_database_url(database))
         ]
@@ -114,7 +114,7 @@ def revoke_command(
 
 
 def _parse_expiry(text: str) -> int:
-    """Parses a period from now, or an instant, as epoch microseconds.
+    """Parse a period from now, or an instant, as epoch microseconds.
 
     Raises:
         KairosError: if it is neither.

@@ -11,7 +11,7 @@ from rich.table import Table
 from cli.activation import make_current, roll_back
 from cli.console import exit_on_error, print_message, print_table
 from cli.options import DEFAULT_STORE, Database, Json, Reason, Store
-from model.bundle.kernels import kernel_curves
+from model.bundle.kernels import compute_kernel_curves
 from model.bundle.manifest import Manifest
 from model.clock import to_datetime
 from model.errors import BundleError
@@ -32,7 +32,7 @@ def list_command(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the published versions and their roles, newest first."""
     with exit_on_error():
         bundles = BundleStore(store)
-        rows = [_version_row(bundles, version) for version in bundles.versions()]
+        rows = [_build_version_row(bundles, version) for version in bundles.list_versions()]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -62,9 +62,9 @@ def show_command(version: Version, store: Store = DEFAULT_STORE) -> None:
         bundles = BundleStore(store)
         bundle = bundles.open(version).bundle
         table = Table(title=version, show_header=False)
-        for name, value in _describe(bundle.manifest, _roles(bundles, version)):
+        for name, value in _describe(bundle.manifest, _list_roles(bundles, version)):
             table.add_row(name, escape(value))
-        for curve in kernel_curves(bundle.recommender, bundle.manifest.data_window.days):
+        for curve in compute_kernel_curves(bundle.recommender, bundle.manifest.data_window.days):
             strongest = (curve.spectrum or ())[:_MAX_PERIODS]
             periods = ", ".join(f"{rhythm.period_days:.3g}" for rhythm in strongest)
             table.add_row(f"{curve.kind}, strongest periods in days", periods or "none fixed")
@@ -95,10 +95,10 @@ def rollback_command(
         typer.echo(roll_back(BundleStore(store), reason=reason, database=database))
 
 
-def _version_row(store: BundleStore, version: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"version": version, "answers": _roles(store, version)}
+def _build_version_row(store: BundleStore, version: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"version": version, "answers": _list_roles(store, version)}
     try:
-        manifest = store.manifest(version)
+        manifest = store.read_manifest(version)
     except BundleError as error:
         unknown = dict.fromkeys(("items", "ndcg@10", "trained_until"))
         return {**row, **unknown, "refused": str(error)}
@@ -111,14 +111,14 @@ def _version_row(store: BundleStore, version: str) -> dict[str, Any]:
     }
 
 
-def _roles(store: BundleStore, version: str) -> list[str]:
-    """Returns the roles of a version: current, challenger, shadow."""
+def _list_roles(store: BundleStore, version: str) -> list[str]:
+    """Return the roles of a version: current, challenger, shadow."""
     try:
-        traffic = store.traffic()
+        traffic = store.read_traffic()
     except BundleError:
         traffic = Traffic()
     roles = {
-        "current": store.current(),
+        "current": store.read_current(),
         f"challenger ({traffic.share:.0%})": traffic.challenger,
         "shadow": traffic.shadow,
     }
@@ -126,7 +126,7 @@ def _roles(store: BundleStore, version: str) -> list[str]:
 
 
 def _describe(manifest: Manifest, roles: list[str]) -> Iterator[tuple[str, str]]:
-    """Yields the rows of `kairos models show`."""
+    """Yield the rows of `kairos models show`."""
     window, counts = manifest.data_window, manifest.counts
     yield "role", ", ".join(roles) or "none"
     yield "trained", f"{manifest.created_at:%Y-%m-%d %H:%M UTC}"

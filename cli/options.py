@@ -9,7 +9,7 @@ import typer
 
 from model.clock import from_datetime
 from model.errors import KairosError
-from training.config import shipped_recipes
+from training.config import list_shipped_recipes
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
 
@@ -31,7 +31,8 @@ Erased = Annotated[
     ),
 ]
 Recipe = Annotated[
-    str, typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(shipped_recipes())}.")
+    str,
+    typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(list_shipped_recipes())}."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads for tensor operations.", min=1)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
@@ -54,19 +55,19 @@ DEFAULT_STORE = Path("var/bundles")
 
 
 def resolve_database_url(database: str | None) -> str:
-    """Returns the URL of `--database`, or else that of the settings."""
+    """Return the URL of `--database`, or else that of the settings."""
     from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
 
     return database or Settings().database_url
 
 
 def load_erasures(erased: str | None) -> Erasures | None:
-    """Loads the erased users of the database of `--erased`; None without the option."""
+    """Load the erased users of the database of `--erased`; None without the option."""
     return None if erased is None else read_erasures(erased)
 
 
 def parse_device(name: str) -> torch.device:
-    """Parses the value of `--device`.
+    """Parse the value of `--device`.
 
     Raises:
         KairosError: if torch cannot use the device on this machine.
@@ -83,7 +84,7 @@ def parse_device(name: str) -> torch.device:
 
 
 def parse_instant(option: str, text: str) -> int:
-    """Parses the value of an option as an instant, in epoch microseconds.
+    """Parse the value of an option as an instant, in epoch microseconds.
 
     Raises:
         KairosError: if the text is not an RFC 3339 instant with an offset.

@@ -36,8 +36,8 @@ _PHASE_TEXTS: dict[Phase, str] = {
 
 
 @contextmanager
-def row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a bar of rows on a terminal.
+def show_row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar of rows on a terminal.
 
     Yields:
         A function that advances the bar by a number of rows.
@@ -68,13 +68,13 @@ class TrainingProgress:
         self._bar.stop()
 
     def start_fit(self, name: str, epochs: int) -> None:
-        """Starts the bar of a fit."""
+        """Start the bar of a fit."""
         self._epochs, self._epoch, self._metric = epochs, 0, ""
         self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=None, status="")
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
-        """Advances the bar to batch `done` of the epoch's `of` batches."""
+        """Advance the bar to batch `done` of the epoch's `of` batches."""
         self._bar.update(
             self._task,
             total=of * self._epochs,
@@ -83,7 +83,7 @@ class TrainingProgress:
         )
 
     def finish_epoch(self, report: EpochReport) -> None:
-        """Shows the metrics of an epoch."""
+        """Show the metrics of an epoch."""
         self._epoch = report.epoch
         if self._monitor in report.validation:
             self._metric = f"  {self._monitor} {report.validation[self._monitor]:.4f}"
@@ -100,11 +100,11 @@ class RetrainingBars(TrainingProgress):
     """Progress of retraining on a terminal: a line per phase, and a bar while fitting."""
 
     def start_phase(self, phase: Phase) -> None:
-        """Prints the phase that begins."""
+        """Print the phase that begins."""
         console.print(f"[bold]{phase}[/]  {_PHASE_TEXTS[phase]}", highlight=False)
 
     def end(self, report: RunReport) -> None:
-        """Prints the result and its reason."""
+        """Print the result and its reason."""
         print_message(f"[bold]{report.result}[/]  {escape(report.reason or '')}")
 
 
@@ -125,18 +125,18 @@ class RetrainingLog:
         )
 
     def start_phase(self, phase: Phase) -> None:
-        """Logs the phase that begins."""
+        """Log the phase that begins."""
         self._log.info("retraining_phase", phase=phase)
 
     def start_fit(self, name: str, epochs: int) -> None:
-        """Sets the fit that the next epochs belong to."""
+        """Set the fit that the next epochs belong to."""
         self._fitting, self._epochs = name, epochs
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
-        """Does nothing: steps are too frequent for a log."""
+        """Do nothing: steps are too frequent for a log."""
 
     def finish_epoch(self, report: EpochReport) -> None:
-        """Logs the metrics of an epoch."""
+        """Log the metrics of an epoch."""
         self._log.info(
             "retraining_epoch",
             fitting=self._fitting,
@@ -148,7 +148,7 @@ class RetrainingLog:
         )
 
     def end(self, report: RunReport) -> None:
-        """Logs the result and its reason."""
+        """Log the result and its reason."""
         self._log.info(
             "retraining_ended",
             run_id=report.run_id,

@@ -30,7 +30,7 @@ def publish_command(
 
 
 def find_bundle(path: Path) -> Path:
-    """Returns a bundle's directory, or the newest bundle in the output directory of a run.
+    """Find a bundle's directory, or the newest bundle in the output directory of a run.
 
     Raises:
         BundleError: if there is none.

@@ -9,7 +9,7 @@ import typer
 
 from cli.console import exit_on_error, print_message
 from cli.options import DEFAULT_STORE, Erased, Events, Store, load_erasures, parse_instant
-from cli.progress import row_progress
+from cli.progress import show_row_progress
 from model.clock import now
 from model.history import Query
 from model.inference.answers import Constraints
@@ -55,7 +55,7 @@ def recommend_command(
         dataset = Dataset.of(read_events(events, erasures=load_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
         rows: list[tuple[str, int, str, str | None, float, str]] = []
-        with row_progress("recommend", len(dataset.user_ids)) as advance:
+        with show_row_progress("recommend", len(dataset.user_ids)) as advance:
             for user, user_id in enumerate(dataset.user_ids):
                 query = Query.as_of(dataset.history(user), instant, user_id=user_id)
                 answer = predictor.recommend(query, constraints)

@@ -24,8 +24,8 @@ def restore_command(
         record = restore_backup(directory, resolve_database_url(database), store)
         typer.echo(f"{record.rows['events']} events, {record.rows['items']} items restored")
         bundles = BundleStore(store)
-        if (current := bundles.current()) is not None:
+        if (current := bundles.read_current()) is not None:
             try:
-                bundles.manifest(current)
+                bundles.read_manifest(current)
             except OutdatedBundleError as error:
                 print_message(f"[yellow]warning[/] {escape(str(error))}")

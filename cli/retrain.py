@@ -27,7 +27,12 @@ from model.store.store import BundleStore
 from training.config import RunConfig
 from training.data.sources import is_database
 from training.retraining.job import Journal, NoJournal, RetrainingJob
-from training.retraining.lock import AlreadyRunningError, already_running, file_lock, this_process
+from training.retraining.lock import (
+    AlreadyRunningError,
+    build_already_running_error,
+    describe_process,
+    lock_file,
+)
 from training.retraining.report import PAGE, RunReport
 from training.retraining.retrain import retrain
 
@@ -120,7 +125,7 @@ def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.devic
     from migrations.run import upgrade  # noqa: PLC0415
 
     with ExitStack() as stack:
-        require_lock = stack.enter_context(_exclusive_lock(store, job.database))
+        require_lock = stack.enter_context(_lock_exclusively(store, job.database))
         journal: Journal = NoJournal(store)
         if job.database is not None:
             upgrade(job.database)
@@ -144,8 +149,8 @@ def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.devic
 
 
 @contextmanager
-def _exclusive_lock(store: BundleStore, database: str | None) -> Iterator[Callable[[], None]]:
-    """Locks the store and the database against other runs, on every machine that shares them.
+def _lock_exclusively(store: BundleStore, database: str | None) -> Iterator[Callable[[], None]]:
+    """Lock the store and the database against other runs, on every machine that shares them.
 
     Yields:
         A function that raises if the lock was lost.
@@ -157,19 +162,19 @@ def _exclusive_lock(store: BundleStore, database: str | None) -> Iterator[Callab
     from app.training_runs.lock import AdvisoryLock  # noqa: PLC0415
 
     with ExitStack() as stack:
-        stack.enter_context(file_lock(store.root / _LOCK))
+        stack.enter_context(lock_file(store.root / _LOCK))
         require_lock: Callable[[], None] = _require_nothing
         if database is not None:
             url = parse_url(database)
             if url.get_backend_name() == "sqlite":
-                stack.enter_context(file_lock(Path(f"{url.database}{_LOCK}")))
+                stack.enter_context(lock_file(Path(f"{url.database}{_LOCK}")))
             else:
-                lock = stack.enter_context(AdvisoryLock(database, f"retrain: {this_process()}"))
+                lock = stack.enter_context(AdvisoryLock(database, f"retrain: {describe_process()}"))
                 if not lock.take():
-                    raise already_running(lock.holder(), "a lock of the database")
+                    raise build_already_running_error(lock.read_holder(), "a lock of the database")
                 require_lock = lock.require
         yield require_lock
 
 
 def _require_nothing() -> None:
-    """A file lock lasts as long as the process."""
+    """Check nothing: a file lock lasts as long as the process."""

@@ -69,7 +69,7 @@ def run_training(
     erasures: Erasures | None = None,
     device: torch.device | None = None,
 ) -> Outcome:
-    """Reads the data and trains with a progress bar."""
+    """Read the data and train with a progress bar."""
     torch.set_num_threads(threads)
     event_table = read_events(events, erasures=erasures)
     item_table = None if items is None else read_items(items)

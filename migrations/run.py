@@ -29,14 +29,14 @@ class SchemaBehindError(KairosError):
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Upgrade the schema to `revision`; does nothing if it is there already.
+    """Upgrade the schema to `revision`; do nothing if it is there already.
 
     Raises:
         NewerSchemaError: if the schema is at a revision that this version does not have.
         DatabaseUnavailableError: if the database does not respond.
     """
     try:
-        command.upgrade(_config(database_url), revision)
+        command.upgrade(_build_config(database_url), revision)
     except OperationalError as error:
         raise DatabaseUnavailableError(
             f"a database must answer before it can be migrated, but this one failed: {error.orig}; "
@@ -53,21 +53,21 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
 def downgrade(database_url: str, revision: str) -> None:
     """Downgrade the schema to `revision` ("base": no tables at all)."""
-    command.downgrade(_config(database_url), revision)
+    command.downgrade(_build_config(database_url), revision)
 
 
-def head() -> str:
-    """The newest revision of this version of Kairos."""
-    return str(_scripts().get_current_head())
+def get_head() -> str:
+    """Return the newest revision of this version of Kairos."""
+    return str(_load_scripts().get_current_head())
 
 
-def revisions() -> list[str]:
-    """Every revision, oldest first."""
-    return [script.revision for script in _scripts().walk_revisions()][::-1]
+def list_revisions() -> list[str]:
+    """List every revision, oldest first."""
+    return [script.revision for script in _load_scripts().walk_revisions()][::-1]
 
 
-def revision(database_url: str) -> str | None:
-    """The revision of a database; None if it was never migrated. Creates no file.
+def read_revision(database_url: str) -> str | None:
+    """Read the revision of a database; None if it was never migrated. Create no file.
 
     Raises:
         DatabaseUnavailableError: if the database does not respond.
@@ -93,10 +93,10 @@ def require_upgraded(database_url: str) -> None:
         SchemaBehindError: if it has not.
         DatabaseUnavailableError: if the database does not respond.
     """
-    at = revision(database_url)
-    if at is None or at in revisions()[:-1]:
+    at = read_revision(database_url)
+    if at is None or at in list_revisions()[:-1]:
         raise SchemaBehindError(
-            f"this needs a database at revision {head()}, but it "
+            f"this needs a database at revision {get_head()}, but it "
             + ("was never migrated" if at is None else f"is at {at}")
             + "; run kairos migrate, or correct KAIROS_DATABASE_URL"
         )
@@ -108,14 +108,14 @@ def check(database_url: str) -> None:
     Raises:
         alembic.util.CommandError: if they differ; the message lists the differences.
     """
-    command.check(_config(database_url))
+    command.check(_build_config(database_url))
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config("unused"))
+def _load_scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_build_config("unused"))
 
 
-def _config(database_url: str) -> Config:
+def _build_config(database_url: str) -> Config:
     config = Config(attributes={"database_url": database_url})
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")

@@ -10,7 +10,7 @@ _MAX_RUN_DAYS = 1.0
 
 
 def check_events(newest: int | None, at: int) -> Check:
-    """Checks when the newest event arrived; both instants in epoch microseconds."""
+    """Check when the newest event arrived; both instants in epoch microseconds."""
     if newest is None:
         return warning("events", "no event is stored", "POST /v1/events, or kairos import-events")
     days = (at - newest) / MICROSECONDS_PER_DAY
@@ -21,7 +21,7 @@ def check_events(newest: int | None, at: int) -> Check:
 
 
 def check_retraining(runs: list[TrainingRun], at: int) -> Check:
-    """Checks the result of the last run; `runs` are newest first."""
+    """Check the result of the last run; `runs` are newest first."""
     if not runs:
         return warning("retraining", "no run is recorded", "run kairos retrain, on a schedule")
     last = runs[0]

@@ -24,14 +24,14 @@ _PUBLISH = "run kairos retrain, or kairos train and kairos publish"
 
 
 def check_bundles(root: Path, at: int) -> Checks:
-    """Checks the store and every version in it, at an instant (epoch microseconds)."""
+    """Check the store and every version in it, at an instant (epoch microseconds)."""
     store = BundleStore(root)
-    versions = store.versions()
+    versions = store.list_versions()
     if not versions:
         finding = f"{root.resolve()} contains no version: there is nothing to serve"
         yield failure("bundles", finding, _PUBLISH)
         return
-    current, traffic = store.current(), store.traffic()
+    current, traffic = store.read_current(), store.read_traffic()
     yield _check_current(current, versions)
     in_use = {current, traffic.challenger, traffic.shadow}
     for version in versions:
@@ -77,7 +77,7 @@ def _check_version(store: BundleStore, version: str, *, in_use: bool) -> Check:
 
 
 def measure_predictor(predictor: Predictor) -> tuple[float, float]:
-    """Returns the median latency in milliseconds, and the index's recall of the exact best items.
+    """Measure the median latency in milliseconds, and the index's recall of the exact best items.
 
     Raises:
         BundleError: if a score is not finite.
@@ -107,7 +107,7 @@ def measure_predictor(predictor: Predictor) -> tuple[float, float]:
 
 def _check_age(store: BundleStore, version: str, at: int) -> Checks:
     try:
-        manifest = store.manifest(version)
+        manifest = store.read_manifest(version)
     except BundleError:
         return  # _check_version reports it
     days = (at - from_datetime(manifest.created_at)) / MICROSECONDS_PER_DAY
@@ -119,7 +119,7 @@ def _check_age(store: BundleStore, version: str, at: int) -> Checks:
 
 
 def check_writable(root: Path) -> Check:
-    """Checks whether this user can publish and activate versions."""
+    """Check whether this user can publish and activate versions."""
     probe = root / f".incoming-doctor-{os.getpid()}"
     try:
         probe.touch()

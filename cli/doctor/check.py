@@ -29,22 +29,22 @@ Checks = Iterator[Check]
 
 
 def ok(name: str, finding: str) -> Check:
-    """Creates a check without a problem."""
+    """Create a check without a problem."""
     return Check(name, "ok", finding)
 
 
 def warning(name: str, finding: str, remedy: str) -> Check:
-    """Creates a check with a problem that does not affect the service yet."""
+    """Create a check with a problem that does not affect the service yet."""
     return Check(name, "warning", finding, remedy)
 
 
 def failure(name: str, finding: str, remedy: str) -> Check:
-    """Creates a check of something that does not work."""
+    """Create a check of something that does not work."""
     return Check(name, "failure", finding, remedy)
 
 
 def catch_errors(checks: Callable[[], Checks], *, name: str, remedy: str) -> Checks:
-    """Yields the checks; an exception of a check becomes a failure."""
+    """Yield the checks; an exception of a check becomes a failure."""
     try:
         yield from checks()
     except Exception as error:

@@ -14,7 +14,7 @@ from app.errors import DatabaseUnavailableError
 from app.health.repository import HealthRepository
 from app.settings import MEBIBYTE
 from cli.doctor.check import Check, Checks, failure, ok, warning
-from migrations.run import head, revision, revisions
+from migrations.run import get_head, list_revisions, read_revision
 
 _WARNING_BYTES, _FAILURE_BYTES = 1024 * MEBIBYTE, 100 * MEBIBYTE
 _MIGRATE = "run kairos migrate"
@@ -22,27 +22,27 @@ _MIGRATE = "run kairos migrate"
 
 @contextmanager
 def open_session(database_url: str) -> Iterator[Session]:
-    """Opens a session that is rolled back at the end."""
+    """Open a session that is rolled back at the end."""
     engine = open_engine(database_url)
     try:
-        with _rolled_back_session(engine) as session:
+        with _open_rolled_back_session(engine) as session:
             yield session
     finally:
         engine.dispose()
 
 
 @contextmanager
-def _rolled_back_session(engine: Engine) -> Iterator[Session]:
+def _open_rolled_back_session(engine: Engine) -> Iterator[Session]:
     with Session(engine) as session:
         yield session
         session.rollback()
 
 
 def check_database(database_url: str) -> Checks:
-    """Checks the connection first; ends at the first check that the others depend on."""
+    """Check the connection first; end at the first check that the others depend on."""
     shown = parse_url(database_url).render_as_string(hide_password=True)
     try:
-        current = revision(database_url)
+        current = read_revision(database_url)
     except DatabaseUnavailableError as error:
         yield failure("database", f"{shown}: {error}", "start it, or correct KAIROS_DATABASE_URL")
         return
@@ -62,19 +62,19 @@ def _check_schema(current: str | None) -> Check:
     name = "database.schema"
     if current is None:
         return failure(name, "the database was never migrated", _MIGRATE)
-    if current == head():
+    if current == get_head():
         return ok(name, f"at revision {current}")
-    if current in revisions():
-        return failure(name, f"at {current}, but this version needs {head()}", _MIGRATE)
+    if current in list_revisions():
+        return failure(name, f"at {current}, but this version needs {get_head()}", _MIGRATE)
     return warning(
         name,
-        f"at {current}, which is newer than {head()}, the newest revision of this version",
+        f"at {current}, which is newer than {get_head()}, the newest revision of this version",
         "finish the rolling update; this version works meanwhile",
     )
 
 
 def _check_durability(repository: HealthRepository) -> Check:
-    durability = repository.durability()
+    durability = repository.read_durability()
     finding = ", ".join(f"{name} {value}" for name, value in durability.settings.items())
     if durability.is_durable:
         return ok("database.durability", finding)
@@ -88,7 +88,7 @@ def _check_durability(repository: HealthRepository) -> Check:
 def _check_writing(database_url: str) -> Check:
     engine = open_engine(database_url)
     try:
-        with _rolled_back_session(engine.execution_options(**WRITES)) as session:
+        with _open_rolled_back_session(engine.execution_options(**WRITES)) as session:
             HealthRepository(session).try_writing()
     except DatabaseError as error:
         return failure(
@@ -102,7 +102,7 @@ def _check_writing(database_url: str) -> Check:
 
 
 def check_free_space(name: str, directory: Path) -> Check:
-    """Checks the free disk space of a directory."""
+    """Check the free disk space of a directory."""
     free = shutil.disk_usage(directory).free
     finding = f"{free / (1024 * MEBIBYTE):.1f} GiB free at {directory}"
     remedy = "free some space, or move it to a larger disk"

@@ -13,7 +13,7 @@ _CREATE = "kairos keys create NAME --role admin"
 
 
 def check_keys(settings: Settings, keys: list[Key], at: int) -> Checks:
-    """Checks the keys at an instant (epoch microseconds): valid ones, roles, expiry."""
+    """Check the keys at an instant (epoch microseconds): valid ones, roles, expiry."""
     valid = [key for key in keys if key.is_valid(at)]
     if not keys:
         finding = "no key exists, so only requests from this machine itself are accepted"

@@ -17,7 +17,7 @@ _REPORT_IT = "see the message; if it does not help, report it"
 
 
 def run_checks(settings: Settings) -> Checks:
-    """Runs every check, without changing anything."""
+    """Run every check, without changing anything."""
     yield from check_settings(settings)
     is_readable = True
     for check in catch_errors(
@@ -35,9 +35,9 @@ def run_checks(settings: Settings) -> Checks:
 
 
 def _check_contents(settings: Settings) -> Checks:
-    """Runs the checks that read the database's tables."""
+    """Run the checks that read the database's tables."""
     at = now()
     with open_session(settings.database_url) as session:
-        yield from check_keys(settings, KeyRepository(session).all(), at)
-        yield check_events(HealthRepository(session).newest_event(), at)
-        yield check_retraining([*TrainingRunRepository(session).newest(1)], at)
+        yield from check_keys(settings, KeyRepository(session).list_all(), at)
+        yield check_events(HealthRepository(session).read_newest_arrival(), at)
+        yield check_retraining([*TrainingRunRepository(session).list_newest(1)], at)

@@ -10,12 +10,12 @@ _MAX_POLL_SECONDS = 30.0
 
 
 def accepts_remote_connections(settings: Settings) -> bool:
-    """Returns whether other machines can connect to the service."""
+    """Return whether other machines can connect to the service."""
     return settings.host not in _LOOPBACK
 
 
 def check_settings(settings: Settings) -> Checks:
-    """Yields a warning per problem, or one `ok`."""
+    """Yield a warning per problem, or one `ok`."""
     warnings = [*_find_problems(settings)]
     yield from warnings
     if not warnings:

@@ -17,10 +17,10 @@ def test_demo_imports_trains_and_publishes(world: World, tmp_path: Path) -> None
         *("--events", world.events, "--items", world.items),
     ]
     kairos(*demo)
-    current = BundleStore(tmp_path / "bundles").current()
+    current = BundleStore(tmp_path / "bundles").read_current()
     assert current is not None
     stored = read_events(f"sqlite:///{tmp_path / 'kairos.db'}")
     assert stored.equals(pl.read_parquet(world.events))
     again = kairos(*demo).output
     assert "train" not in again
-    assert BundleStore(tmp_path / "bundles").current() == current
+    assert BundleStore(tmp_path / "bundles").read_current() == current

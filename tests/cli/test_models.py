@@ -33,20 +33,20 @@ def database_url(tmp_path: Path) -> str:
 
 def changes(database_url: str) -> list[Change]:
     database = Database(database_url, threads=1, queue=0)
-    newest = database.read_blocking(lambda session: ModelChangeRepository(session).newest(100))
+    newest = database.read_blocking(lambda session: ModelChangeRepository(session).list_newest(100))
     database.close()
     return newest[::-1]
 
 
 def test_an_activation_is_recorded_with_actor_and_reason(root: Path, database_url: str) -> None:
     store = BundleStore(root)
-    version = store.versions()[0]
+    version = store.list_versions()[0]
     output = kairos(
         *("models", "activate", version, "--store", root, "--database", database_url),
         *("--reason", "a first one"),
     ).output
     assert output.strip() == version
-    assert store.current() == version
+    assert store.read_current() == version
     (change,) = changes(database_url)
     assert change.actor == f"cli:{getpass.getuser()}"
     assert (change.change, change.version, change.previous_version, change.reason) == (
@@ -60,22 +60,22 @@ def test_an_activation_is_recorded_with_actor_and_reason(root: Path, database_ur
 def test_a_rollback_goes_back_one_version_at_a_time(root: Path, database_url: str) -> None:
     store = BundleStore(root)
     options = ("--store", root, "--database", database_url)
-    first, second, third = store.versions()
+    first, second, third = store.list_versions()
     for version in (first, second, third):
         kairos("models", "activate", version, *options)
     assert kairos("models", "rollback", *options).output.strip() == second
-    assert store.current() == second
+    assert store.read_current() == second
     assert kairos("models", "rollback", *options).output.strip() == first
     output = kairos("models", "rollback", *options, exit_code=1).output
     assert "activate a version by its name" in output
-    assert store.current() == first
+    assert store.read_current() == first
     assert [change.change for change in changes(database_url)] == ["activate"] * 3 + [
         "rollback"
     ] * 2
 
 
 def test_publishing_is_recorded_as_publish(root: Path, database_url: str, tmp_path: Path) -> None:
-    version = BundleStore(root).versions()[0]
+    version = BundleStore(root).list_versions()[0]
     options = ("--store", tmp_path / "other", "--database", database_url)
     kairos("publish", root / version, *options)
     assert [(change.change, change.version) for change in changes(database_url)] == [
@@ -89,7 +89,7 @@ def test_activation_without_a_database_prints_a_warning(
     root: Path, tmp_path: Path, command: str, database: str
 ) -> None:
     (tmp_path / "empty.db").touch()
-    version = BundleStore(root).versions()[0]
+    version = BundleStore(root).list_versions()[0]
     arguments = (
         ("models", "activate", version, "--store", root)
         if command == "activate"
@@ -99,31 +99,31 @@ def test_activation_without_a_database_prints_a_warning(
     assert result.stdout.strip() == version
     assert "warning" in result.stderr
     assert "not recorded" in result.stderr
-    assert BundleStore(Path(arguments[-1])).current() == version
+    assert BundleStore(Path(arguments[-1])).read_current() == version
     assert not (tmp_path / "missing.db").exists()
 
 
 def test_rollback_without_a_database_fails(root: Path, tmp_path: Path) -> None:
     store = BundleStore(root)
-    store.activate(store.versions()[0])
+    store.activate(store.list_versions()[0])
     output = kairos(
         *("models", "rollback", "--store", root),
         *("--database", f"sqlite:///{tmp_path / 'missing.db'}"),
         exit_code=1,
     ).output
     assert "does not exist" in output
-    assert store.current() == store.versions()[0]
+    assert store.read_current() == store.list_versions()[0]
 
 
 def test_a_damaged_version_does_not_become_current(root: Path, database_url: str) -> None:
     store = BundleStore(root)
-    good, damaged, _ = store.versions()
+    good, damaged, _ = store.list_versions()
     tiny_bundle.damage(root, damaged)
     options = ("--store", root, "--database", database_url)
     kairos("models", "activate", good, *options)
     for arguments in (("models", "activate", damaged), ("publish", root / damaged)):
         assert "altered" in kairos(*arguments, *options, exit_code=1).output
-    assert store.current() == good
+    assert store.read_current() == good
     assert len(changes(database_url)) == 1
 
 
@@ -137,16 +137,16 @@ def test_an_unpublished_version_is_rejected(root: Path, database_url: str) -> No
 
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 501])
 def test_a_reason_is_one_line(root: Path, database_url: str, reason: str) -> None:
-    version = BundleStore(root).versions()[0]
+    version = BundleStore(root).list_versions()[0]
     options = ("--store", root, "--database", database_url)
     output = kairos("models", "activate", version, *options, "--reason", reason, exit_code=1)
     assert "one line" in output.output
-    assert BundleStore(root).current() is None
+    assert BundleStore(root).read_current() is None
 
 
 def test_list_shows_the_role_of_each_version(root: Path) -> None:
     store = BundleStore(root)
-    current, challenger, damaged = store.versions()
+    current, challenger, damaged = store.list_versions()
     store.activate(current)
     store.route(Traffic(challenger=challenger, share=0.25))
     (root / damaged / "manifest.json").write_text("{}")
@@ -170,7 +170,7 @@ def test_listing_an_empty_store_names_the_publish_command(tmp_path: Path) -> Non
 
 def test_show_prints_metrics_and_periods(root: Path) -> None:
     store = BundleStore(root)
-    version = store.versions()[0]
+    version = store.list_versions()[0]
     (root / CURRENT).write_text(version)
     output = kairos("models", "show", version, "--store", root).output
     for part in (version, "current", "self_attention", "ndcg@10", "0.2500", "mercer", "1000"):
@@ -188,7 +188,7 @@ def test_show_leaves_out_lists_of_the_provenance(root: Path) -> None:
 
 
 def test_show_rejects_a_damaged_version(root: Path) -> None:
-    version = BundleStore(root).versions()[0]
+    version = BundleStore(root).list_versions()[0]
     tiny_bundle.damage(root, version)
     assert "altered" in kairos("models", "show", version, "--store", root, exit_code=1).output
 

@@ -24,7 +24,7 @@ def outdated(store: Path, tmp_path: Path) -> BundleStore:
 
 def test_doctor_advises_to_train_again(outdated: BundleStore) -> None:
     checks = {check.name: check for check in check_bundles(outdated.root, now())}
-    check = checks[f"bundle {outdated.current()}"]
+    check = checks[f"bundle {outdated.read_current()}"]
     assert check.verdict == "failure"
     assert "is of format" in check.finding
     assert "publish it again" not in str(check.remedy)
@@ -39,7 +39,7 @@ def test_restore_warns_of_an_outdated_bundle(outdated: BundleStore, tmp_path: Pa
     restored = kairos("restore", tmp_path / "backup", *into)
     assert "warning" in restored.output
     assert "train the model again" in " ".join(restored.output.split())
-    assert BundleStore(tmp_path / "restored").current() == outdated.current()
+    assert BundleStore(tmp_path / "restored").read_current() == outdated.read_current()
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_demo_trains_again_if_its_bundle_is_outdated(world: World, tmp_path: Pat
     age_bundle(trained)
     aged = age_current(store)
     assert "train again" in kairos(*demo).output
-    current = store.current()
+    current = store.read_current()
     assert current not in {None, aged}
     assert json.loads((store.root / str(current) / "manifest.json").read_text())["format_version"]
     store.open()

@@ -15,7 +15,7 @@ from model.store.store import BundleStore
 from tests import tiny
 from tests.cli.world import kairos
 from tests.training.ring import ring_world, shuffle_items, write_events
-from training.retraining.lock import file_lock
+from training.retraining.lock import lock_file
 from training.retraining.report import RunReport
 
 RECIPE = """
@@ -87,13 +87,13 @@ def test_a_promotion_exits_with_0_and_prints_its_report(job: Job) -> None:
     output = kairos(*job.command(job.events(ring_world()))).stdout.splitlines()
     assert output[0] == "promoted"
     assert "# Retraining" in Path(output[1]).read_text()
-    assert job.store.current() is not None
+    assert job.store.read_current() is not None
 
 
 def test_keeping_the_champion_exits_with_0(job: Job) -> None:
     output = kairos(*job.command(job.events(shuffle_items(ring_world())))).stdout
     assert output.startswith("kept\n")
-    assert job.store.current() is None
+    assert job.store.read_current() is None
 
 
 def test_a_failed_run_exits_with_1_and_prints_the_reason(job: Job) -> None:
@@ -106,7 +106,7 @@ def test_a_second_run_exits_with_3_and_records_nothing(job: Job) -> None:
     command = job.command(job.events(ring_world()), "--database", job.database)
     kairos(*command)
     before = job.rows()
-    with file_lock(job.store.root / ".retraining"):
+    with lock_file(job.store.root / ".retraining"):
         output = kairos(*command, exit_code=3).output
     assert f"process {os.getpid()} on" in output
     assert job.rows() == before
@@ -114,7 +114,7 @@ def test_a_second_run_exits_with_3_and_records_nothing(job: Job) -> None:
 
 def test_two_stores_with_one_database_share_a_lock(job: Job) -> None:
     command = job.command(job.events(ring_world()), "--database", job.database)
-    with file_lock(job.root / "kairos.db.retraining"):
+    with lock_file(job.root / "kairos.db.retraining"):
         kairos(*command, exit_code=3)
     assert not (job.root / "kairos.db").exists()
 
@@ -122,7 +122,7 @@ def test_two_stores_with_one_database_share_a_lock(job: Job) -> None:
 def test_the_run_and_the_change_are_recorded(job: Job) -> None:
     kairos("import-events", job.events(ring_world()), "--database", job.database)
     kairos(*job.command(job.database))
-    (version,) = job.store.versions()
+    (version,) = job.store.list_versions()
     assert job.rows() == [("promoted", None, version)]
     with sqlite3.connect(job.root / "kairos.db") as connection:
         changes = connection.execute("SELECT change, version FROM model_changes").fetchall()

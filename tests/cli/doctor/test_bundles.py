@@ -24,7 +24,7 @@ def test_an_empty_store_is_a_failure(
 
 
 def test_a_damaged_current_bundle_is_a_failure(database: str, bundle_store: Path) -> None:
-    current = str(BundleStore(bundle_store).current())
+    current = str(BundleStore(bundle_store).read_current())
     tiny_bundle.damage(bundle_store, current)
     found = run_doctor(1)
     assert failures(found) == {f"bundle {current}"}
