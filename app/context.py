@@ -63,6 +63,6 @@ class AppContext:
 
 # Asynchronous although it awaits nothing: FastAPI runs a plain function on a thread.
 async def get_context(request: Request) -> AppContext:
-    """The context of the application that handles a request."""
+    """Return the context of the application that handles a request."""
     context: AppContext = request.app.state.context
     return context

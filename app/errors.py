@@ -168,8 +168,8 @@ class StoreUnavailableError(ServiceError):
     retry_after = 5
 
     @classmethod
-    def because(cls, error: OSError | StoreBusyError | BundleError) -> "StoreUnavailableError":
-        """The error for a cause; of an operating system's error it names only the type."""
+    def from_cause(cls, error: OSError | StoreBusyError | BundleError) -> "StoreUnavailableError":
+        """Build the error for a cause; of an operating system's error it names only the type."""
         cause = type(error).__name__ if isinstance(error, OSError) else str(error)
         return cls(f"the bundle store must answer, but failed: {cause}; try again shortly")
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
 from app.db.erasures import ErasureRepository
-from app.db.events import EventRow, natural_key
+from app.db.events import EventRow, compute_natural_key
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
 from app.http.validation_errors import abbreviate
@@ -61,10 +61,10 @@ def import_events(
     received_at = now()
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in _chunks(numbered.select(columns)):
-        rows = [_event_row(*values, received_at=received_at) for values in chunk]
+    for chunk in _iterate_chunks(numbered.select(columns)):
+        rows = [_build_event_row(*values, received_at=received_at) for values in chunk]
         with _open_session(engine) as session, session.begin():
-            erasures = ErasureRepository(session).erased_until(rows, adding_to=StoredEvent)
+            erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
             allowed = [row for row, until in zip(rows, erasures, strict=True) if until is None]
             erased += len(rows) - len(allowed)
             if allowed:
@@ -87,7 +87,7 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
     _require_storable(items, "item_id")
     updated_at = now()
     engine = open_engine(database_url)
-    for chunk in _chunks(items.select("item_id", "title", "categories")):
+    for chunk in _iterate_chunks(items.select("item_id", "title", "categories")):
         rows = [
             ItemRow(item_id, title, categories or [], updated_at)
             for item_id, title, categories in chunk
@@ -101,7 +101,7 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
 
 
 def count_events(database_url: str) -> int:
-    """The number of stored events."""
+    """Count the stored events."""
     engine = open_engine(database_url)
     with Session(engine) as session:
         count = session.scalar(select(func.count()).select_from(StoredEvent)) or 0
@@ -109,7 +109,7 @@ def count_events(database_url: str) -> int:
     return count
 
 
-def _event_row(
+def _build_event_row(
     user_id: str,
     item_id: str,
     action: str,
@@ -120,7 +120,7 @@ def _event_row(
     received_at: int,
 ) -> EventRow:
     return EventRow(
-        event_id=natural_key(user_id, item_id, action, at, occurrence),
+        event_id=compute_natural_key(user_id, item_id, action, at, occurrence),
         user_id=user_id,
         item_id=item_id,
         action=action,
@@ -157,7 +157,7 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
             )
 
 
-def _chunks(table: pl.DataFrame) -> Iterator[list[tuple[Any, ...]]]:
+def _iterate_chunks(table: pl.DataFrame) -> Iterator[list[tuple[Any, ...]]]:
     for part in table.iter_slices(CHUNK):
         yield part.rows()
 

@@ -150,7 +150,7 @@ def create_app(settings: Settings) -> FastAPI:
             Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
             Middleware(
                 LoadSheddingMiddleware,
-                capacity_checks=_capacity_checks(context),
+                capacity_checks=_build_capacity_checks(context),
                 metrics=metrics,
             ),
             Middleware(MetricsMiddleware, metrics=metrics),
@@ -167,8 +167,8 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
-    """Capacity checks by method and path, made before the request body is read."""
+def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
+    """Build the capacity checks by method and path, made before the request body is read."""
     model, database = context.inference.require_capacity, context.database.require_capacity
     return {
         ("POST", "/v1/recommendations"): model,
@@ -187,17 +187,23 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         stack.callback(context.inference.close)
         # The service starts without its database: requests with an inline history need none.
         if settings.migrate_on_start and not await _migrate(settings.database_url):
-            await stack.enter_async_context(_background(_keep_migrating(settings.database_url)))
+            await stack.enter_async_context(
+                _run_in_background(_keep_migrating(settings.database_url))
+            )
         await refresh_keys(context)
         await refresh_item_overlay(context)
         await context.model_manager.refresh()
         await stack.enter_async_context(
-            _background(context.model_manager.follow(settings.poll_interval_seconds))
+            _run_in_background(context.model_manager.follow(settings.poll_interval_seconds))
         )
-        await stack.enter_async_context(_background(_keep_refreshing(context)))
-        await stack.enter_async_context(_background(TrainingRunCounter(context).keep_counting()))
-        await stack.enter_async_context(_background(keep_deleting_expired_impressions(context)))
-        await stack.enter_async_context(_background(keep_writing_impressions(context)))
+        await stack.enter_async_context(_run_in_background(_keep_refreshing(context)))
+        await stack.enter_async_context(
+            _run_in_background(TrainingRunCounter(context).keep_counting())
+        )
+        await stack.enter_async_context(
+            _run_in_background(keep_deleting_expired_impressions(context))
+        )
+        await stack.enter_async_context(_run_in_background(keep_writing_impressions(context)))
         yield
 
 
@@ -214,7 +220,7 @@ async def _keep_refreshing(context: AppContext) -> None:
 
 
 @asynccontextmanager
-async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+async def _run_in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Run `work` as a task during the block, and cancel it at the end."""
     task = asyncio.create_task(work)
     try:
@@ -231,7 +237,7 @@ async def _keep_migrating(database_url: str) -> None:
 
 
 async def _migrate(database_url: str) -> bool:
-    """Bring the schema up to date; returns False if the database does not answer."""
+    """Bring the schema up to date; return False if the database does not answer."""
     try:
         await asyncio.to_thread(upgrade, database_url)
     except NewerSchemaError as error:

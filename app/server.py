@@ -89,7 +89,7 @@ class DrainingServer(uvicorn.Server):
         self._captured_signals.append(sig)
 
     async def on_tick(self, counter: int) -> bool:
-        """Run ten times a second; returns whether to stop now."""
+        """Run ten times a second; return whether to stop now."""
         return await super().on_tick(counter) or time.monotonic() >= self._stops_at
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -71,7 +71,7 @@ class BoundedPool:
         Raises:
             OverloadedError: if every thread is busy and too many calls wait.
         """
-        most = self._most_waiting()
+        most = self._compute_waiting_limit()
         if self._pending >= self._threads + most:
             raise OverloadedError(self.name, most)
 
@@ -113,14 +113,16 @@ class BoundedPool:
     def _start(self) -> None:
         # A thread that waits for a hanging database must not delay the end of the process.
         self._workers = [
-            threading.Thread(target=self._work, name=f"kairos-{self.name}_{number}", daemon=True)
+            threading.Thread(
+                target=self._run_calls, name=f"kairos-{self.name}_{number}", daemon=True
+            )
             for number in range(self._threads)
         ]
         for worker in self._workers:
             worker.start()
 
-    def _most_waiting(self) -> int:
-        """How many calls may wait now."""
+    def _compute_waiting_limit(self) -> int:
+        """Return how many calls may wait now."""
         if (
             self._patience_seconds is None
             or self._seconds_each == 0
@@ -132,7 +134,7 @@ class BoundedPool:
         # At least one for each thread, so that no thread runs idle between calls.
         return min(self._queue, max(patient, self._threads))
 
-    def _work(self) -> None:
+    def _run_calls(self) -> None:
         while (call := self._calls.get()) is not None:
             # A call whose caller was cancelled is skipped.
             if call.result.set_running_or_notify_cancel():

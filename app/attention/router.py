@@ -14,7 +14,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     "/attention",
     summary="Compute attention and recommendations at many query times",
     response_model=AttentionAnswer,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         NoModelError,
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 async def sweep(
     request: AttentionRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """A sweep: the attention weights and the best items of one history at many query times.
+    """Compute the attention weights and the best items of one history at many query times: a sweep.
 
     The result at each query time equals that of `POST /v1/recommendations`.
     """

@@ -19,7 +19,7 @@ from model.inference.sweep import AllowedAt
 
 
 async def sweep_history(context: AppContext, request: AttentionRequest) -> AttentionAnswer:
-    """The attention weights, and the best items, at each query time of a request.
+    """Compute the attention weights and the best items at each query time of a request.
 
     Raises:
         NoModelError: if no model is active.
@@ -31,7 +31,7 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> Atten
     """
     predictor = await select_predictor(context, request)
     query, history_warnings = await read_query(context, request, max(request.query_times))
-    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
+    overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     constraints = Constraints(n=request.n, exclude_seen=request.exclude_seen and request.n > 0)
     max_history = context.settings.max_history
     is_cut = request.user_id is not None and len(query.history) >= max_history
@@ -41,7 +41,7 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> Atten
             query,
             request.query_times,
             constraints,
-            allowed_at=_allowed_by(overlay) if request.n else None,
+            allowed_at=_share_equal_masks(overlay) if request.n else None,
         )
         if is_cut:
             sweep = _warn_of_truncation(sweep, query, predictor.bundle.manifest.max_history)
@@ -50,15 +50,15 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> Atten
     return await context.infer(sweep_and_present)
 
 
-def _allowed_by(overlay: ItemOverlayView) -> AllowedAt:
-    """The rows that the overlay allows at an instant; equal masks share one array."""
+def _share_equal_masks(overlay: ItemOverlayView) -> AllowedAt:
+    """Select the rows that the overlay allows at an instant; equal masks share one array."""
     masks: dict[bytes, Mask] = {}
 
-    def allowed_at(instant: int) -> Mask | None:
-        mask = overlay.allowed(instant)
+    def look_up_mask(instant: int) -> Mask | None:
+        mask = overlay.select_allowed(instant)
         return None if mask is None else masks.setdefault(mask.tobytes(), mask)
 
-    return allowed_at
+    return look_up_mask
 
 
 def _warn_of_truncation(sweep: Sweep, query: Query, max_history: int) -> Sweep:
@@ -105,7 +105,7 @@ def _to_response(
                 query_time=format_instant(instant.query_time),
                 history_used=instant.history_used,
                 fallback=instant.fallback,
-                weights=_weights(instant, sweep.events) if attends else None,
+                weights=_align_weights(instant, sweep.events) if attends else None,
                 intensities=instant.intensities,
                 items=to_recommended_items(instant.items, overlay),
                 warnings=instant.warnings,
@@ -116,8 +116,8 @@ def _to_response(
     )
 
 
-def _weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:
-    """One weight per event of the sweep; None for events after the instant."""
+def _align_weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:
+    """List one weight per event of the sweep; None for events after the instant."""
     weights = instant.weights or (0.0,) * len(events)
     return tuple(
         weight if event.at <= instant.query_time else None

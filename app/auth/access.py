@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 
 from app.auth.key_cache import Key, KeyCache, Role, contains_key
-from app.auth.loopback import client_network, is_loopback
+from app.auth.loopback import get_client_network, is_loopback
 from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
@@ -78,7 +78,7 @@ class AccessControl:
         )
 
     def authorize(self, request: Request, role: Role) -> Caller:
-        """Authorize a request for an operation that requires `role`; returns its sender.
+        """Authorize a request for an operation that requires `role`; return its sender.
 
         Raises:
             UnauthenticatedError: if it needs a valid key and carries none, or carries one in its
@@ -104,7 +104,7 @@ class AccessControl:
         return Caller(f"{key.name} ({key.key_id})", key.role, has_key=True)
 
     def _is_open_to(self, request: Request) -> bool:
-        """Whether a request comes from this machine, and needs no key for that reason."""
+        """Return whether a request comes from this machine, and needs no key for that reason."""
         return (self._keys.is_empty or self._open_to_loopback) and is_loopback(request)
 
     def _require_key(self, presented: str | None) -> Key:
@@ -134,7 +134,7 @@ class AccessControl:
 
     def _limit_network(self, request: Request) -> None:
         rate = self._requests_per_second
-        seconds = self._network_limiter.take(client_network(request), rate)
+        seconds = self._network_limiter.take(get_client_network(request), rate)
         if seconds > 0:
             raise RateLimitedError(
                 f"a network may send {rate:g} requests a second without a valid API key, but this "
@@ -144,12 +144,12 @@ class AccessControl:
 
 
 def _format_roles(role: Role) -> str:
-    """The roles that authorize an operation that requires `role`."""
+    """Format the roles that authorize an operation that requires `role`."""
     return "'admin'" if role == "admin" else f"{role!r} or 'admin'"
 
 
 def _read_key(request: Request) -> str | None:
-    """The key that a request carries, valid or not; None for none.
+    """Read the key that a request carries, valid or not; None for none.
 
     Raises:
         UnauthenticatedError: if it carries several, or one in its URL.

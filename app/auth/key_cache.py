@@ -40,30 +40,30 @@ class Key:
     expires_at: int | None
     revoked_at: int | None
 
-    def state(self, at: int) -> KeyState:
-        """The state of the key at an instant, epoch microseconds."""
+    def get_state(self, at: int) -> KeyState:
+        """Return the state of the key at an instant, epoch microseconds."""
         if self.revoked_at is not None:
             return "revoked"
         return "valid" if self.expires_at is None or at < self.expires_at else "expired"
 
     def is_valid(self, at: int) -> bool:
-        """Whether the key is valid at an instant, epoch microseconds."""
-        return self.state(at) == "valid"
+        """Return whether the key is valid at an instant, epoch microseconds."""
+        return self.get_state(at) == "valid"
 
 
-def new_key() -> tuple[str, str]:
-    """The id of a new key, and the key itself: the id followed by 256 random bits."""
+def generate_key() -> tuple[str, str]:
+    """Generate a key; return its id, and the key itself: the id followed by 256 random bits."""
     key_id = secrets.token_hex(8)
     return key_id, f"kairos_{key_id}_{secrets.token_urlsafe(32)}"
 
 
 def digest_key(key: str) -> str:
-    """The SHA-256 digest that is stored of a key; a key is random, so it needs no salt."""
+    """Compute the SHA-256 digest that is stored of a key; keys are random, so they need no salt."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def contains_key(text: str) -> bool:
-    """Whether a text contains anything that looks like a key."""
+    """Return whether a text contains anything that looks like a key."""
     return _KEY.search(text) is not None
 
 
@@ -90,7 +90,7 @@ class KeyCache:
         self.is_loaded = True
 
     def find(self, presented: str) -> Key | None:
-        """The key with a secret; None if it is unknown, expired or revoked."""
+        """Find the key with a secret; None if it is unknown, expired or revoked."""
         match = _KEY.fullmatch(presented)
         key = None if match is None else self._keys.get(match.group(1))
         # In constant time, whether or not the id exists: timing must reveal neither matching digits

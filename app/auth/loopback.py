@@ -14,13 +14,13 @@ _IPV6_SITE = 64
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether a request comes from this machine, without a proxy and not on behalf of a web page.
+    """Return whether a request comes directly from this machine, and not on behalf of a web page.
 
     The `Host` header must be local, too: a remote page may have its own name resolve to this
     machine (DNS rebinding). Nor may the browser report another origin: it sends simple requests
     across origins without a preflight.
     """
-    address = _client_address(request)
+    address = _get_client_address(request)
     return (
         address is not None
         and address.is_loopback
@@ -30,15 +30,15 @@ def is_loopback(request: Request) -> bool:
     )
 
 
-def client_network(request: Request) -> str:
-    """The network of a client: an IPv4 address, or the /64 network of an IPv6 address."""
-    address = _client_address(request)
+def get_client_network(request: Request) -> str:
+    """Return the network of a client: an IPv4 address, or the /64 network of an IPv6 address."""
+    address = _get_client_address(request)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address.packed, _IPV6_SITE), strict=False))
     return "unknown" if address is None else str(address)
 
 
-def _client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _get_client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     if request.client is None:
         return None
     try:

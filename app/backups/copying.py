@@ -9,13 +9,13 @@ from app.backups import postgresql, sqlite
 from app.backups.record import (
     BackupError,
     BackupRecord,
-    files_of,
+    list_files,
     read_record,
     write_record,
 )
 from app.db.engine import parse_url
 from app.db.tables import Table
-from migrations.run import head, require_upgraded, revision, upgrade
+from migrations.run import get_head, read_revision, require_upgraded, upgrade
 from model.clock import now
 from model.store.store import CURRENT, TRAFFIC, BundleStore
 
@@ -44,18 +44,18 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
     partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
     try:
         (partial / _DATABASE).mkdir(parents=True)
-        dialect = _dialect(database_url)
+        dialect = _get_dialect(database_url)
         copy_out = sqlite.copy_out if dialect == "sqlite" else postgresql.copy_out
-        rows = copy_out(database_url, _tables(), partial / _DATABASE)
+        rows = copy_out(database_url, _list_tables(), partial / _DATABASE)
         current = _copy_store(BundleStore(store), partial / _STORE)
         record = BackupRecord(
             kairos=version("kairos"),
             taken_at=taken_at,
             database=dialect,
-            revision=revision(database_url) or head(),
+            revision=read_revision(database_url) or get_head(),
             rows=rows,
             current=current,
-            files=files_of(partial),
+            files=list_files(partial),
         )
         write_record(partial, record)
         partial.rename(directory)
@@ -73,7 +73,7 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
         DatabaseUnavailableError: if the database does not answer.
     """
     record = read_record(directory)
-    dialect = _dialect(database_url)
+    dialect = _get_dialect(database_url)
     if record.database != dialect:
         raise BackupError(
             f"a backup goes back to the kind of database it was taken from, {record.database}, but "
@@ -94,9 +94,9 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
 
 
 def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -> None:
-    tables = [table for table in _tables() if table in record.rows]
+    tables = [table for table in _list_tables() if table in record.rows]
     postgresql.require_empty(database_url, tables)
-    at = revision(database_url)
+    at = read_revision(database_url)
     if at not in (None, record.revision):
         raise BackupError(
             f"this backup goes into a database at revision {record.revision} or one never "
@@ -111,19 +111,19 @@ def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -
 
 
 def _copy_store(store: BundleStore, into: Path) -> str | None:
-    """Copy the published versions and the pointers; returns the current version."""
+    """Copy the published versions and the pointers; return the current version."""
     into.mkdir()
     # Read before the versions are listed, so that the versions they name are among them.
     pointers = {
         name: (store.root / name).read_bytes() for name in _POINTERS if (store.root / name).exists()
     }
-    current = store.current()
-    for published in store.versions():
+    current = store.read_current()
+    for published in store.list_versions():
         try:
             shutil.copytree(store.root / published, into / published)
         except (FileNotFoundError, shutil.Error):
             shutil.rmtree(into / published, ignore_errors=True)
-            if published in store.versions() or published == current:
+            if published in store.list_versions() or published == current:
                 raise
             # It was pruned during the copy.
     for name, content in pointers.items():
@@ -141,9 +141,9 @@ def _restore_store(source: Path, store: Path) -> None:
     incoming.rename(store)
 
 
-def _tables() -> list[str]:
+def _list_tables() -> list[str]:
     return [table.name for table in Table.metadata.sorted_tables]
 
 
-def _dialect(database_url: str) -> str:
+def _get_dialect(database_url: str) -> str:
     return parse_url(database_url).get_backend_name()

@@ -15,13 +15,13 @@ _MIB = 1024 * 1024
 
 
 def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
-    """Copy tables as of one instant, one file each; returns the number of rows by table."""
+    """Copy tables as of one instant, one file each; return the number of rows by table."""
     rows = {}
-    with _connected(database_url) as connection, connection.cursor() as cursor:
+    with _connect(database_url) as connection, connection.cursor() as cursor:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         for table in tables:
-            columns = _columns(cursor, table)
+            columns = _list_columns(cursor, table)
             statement = sql.SQL("COPY {} ({}) TO STDOUT").format(
                 sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
             )
@@ -40,9 +40,9 @@ def require_empty(database_url: str, tables: list[str]) -> None:
     Raises:
         BackupError: if one has.
     """
-    with _connected(database_url) as connection, connection.cursor() as cursor:
+    with _connect(database_url) as connection, connection.cursor() as cursor:
         for table in tables:
-            if not _columns(cursor, table):
+            if not _list_columns(cursor, table):
                 continue
             cursor.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table)))
             if cursor.fetchone() == (True,):
@@ -53,9 +53,9 @@ def require_empty(database_url: str, tables: list[str]) -> None:
 
 
 def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
-    """Fill the tables in one transaction; returns the number of rows by table."""
+    """Fill the tables in one transaction; return the number of rows by table."""
     rows = {}
-    with _connected(database_url) as connection, connection.cursor() as cursor:
+    with _connect(database_url) as connection, connection.cursor() as cursor:
         for table in tables:
             name = sql.Identifier(table)
             with (directory / f"{table}.copy").open("rb") as file:
@@ -83,7 +83,7 @@ def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, 
     return rows
 
 
-def _columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> list[str]:
+def _list_columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> list[str]:
     cursor.execute(
         "SELECT column_name FROM information_schema.columns "
         "WHERE table_schema = current_schema() AND table_name = %s ORDER BY ordinal_position",
@@ -93,7 +93,7 @@ def _columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> list[s
 
 
 @contextmanager
-def _connected(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, ...]]]":
+def _connect(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, ...]]]":
     url = parse_url(database_url).set(drivername="postgresql")
     try:
         with psycopg.connect(url.render_as_string(hide_password=False)) as connection:

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from model.bundle.atomic import flush
-from model.bundle.manifest import digest_of
+from model.bundle.manifest import compute_digest
 from model.errors import KairosError
 
 RECORD = "backup.json"
@@ -51,11 +51,11 @@ class BackupRecord(BaseModel):
     files: dict[str, FileRecord]
 
 
-def files_of(directory: Path) -> dict[str, FileRecord]:
-    """Size and digest of every file of a directory but the record."""
+def list_files(directory: Path) -> dict[str, FileRecord]:
+    """Compute the size and the digest of every file of a directory but the record."""
     return {
         file.relative_to(directory).as_posix(): FileRecord(
-            bytes=file.stat().st_size, sha256=digest_of(file)
+            bytes=file.stat().st_size, sha256=compute_digest(file)
         )
         for file in sorted(directory.rglob("*"))
         if file.is_file() and file != directory / RECORD
@@ -89,7 +89,7 @@ def read_record(directory: Path) -> BackupRecord:
             f"the {RECORD} of {directory} must be as kairos backup of this version writes it, but "
             f"{error.error_count()} of its fields are not; restore it with the version that took it"
         ) from error
-    found = files_of(directory)
+    found = list_files(directory)
     altered = sorted(
         path
         for path in found.keys() | record.files.keys()

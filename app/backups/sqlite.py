@@ -13,10 +13,10 @@ FILE = "kairos.db"
 
 
 def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
-    """Copy a database as of one instant; returns the number of rows by table."""
+    """Copy a database as of one instant; return the number of rows by table."""
     with (
         closing(
-            sqlite3.connect(f"{_path(database_url).resolve().as_uri()}?mode=ro", uri=True)
+            sqlite3.connect(f"{_get_path(database_url).resolve().as_uri()}?mode=ro", uri=True)
         ) as source,
         closing(sqlite3.connect(directory / FILE)) as copy,
     ):
@@ -41,16 +41,16 @@ def require_empty(database_url: str) -> None:
     Raises:
         BackupError: if there is one.
     """
-    if _path(database_url).exists():
+    if _get_path(database_url).exists():
         raise BackupError(
-            f"a database is restored into a new file, but {_path(database_url)} exists; move "
+            f"a database is restored into a new file, but {_get_path(database_url)} exists; move "
             "it away, or name another with --database"
         )
 
 
 def copy_in(database_url: str, directory: Path) -> None:
     """Move a copy into place atomically."""
-    path = _path(database_url)
+    path = _get_path(database_url)
     path.parent.mkdir(parents=True, exist_ok=True)
     incoming = path.with_name(f".{path.name}.restoring")
     shutil.copyfile(directory / FILE, incoming)
@@ -59,5 +59,5 @@ def copy_in(database_url: str, directory: Path) -> None:
     incoming.rename(path)
 
 
-def _path(database_url: str) -> Path:
+def _get_path(database_url: str) -> Path:
     return Path(str(parse_url(database_url).database))

@@ -68,7 +68,7 @@ class DashboardFiles:
     """
 
     def __init__(self, folder: Path, libraries: Mapping[str, Path]) -> None:
-        """Reads `folder/static`, renders `folder/templates`.
+        """Read `folder/static` and render `folder/templates`.
 
         `libraries` are large scripts from installed packages, by the names they are served under.
         """
@@ -86,7 +86,7 @@ class DashboardFiles:
         self._assets = {name: _to_asset(name, content) for name, content in files.items()}
 
     def respond(self, path: str, request: Request) -> Response:
-        """Returns a file, or 304 if the client's copy is current.
+        """Respond with a file, or with 304 if the client's copy is current.
 
         Raises:
             HTTPException: 404, if there is no file of that name.
@@ -101,7 +101,7 @@ class DashboardFiles:
 
 
 def render_pages(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yields the file name and the HTML of every page."""
+    """Yield the file name and the HTML of every page."""
     templates = Environment(
         loader=FileSystemLoader(folder / "templates"),
         autoescape=True,
@@ -111,13 +111,13 @@ def render_pages(folder: Path) -> Iterator[tuple[str, str]]:
         keep_trailing_newline=True,
     )
     for page in PAGES:
-        modules = sorted(imported_modules(folder / "static", page.main) - {page.main})
+        modules = sorted(find_imported_modules(folder / "static", page.main) - {page.main})
         template = templates.get_template(f"{page.folder}.html")
         yield page.file, template.render(page=page, pages=PAGES, modules=modules)
 
 
-def imported_modules(static: Path, module: str) -> set[str]:
-    """The modules that `module` imports, directly or not, and itself; relative to `static`."""
+def find_imported_modules(static: Path, module: str) -> set[str]:
+    """Find the modules that `module` imports, directly or not, and itself; relative to `static`."""
     found: set[str] = set()
     waiting = [module]
     while waiting:

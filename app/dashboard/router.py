@@ -14,8 +14,8 @@ from app.dashboard.pages import DashboardFiles
 
 @asynccontextmanager
 async def _lifespan(_: object) -> AsyncIterator[None]:
-    """Reads the files before the first request, which would block the event loop on it."""
-    _files()
+    """Read the files before the first request, which would block the event loop on it."""
+    _read_files()
     yield
 
 
@@ -52,19 +52,19 @@ _HEADERS = {
 
 @router.get("")
 async def to_the_pages() -> RedirectResponse:
-    """Redirects to the first page; relative, so that it works behind a proxy under any path."""
+    """Redirect to the first page; relative, so that it works behind a proxy under any path."""
     return RedirectResponse("dashboard/")
 
 
 @router.get("/{path:path}")
 async def page(path: str, request: Request) -> Response:
-    """Returns a file of the dashboard, with headers that allow only its own files to load."""
-    response = _files().respond(path or "index.html", request)
+    """Return a file of the dashboard, with headers that allow only its own files to load."""
+    response = _read_files().respond(path or "index.html", request)
     response.headers.update(_HEADERS)
     return response
 
 
 @cache
-def _files() -> DashboardFiles:
-    """The files, read once per process."""
+def _read_files() -> DashboardFiles:
+    """Read the files, once per process."""
     return DashboardFiles(Path(__file__).parent, {_PLOTLY.name: _PLOTLY})

@@ -66,7 +66,7 @@ class Database:
             DatabaseUnavailableError: if the database does not answer in time.
             OverloadedError: if too many calls wait already.
         """
-        return await self._within_timeout(lambda: self.read_blocking(work))
+        return await self._run_within_timeout(lambda: self.read_blocking(work))
 
     async def write(self, work: Callable[[Session], T]) -> T:
         """Run `work`, commit, and return its result; `work` may run more than once.
@@ -76,7 +76,7 @@ class Database:
                 committed is then unknown.
             OverloadedError: if too many calls wait already.
         """
-        return await self._within_timeout(lambda: self.write_blocking(work))
+        return await self._run_within_timeout(lambda: self.write_blocking(work))
 
     def require_capacity(self) -> None:
         """Check that a unit of work would be accepted now.
@@ -86,16 +86,16 @@ class Database:
             OverloadedError: if too many calls wait already.
         """
         if self._pool.stalled_seconds > self._timeout_seconds:
-            raise self._timed_out()
+            raise self._build_timeout_error()
         self._pool.require_capacity()
 
     def read_blocking(self, work: Callable[[Session], T]) -> T:
-        """`read` on the calling thread, which must not run an event loop."""
+        """Run `work` as `read` does, on the calling thread, which must not run an event loop."""
         return self._transact(work, writing=False)
 
     def write_blocking(self, work: Callable[[Session], T]) -> T:
-        """`write` on the calling thread, which must not run an event loop."""
-        with self._writer_slot():
+        """Run `work` as `write` does, on the calling thread, which must not run an event loop."""
+        with self._hold_writer_slot():
             return self._transact(work, writing=True)
 
     async def check(self) -> None:
@@ -121,24 +121,24 @@ class Database:
         self._pool.close(within_seconds=_CLOSE_SECONDS)
         self._engine.dispose()
 
-    async def _within_timeout(self, work: Callable[[], T]) -> T:
+    async def _run_within_timeout(self, work: Callable[[], T]) -> T:
         self.require_capacity()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._pool.run(work)
         except TimeoutError as error:
-            raise self._timed_out() from error
+            raise self._build_timeout_error() from error
 
     @contextmanager
-    def _writer_slot(self) -> Iterator[None]:
+    def _hold_writer_slot(self) -> Iterator[None]:
         if not self._writers.acquire(timeout=self._timeout_seconds):
-            raise self._timed_out()
+            raise self._build_timeout_error()
         try:
             yield
         finally:
             self._writers.release()
 
-    def _timed_out(self) -> DatabaseUnavailableError:
+    def _build_timeout_error(self) -> DatabaseUnavailableError:
         return DatabaseUnavailableError(
             f"the database must answer within {self._timeout_seconds:g} seconds, but has not; try "
             "again shortly, and see /health/ready"
@@ -172,13 +172,13 @@ class Database:
                     continue
                 if isinstance(error, exc.ProgrammingError) and state != _UNDEFINED_TABLE:
                     raise
-                raise _unavailable(error.orig) from error
+                raise _build_unavailable_error(error.orig) from error
             except exc.TimeoutError as error:
-                raise _unavailable(error) from error
+                raise _build_unavailable_error(error) from error
         raise AssertionError("the last attempt returns or raises")
 
 
-def _unavailable(error: BaseException | None) -> DatabaseUnavailableError:
+def _build_unavailable_error(error: BaseException | None) -> DatabaseUnavailableError:
     return DatabaseUnavailableError(
         f"the database must answer, but failed with {type(error).__name__}; try again shortly, and "
         "see the service's log and /health/ready"

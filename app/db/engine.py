@@ -97,7 +97,7 @@ def open_engine(
         },
         **common,
     )
-    event.listen(engine, "connect", _postgresql_setup(statement_seconds))
+    event.listen(engine, "connect", _build_postgresql_setup(statement_seconds))
     return engine
 
 
@@ -120,10 +120,10 @@ def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     cursor.close()
 
 
-def _postgresql_setup(
+def _build_postgresql_setup(
     statement_seconds: float | None,
 ) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
-    """The function that sets up a new connection to PostgreSQL."""
+    """Build the function that sets up a new connection to PostgreSQL."""
 
     def set_up(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()

@@ -34,7 +34,7 @@ class Erasure(NamedTuple):
 class ErasureRepository:
     """Erases users, and looks up erased ones, within a transaction that the caller owns.
 
-    Code that adds rows about users must call `erased_until` for them first. It takes a lock that
+    Code that adds rows about users must call `find_erasures` for them first. It takes a lock that
     erasing conflicts with, so no row can be added while its user is being erased.
     """
 
@@ -48,7 +48,7 @@ class ErasureRepository:
             at: the current time, epoch microseconds.
         """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
-        digest = digest_of(user_id)
+        digest = compute_user_digest(user_id)
         newest = self._session.scalar(
             select(func.max(StoredEvent.at)).where(StoredEvent.user_id == user_id)
         )
@@ -66,8 +66,8 @@ class ErasureRepository:
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
         return erasure
 
-    def erased_until(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
-        """For each row from before its user's erasure, the instant of that erasure; else None.
+    def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
+        """Find the instant of its user's erasure for each row from before it; None for the others.
 
         The rows with None may be added in the same transaction.
 
@@ -76,13 +76,15 @@ class ErasureRepository:
         """
         self._lock("ROW EXCLUSIVE", adding_to)
         users = {row.user_id for row in rows if row.user_id is not None}
-        digests = {digest_of(user_id): user_id for user_id in users}
+        digests = {compute_user_digest(user_id): user_id for user_id in users}
         matches = self._session.execute(
             select(ErasedUser.digest, ErasedUser.erased_at).where(ErasedUser.digest.in_(digests))
         )
         until_by_user = {digests[digest]: until for digest, until in matches}
         return [
-            None if row.user_id is None else _covering(until_by_user.get(row.user_id), row.at)
+            None
+            if row.user_id is None
+            else _keep_if_covering(until_by_user.get(row.user_id), row.at)
             for row in rows
         ]
 
@@ -93,10 +95,10 @@ class ErasureRepository:
             self._session.execute(text(f"LOCK TABLE {names} IN {mode} MODE"))
 
 
-def digest_of(user_id: str) -> str:
-    """The SHA-256 of a user's id in hexadecimal digits: all that is kept of an erased user."""
+def compute_user_digest(user_id: str) -> str:
+    """Compute the SHA-256 of a user's id in hexadecimal: all that is kept of an erased user."""
     return hashlib.sha256(user_id.encode()).hexdigest()
 
 
-def _covering(until: int | None, at: int) -> int | None:
+def _keep_if_covering(until: int | None, at: int) -> int | None:
     return until if until is not None and at <= until else None

@@ -21,7 +21,7 @@ class EventRow(NamedTuple):
     """One event as the table `events` stores it. Instants are epoch microseconds, UTC.
 
     Attributes:
-        event_id: the idempotency key; see `natural_key`.
+        event_id: the idempotency key; see `compute_natural_key`.
         at: when the event happened.
         recommendation_id: the recommendation that led to the event, if any.
         received_at: when the service received the event.
@@ -38,8 +38,10 @@ class EventRow(NamedTuple):
     received_at: int
 
 
-def natural_key(user_id: str, item_id: str, action: str, at: int, occurrence: int = 0) -> str:
-    """The idempotency key of an event without an `event_id`: a hash of its identifying fields.
+def compute_natural_key(
+    user_id: str, item_id: str, action: str, at: int, occurrence: int = 0
+) -> str:
+    """Compute the idempotency key of an event without `event_id`: a hash of its identifying fields.
 
     Args:
         at: epoch microseconds.
@@ -88,17 +90,17 @@ class EventRepository:
         """Add events, except those already stored and those from before their user's erasure."""
         if not rows:
             return AddedEvents((), (), ())
-        erasures = ErasureRepository(self._session).erased_until(rows, adding_to=StoredEvent)
+        erasures = ErasureRepository(self._session).find_erasures(rows, adding_to=StoredEvent)
         allowed: dict[str, EventRow] = {}
         for row, until in zip(rows, erasures, strict=True):
             if until is None:
                 allowed.setdefault(row.event_id, row)
         new_ids = self._insert(list(allowed.values()))
         new = tuple(row for event_id, row in allowed.items() if event_id in new_ids)
-        return AddedEvents(new, tuple(self._clicked_versions(new)), tuple(erasures))
+        return AddedEvents(new, tuple(self._list_clicked_versions(new)), tuple(erasures))
 
-    def history(self, user_id: str, query_time: int, max_events: int) -> list[Event]:
-        """The latest `max_events` events of a user up to `query_time`, oldest first."""
+    def read_history(self, user_id: str, query_time: int, max_events: int) -> list[Event]:
+        """Read the latest `max_events` events of a user up to `query_time`, oldest first."""
         rows = self._session.execute(
             select(StoredEvent.item_id, StoredEvent.at, StoredEvent.action)
             .where(StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
@@ -107,8 +109,8 @@ class EventRepository:
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
 
-    def newest(self, user_id: str, limit: int) -> Sequence[StoredEvent]:
-        """The latest events of a user, newest first."""
+    def list_newest(self, user_id: str, limit: int) -> Sequence[StoredEvent]:
+        """Read the latest events of a user, newest first."""
         return self._session.scalars(
             select(StoredEvent)
             .where(StoredEvent.user_id == user_id)
@@ -116,8 +118,8 @@ class EventRepository:
             .limit(limit)
         ).all()
 
-    def users(self, prefix: str, limit: int) -> list[UserActivity]:
-        """The first users whose ids start with `prefix`, in code point order."""
+    def list_users(self, prefix: str, limit: int) -> list[UserActivity]:
+        """Read the first users whose ids start with `prefix`, in code point order."""
         statement = (
             select(StoredEvent.user_id, func.count(), func.max(StoredEvent.at))
             .group_by(StoredEvent.user_id)
@@ -144,8 +146,8 @@ class EventRepository:
             self._session.execute(statement, [row._asdict() for row in rows]).scalars()
         )
 
-    def _clicked_versions(self, rows: Sequence[EventRow]) -> list[str]:
-        """For each row whose recommendation contained its item, that recommendation's version."""
+    def _list_clicked_versions(self, rows: Sequence[EventRow]) -> list[str]:
+        """List the version of each row's recommendation, if that contained the row's item."""
         recommended = [
             (row.recommendation_id, row.item_id)
             for row in rows

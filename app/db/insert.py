@@ -7,6 +7,6 @@ from app.db.tables import Table
 
 
 def insert_into(session: Session, table: type[Table]) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """Build an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
     dialect = session.get_bind().dialect.name
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

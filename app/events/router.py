@@ -8,7 +8,7 @@ from app.context import AppContext, get_context
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.events.schemas import EventBatch, Ingested
 from app.events.service import ingest_events
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1", tags=["events"], route_class=IngestRoute)
     "/events",
     summary="Store events",
     response_model=Ingested,
-    responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError, has_body=True),
 )
 async def ingest(
     batch: EventBatch, context: Annotated[AppContext, Depends(get_context)]

@@ -58,8 +58,8 @@ def _validate_event(
         error = failure.errors(include_url=False)[0]
         return InvalidEvent(
             code=error["type"],
-            message=f"#{rules.json_pointer(error['loc'])}: {rules.describe_rule(error)}, but got "
-            f"{rules.abbreviate(error['input'])}",
+            message=f"#{rules.format_json_pointer(error['loc'])}: {rules.describe_rule(error)}, "
+            f"but got {rules.abbreviate(error['input'])}",
         )
     return event
 

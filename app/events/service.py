@@ -1,7 +1,7 @@
 """Ingesting events: each is stored once, and acknowledged only after the commit."""
 
 from app.context import AppContext
-from app.db.events import AddedEvents, EventRepository, EventRow, natural_key
+from app.db.events import AddedEvents, EventRepository, EventRow, compute_natural_key
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
 from model.clock import MICROSECONDS_PER_SECOND, now
@@ -10,7 +10,7 @@ _MAX_AHEAD_SECONDS = 300
 
 
 async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
-    """Store the new events of a batch; returns after the commit.
+    """Store the new events of a batch; return after the commit.
 
     Raises:
         DatabaseUnavailableError: if it is unknown whether the events were stored. Sending them
@@ -47,10 +47,10 @@ async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
 
 
 def to_row(event: IncomingEvent, received_at: int) -> EventRow:
-    """The row of an event; without an `event_id`, its key is the hash of its fields."""
+    """Convert an event to its row; without an `event_id`, its key is the hash of its fields."""
     return EventRow(
         event_id=event.event_id
-        or natural_key(event.user_id, event.item_id, event.action, event.timestamp),
+        or compute_natural_key(event.user_id, event.item_id, event.action, event.timestamp),
         user_id=event.user_id,
         item_id=event.item_id,
         action=event.action,

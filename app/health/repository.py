@@ -32,8 +32,8 @@ class HealthRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def durability(self) -> Durability:
-        """The durability of acknowledged commits."""
+    def read_durability(self) -> Durability:
+        """Read the durability of acknowledged commits."""
         if self._session.get_bind().dialect.name == "sqlite":
             journal = str(self._session.scalar(text("PRAGMA journal_mode")))
             synchronous = int(self._session.scalar(text("PRAGMA synchronous")) or 0)
@@ -50,10 +50,10 @@ class HealthRepository:
         return Durability(settings, is_durable="off" not in settings.values())
 
     def try_writing(self) -> None:
-        """Rewrite an existing value; raises if the database cannot be written to."""
+        """Rewrite an existing value; raise if the database cannot be written to."""
         self._session.execute(text("UPDATE alembic_version SET version_num = version_num"))
 
-    def newest_event(self) -> int | None:
-        """The arrival of the latest stored event, epoch microseconds; None without events."""
+    def read_newest_arrival(self) -> int | None:
+        """Read the arrival of the latest stored event, epoch microseconds; None without events."""
         newest = select(StoredEvent.received_at).order_by(StoredEvent.id.desc()).limit(1)
         return self._session.scalar(newest)

@@ -9,7 +9,7 @@ from app.context import AppContext, get_context
 from app.errors import ServiceError
 from app.health.samples import collect_samples
 from app.health.schemas import Liveness, ProcessMetrics, Readiness
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
@@ -19,7 +19,7 @@ metrics_router = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
 
 @router.get("/health/live", summary="Liveness probe", response_model=Liveness)
 async def live() -> JsonResponse:
-    """Responds while the event loop runs; restart the process if it does not."""
+    """Respond while the event loop runs. Restart a process that does not respond."""
     return JsonResponse(Liveness())
 
 
@@ -32,7 +32,7 @@ async def live() -> JsonResponse:
     },
 )
 async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Checks that a model is active, the database answers and no shutdown has begun.
+    """Check that a model is active, the database answers and no shutdown has begun.
 
     Send no traffic while the status is 503.
     """
@@ -60,15 +60,18 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Response:
-    """Returns every metric of the process in Prometheus's text format."""
-    return Response(context.metrics.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    """Return every metric of the process in Prometheus's text format."""
+    return Response(context.metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @metrics_router.get(
-    "/metrics", summary="Metrics as JSON", response_model=ProcessMetrics, responses=problems()
+    "/metrics",
+    summary="Metrics as JSON",
+    response_model=ProcessMetrics,
+    responses=describe_problems(),
 )
 async def read_metrics(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Returns every metric of the responding process, for pages that reach it through a proxy.
+    """Return every metric of the responding process, for pages that reach it through a proxy.
 
     Prometheus scrapes `/metrics` of each process instead.
     """

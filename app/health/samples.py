@@ -15,7 +15,7 @@ _KINDS = ("counter", "gauge", "histogram")
 
 
 def collect_samples(metrics: Metrics) -> ProcessMetrics:
-    """Every metric that `/metrics` returns."""
+    """Collect every metric that `/metrics` returns."""
     return ProcessMetrics(
         instance=metrics.instance,
         started_at=format_instant(metrics.started_at),

@@ -24,7 +24,7 @@ class RequestedQuery(NamedTuple):
 
 
 async def select_predictor(context: AppContext, request: HistoryRequest) -> Predictor:
-    """The predictor that answers a request: a pinned version, or the one active for the user.
+    """Select the predictor of a request: a pinned version, or the one active for the user.
 
     Raises:
         NoModelError: if no model is active.
@@ -37,7 +37,7 @@ async def select_predictor(context: AppContext, request: HistoryRequest) -> Pred
 
 
 async def read_instant_query(context: AppContext, request: InstantRequest) -> RequestedQuery:
-    """The query of a request for one instant; its query time is now by default.
+    """Read the query of a request for one instant; its query time is now by default.
 
     Raises:
         UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
@@ -55,20 +55,20 @@ async def read_query(
     *,
     query_time_withheld: bool = False,
 ) -> RequestedQuery:
-    """The history of a request up to the query time (epoch microseconds).
+    """Read the history of a request up to the query time (epoch microseconds).
 
     Raises:
         UnprocessableError: if the inline history is longer than the settings allow.
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    with context.metrics.stage("history"):
-        inline = _inline_events(request, context.settings.max_history)
+    with context.metrics.time_stage("history"):
+        inline = _read_inline_events(request, context.settings.max_history)
         stored: list[Event] = []
         user_id = request.user_id
         if user_id is not None and (request.history is None or request.merge):
             stored = await context.database.read(
-                lambda session: EventRepository(session).history(
+                lambda session: EventRepository(session).read_history(
                     user_id, query_time, context.settings.max_history
                 )
             )
@@ -82,7 +82,7 @@ async def read_query(
     return RequestedQuery(query, ("events_after_query_time",) if is_late else ())
 
 
-def _inline_events(request: HistoryRequest, max_events: int) -> list[Event]:
+def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]:
     inline = request.history or []
     if len(inline) > max_events:
         raise UnprocessableError(
@@ -95,7 +95,7 @@ def _inline_events(request: HistoryRequest, max_events: int) -> list[Event]:
 
 
 def _merge(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Both histories; an event in both counts once, since a client may send what it just stored."""
+    """Merge both histories; an event in both counts once: a client may send what it just stored."""
     if not stored:
         return inline
     known = set(stored)

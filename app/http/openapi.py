@@ -43,7 +43,7 @@ def complete_openapi(app: FastAPI) -> None:
 
 
 def serialize_openapi(app: FastAPI) -> bytes:
-    """The description of an application as JSON, indented for review line by line."""
+    """Serialize the description of an application as JSON, indented for review line by line."""
     return orjson.dumps(app.openapi(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -54,10 +54,10 @@ def _describe_responses(description: dict[str, Any]) -> None:
         for operation in operations.values():
             for response in operation["responses"].values():
                 if response["description"] == _FASTAPI_DEFAULT:
-                    response["description"] = _first_line(response, schemas)
+                    response["description"] = _summarize_response(response, schemas)
 
 
-def _first_line(response: dict[str, Any], schemas: dict[str, Any]) -> str:
+def _summarize_response(response: dict[str, Any], schemas: dict[str, Any]) -> str:
     content = response.get("content")
     if content is None:
         return "Success, without a body."
@@ -93,14 +93,14 @@ def _describe_role(operation: dict[str, Any]) -> None:
     operation["security"] = [{"ApiKey": []}]
     roles = " or ".join(f"'{role}'" for role in dict.fromkeys((operation[ROLE_EXTENSION], "admin")))
     refusals = {
-        "401": _refusal("`unauthenticated`: a valid API key is needed", _CHALLENGE),
-        "403": _refusal(f"`forbidden`: the role of the key must be {roles}"),
-        "429": _refusal("`rate_limited`: too many requests with this key", _RETRY_AFTER),
+        "401": _build_refusal("`unauthenticated`: a valid API key is needed", _CHALLENGE),
+        "403": _build_refusal(f"`forbidden`: the role of the key must be {roles}"),
+        "429": _build_refusal("`rate_limited`: too many requests with this key", _RETRY_AFTER),
     }
     operation["responses"] = dict(sorted({**operation["responses"], **refusals}.items()))
 
 
-def _refusal(description: str, headers: dict[str, Any] | None = None) -> dict[str, Any]:
+def _build_refusal(description: str, headers: dict[str, Any] | None = None) -> dict[str, Any]:
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
     response: dict[str, Any] = {"description": description, "content": {MEDIA_TYPE: problem}}
     return response if headers is None else {**response, "headers": headers}

@@ -27,11 +27,11 @@ class IdConvertor(Convertor[str]):
     regex = r"[\s\S]*"
 
     def convert(self, value: str) -> str:
-        """The id, with its encoded slashes restored."""
+        """Return the id, with its encoded slashes restored."""
         return value.replace(_ENCODED_SLASH, "/")
 
     def to_string(self, value: str) -> str:
-        """The id as it stands in a path."""
+        """Return the id as it stands in a path."""
         return value
 
 
@@ -39,7 +39,7 @@ register_url_convertor("id", IdConvertor())
 
 
 def keep_encoded_slashes(scope: Scope, route: Route) -> Scope:
-    """The scope with percent-encoded slashes kept apart from plain ones in its path.
+    """Return the scope with percent-encoded slashes kept apart from plain ones in its path.
 
     Only what follows the fixed beginning of the route's path is affected, and only if the route has
     an id: other convertors would return the placeholder of the slash.

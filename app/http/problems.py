@@ -75,7 +75,7 @@ class Problem(BaseModel):
     """With status 422: the violated rules, at most 20."""
 
 
-def problem_response(
+def build_problem_response(
     scope: Mapping[str, Any],
     *,
     status: int,
@@ -85,7 +85,7 @@ def problem_response(
     errors: list[dict[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document as the response to the request of `scope`."""
+    """Build a problem document as the response to the request of `scope`."""
     document: dict[str, Any] = {
         "type": f"urn:kairos:problem:{code}",
         "title": title,
@@ -101,15 +101,15 @@ def problem_response(
     )
 
 
-def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
-    """The response to a request that failed with `error`."""
+def build_error_response(scope: Mapping[str, Any], error: ServiceError) -> Response:
+    """Build the response to a request that failed with `error`."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         # The rest of the body is not read.
         headers["Connection"] = "close"
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="kairos"'
-    return problem_response(
+    return build_problem_response(
         scope,
         status=error.status,
         code=error.code,
@@ -119,9 +119,9 @@ def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
     )
 
 
-def crash_problem(scope: Mapping[str, Any]) -> Response:
-    """The response to a request that raised an unexpected exception."""
-    return problem_response(
+def build_crash_response(scope: Mapping[str, Any]) -> Response:
+    """Build the response to a request that raised an unexpected exception."""
+    return build_problem_response(
         scope,
         status=500,
         code="internal_error",
@@ -145,7 +145,7 @@ async def _handle_service_error(request: Request, error: Exception) -> Response:
         request.app.state.context.metrics.shed_requests.labels(error.pool).inc()
     elif isinstance(error, DatabaseUnavailableError):
         _log.warning("database_unavailable", error=str(error.__cause__))
-    return service_problem(request.scope, error)
+    return build_error_response(request.scope, error)
 
 
 async def _handle_validation_error(request: Request, failure: Exception) -> Response:
@@ -160,7 +160,7 @@ async def _handle_validation_error(request: Request, failure: Exception) -> Resp
         for error in errors[:_MOST_ERRORS]
     ]
     value = rules.abbreviate(errors[0].get("input"))
-    return problem_response(
+    return build_problem_response(
         request.scope,
         status=UnprocessableError.status,
         code=UnprocessableError.code,
@@ -174,7 +174,7 @@ async def _handle_validation_error(request: Request, failure: Exception) -> Resp
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return service_problem(
+        return build_error_response(
             request.scope,
             NotFoundError(
                 "a path must be that of a resource, but nothing is at "
@@ -184,10 +184,10 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     status = HTTPStatus(error.status_code)
     detail, headers = str(error.detail), error.headers
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = ", ".join(_methods_of(request))
+        allowed = ", ".join(_list_methods(request))
         headers = {"Allow": allowed}
         detail = f"this path accepts {allowed}, but got {request.method[:20]}; see /docs"
-    return problem_response(
+    return build_problem_response(
         request.scope,
         status=status,
         code=status.name.lower(),
@@ -197,8 +197,8 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     )
 
 
-def _methods_of(request: Request) -> list[str]:
-    """The methods that the path of a request accepts, over all routes."""
+def _list_methods(request: Request) -> list[str]:
+    """List the methods that the path of a request accepts, over all routes."""
 
     def is_accepted(method: str) -> bool:
         # HEAD is accepted wherever GET is.
@@ -209,7 +209,7 @@ def _methods_of(request: Request) -> list[str]:
 
 
 async def _handle_disconnect(request: Request, _: Exception) -> Response:
-    return problem_response(
+    return build_problem_response(
         request.scope,
         status=400,
         code="client_disconnected",
@@ -220,7 +220,7 @@ async def _handle_disconnect(request: Request, _: Exception) -> Response:
 
 def _format_location(location: tuple[int | str, ...]) -> str:
     if location[:1] == ("body",):
-        return "#" + rules.json_pointer(location[1:])
+        return "#" + rules.format_json_pointer(location[1:])
     return ".".join(map(str, location))
 
 
@@ -242,10 +242,10 @@ _DOCUMENTED: tuple[type[ServiceError], ...] = (
 )
 
 
-def problems(
+def describe_problems(
     *errors: type[ServiceError], has_body: bool = False
 ) -> dict[int | str, dict[str, Any]]:
-    """The failures of an operation, for `responses` of a route.
+    """Describe the failures of an operation, for `responses` of a route.
 
     A violated rule (422) is among them for every operation.
     """

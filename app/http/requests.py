@@ -21,7 +21,7 @@ class _ParsedRequest(Request):
         self._value = value
 
     async def json(self) -> Any:
-        """The parsed body."""
+        """Parse the body."""
         return self._value
 
 

@@ -12,5 +12,5 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The content as UTF-8 JSON."""
+        """Serialize the content as UTF-8 JSON."""
         return orjson.dumps(content)

@@ -7,21 +7,21 @@ _MOST_CHARACTERS = 60
 _REWORDED = {"model_attributes_type": "input should be an object"}
 
 
-def json_pointer(steps: tuple[int | str, ...]) -> str:
-    """A JSON pointer into a request body."""
+def format_json_pointer(steps: tuple[int | str, ...]) -> str:
+    """Format a JSON pointer into a request body."""
     return "".join(
         "/" + str(step)[:_MOST_CHARACTERS].replace("~", "~0").replace("/", "~1") for step in steps
     )
 
 
 def describe_rule(error: Mapping[str, Any]) -> str:
-    """The rule that a pydantic error stands for, as a clause."""
+    """Describe the rule that a pydantic error stands for, as a clause."""
     message = _REWORDED.get(error["type"]) or str(error["msg"])
     return message[:1].lower() + message[1:]
 
 
 def abbreviate(value: object) -> str:
-    """A value, shortened for a message."""
+    """Shorten a value for a message."""
     if isinstance(value, dict):
         return f"an object of {len(value)} fields"
     if isinstance(value, list | tuple):

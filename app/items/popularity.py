@@ -22,7 +22,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 async def read_item_popularity(
     context: AppContext, item_id: str, *, step: Step, since: int | None, until: int | None
 ) -> ItemPopularity:
-    """The events of an item from `since` to `until` (epoch microseconds, both included).
+    """Count the events of an item from `since` to `until` (epoch microseconds, both included).
 
     Raises:
         ItemNotFoundError: if the item is neither stored nor named by a stored event.
@@ -38,19 +38,19 @@ async def read_item_popularity(
                 f"counted, but {item_id!r} is neither; store it with PUT /v1/items, or send events "
                 "that name it"
             )
-        span = events.span(item_id, since, until)
+        span = events.find_span(item_id, since, until)
         if span is None:
             return ItemPopularity(item_id, step, None, None, 0, (), {})
-        buckets = _buckets(span, step)
-        actions = events.most_frequent_actions(item_id, span, MAX_ACTIONS)
-        days = events.days(item_id, span, actions)
+        buckets = _number_buckets(span, step)
+        actions = events.list_frequent_actions(item_id, span, MAX_ACTIONS)
+        days = events.count_by_day(item_id, span, actions)
         return _to_response(item_id, step, span, buckets, actions, days)
 
     return await context.database.read(lambda session: read(ItemEventRepository(session)))
 
 
-def bucket_number(instant: int, step: Step) -> int:
-    """The consecutive number of the bucket that contains an instant (epoch microseconds)."""
+def compute_bucket_number(instant: int, step: Step) -> int:
+    """Return the consecutive number of the bucket that contains an instant (epoch microseconds)."""
     # Ordinal 1, the first of January of the year 1, was a Monday.
     ordinal = instant // MICROSECONDS_PER_DAY + _EPOCH
     if step == "day":
@@ -61,8 +61,8 @@ def bucket_number(instant: int, step: Step) -> int:
     return day.year * 12 + day.month - 1
 
 
-def bucket_start(number: int, step: Step) -> int:
-    """The first instant of a bucket, epoch microseconds."""
+def compute_bucket_start(number: int, step: Step) -> int:
+    """Return the first instant of a bucket, epoch microseconds."""
     if step == "day":
         ordinal = number
     elif step == "week":
@@ -72,9 +72,11 @@ def bucket_start(number: int, step: Step) -> int:
     return (ordinal - _EPOCH) * MICROSECONDS_PER_DAY
 
 
-def _buckets(span: EventSpan, step: Step) -> range:
-    """The numbers of the buckets from the first event to the last."""
-    numbers = range(bucket_number(span.first_at, step), bucket_number(span.last_at, step) + 1)
+def _number_buckets(span: EventSpan, step: Step) -> range:
+    """Return the numbers of the buckets from the first event to the last."""
+    numbers = range(
+        compute_bucket_number(span.first_at, step), compute_bucket_number(span.last_at, step) + 1
+    )
     if len(numbers) > MAX_BUCKETS:
         raise UnprocessableError(
             f"a response has at most {MAX_BUCKETS:,} buckets, but from "
@@ -96,7 +98,7 @@ def _to_response(
     totals: Counter[int] = Counter()
     by_action: dict[str, Counter[int]] = {action: Counter() for action in actions}
     for day in days:
-        bucket = bucket_number(day.start, step)
+        bucket = compute_bucket_number(day.start, step)
         totals[bucket] += day.events
         if day.action is not None:
             by_action[day.action][bucket] += day.events
@@ -107,7 +109,7 @@ def _to_response(
         last_at=format_instant(span.last_at),
         events=span.events,
         counts=tuple(
-            EventCount(format_instant(bucket_start(bucket, step)), totals[bucket])
+            EventCount(format_instant(compute_bucket_start(bucket, step)), totals[bucket])
             for bucket in buckets
         ),
         actions={

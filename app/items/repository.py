@@ -29,8 +29,8 @@ class ItemRow(NamedTuple):
     available_until: int | None = None
     properties: dict[str, Any] | None = None
 
-    def columns(self) -> dict[str, Any]:
-        """The values of the table's columns; storing an item cancels its deletion."""
+    def to_columns(self) -> dict[str, Any]:
+        """Return the values of the table's columns; storing an item cancels its deletion."""
         folded = None if self.title is None else self.title.casefold()
         return {**self._asdict(), "search_title": folded, "deleted_at": None}
 
@@ -74,7 +74,7 @@ class ItemRepository:
         """Create or replace items; their ids must be distinct."""
         if not rows:
             return
-        values = [row.columns() for row in rows]
+        values = [row.to_columns() for row in rows]
         statement = insert_into(self._session, StoredItem)
         replaced = {name: statement.excluded[name] for name in values[0] if name != "item_id"}
         self._session.execute(
@@ -82,26 +82,26 @@ class ItemRepository:
         )
 
     def find(self, item_id: str) -> StoredItem | None:
-        """One item, unless it is unknown or deleted."""
+        """Read one item; None if it is unknown or deleted."""
         stored = self._session.get(StoredItem, item_id)
         return None if stored is None or stored.deleted_at is not None else stored
 
-    def updates_since(self, updated_at: int) -> Updates:
-        """A cheap fingerprint of `changed_since`: equal fingerprints mean equal results."""
+    def read_updates_since(self, updated_at: int) -> Updates:
+        """Read a cheap fingerprint of `list_changed_since`: equal ones mean equal results."""
         later = StoredItem.updated_at >= updated_at
         # Differences, since the sum of whole instants would exceed 64 bits.
         stamps = func.coalesce(func.sum(StoredItem.updated_at - updated_at), 0)
         items, total = self._session.execute(select(func.count(), stamps).where(later)).one()
         return Updates(updated_at, items, int(total))
 
-    def changed_since(self, updated_at: int) -> Sequence[StoredItem]:
-        """Items that were described or deleted at `updated_at` or later."""
+    def list_changed_since(self, updated_at: int) -> Sequence[StoredItem]:
+        """Read the items that were described or deleted at `updated_at` or later."""
         return self._session.scalars(
             select(StoredItem).where(StoredItem.updated_at >= updated_at)
         ).all()
 
     def delete(self, item_id: str, at: int) -> bool:
-        """Clear an item's row and mark it deleted; returns whether the item existed."""
+        """Clear an item's row and mark it deleted; return whether the item existed."""
         cleared = dict.fromkeys(
             ("title", "search_title", "available_from", "available_until", "properties")
         )
@@ -113,8 +113,10 @@ class ItemRepository:
         )
         return deleted.first() is not None
 
-    def page(self, *, after: str | None, search: str | None, limit: int) -> Sequence[StoredItem]:
-        """Items in order of id, after the id `after`, whose case-folded title contains `search`."""
+    def list_page(
+        self, *, after: str | None, search: str | None, limit: int
+    ) -> Sequence[StoredItem]:
+        """Read items by id, after the id `after`, whose case-folded title contains `search`."""
         statement = (
             select(StoredItem)
             .where(StoredItem.deleted_at.is_(None))
@@ -136,13 +138,13 @@ class ItemEventRepository:
         self._session = session
 
     def exists(self, item_id: str) -> bool:
-        """Whether the item is stored, or any stored event names it."""
+        """Return whether the item is stored, or any stored event names it."""
         stored = exists().where(StoredItem.item_id == item_id, StoredItem.deleted_at.is_(None))
         named = exists().where(StoredEvent.item_id == item_id)
         return bool(self._session.scalar(select(stored | named)))
 
-    def span(self, item_id: str, since: int | None, until: int | None) -> EventSpan | None:
-        """The events from `since` to `until` (both included); None if there are none."""
+    def find_span(self, item_id: str, since: int | None, until: int | None) -> EventSpan | None:
+        """Read the span of the events from `since` to `until`, both included; None without any."""
         conditions = [StoredEvent.item_id == item_id]
         if since is not None:
             conditions.append(StoredEvent.at >= since)
@@ -155,20 +157,22 @@ class ItemEventRepository:
         ).one()
         return EventSpan(first_at, last_at, events) if events else None
 
-    def most_frequent_actions(self, item_id: str, span: EventSpan, limit: int) -> list[str]:
-        """The actions of the events of a span, the most frequent first."""
+    def list_frequent_actions(self, item_id: str, span: EventSpan, limit: int) -> list[str]:
+        """Read the actions of the events of a span, the most frequent first."""
         return list(
             self._session.scalars(
                 select(StoredEvent.action)
-                .where(_within(item_id, span))
+                .where(_match_span(item_id, span))
                 .group_by(StoredEvent.action)
                 .order_by(func.count().desc(), StoredEvent.action)
                 .limit(limit)
             )
         )
 
-    def days(self, item_id: str, span: EventSpan, actions: Sequence[str]) -> list[DailyEvents]:
-        """The events of a span by day and action; days without events are left out.
+    def count_by_day(
+        self, item_id: str, span: EventSpan, actions: Sequence[str]
+    ) -> list[DailyEvents]:
+        """Count the events of a span by day and action; days without events are left out.
 
         Args:
             actions: the actions to count separately; all others are summed under None.
@@ -182,7 +186,7 @@ class ItemEventRepository:
                 (StoredEvent.at - time_of_day).label("start"),
                 case((StoredEvent.action.in_(actions), StoredEvent.action)).label("action"),
             )
-            .where(_within(item_id, span))
+            .where(_match_span(item_id, span))
             .subquery()
         )
         rows = self._session.execute(
@@ -193,5 +197,5 @@ class ItemEventRepository:
         return [DailyEvents(*row) for row in rows]
 
 
-def _within(item_id: str, span: EventSpan) -> ColumnElement[bool]:
+def _match_span(item_id: str, span: EventSpan) -> ColumnElement[bool]:
     return and_(StoredEvent.item_id == item_id, StoredEvent.at.between(span.first_at, span.last_at))

@@ -14,7 +14,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import IngestRoute, ReadRoute
 from app.http.types import Id, QueryInstant
@@ -40,7 +40,7 @@ writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
     "/items",
     summary="List stored items",
     response_model=ItemPage,
-    responses=problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_items(
     context: Annotated[AppContext, Depends(get_context)],
@@ -52,7 +52,7 @@ async def list_items(
         int, Query(ge=1, le=500, description="Maximum number of items of a page.")
     ] = 50,
 ) -> JsonResponse:
-    """Items in order of their ids, in pages."""
+    """List items in order of their ids, in pages."""
     return JsonResponse(await list_items_page(context, search=q, cursor=cursor, limit=limit))
 
 
@@ -60,7 +60,7 @@ async def list_items(
     "/items",
     summary="Create or replace items",
     response_model=StoredItems,
-    responses=problems(DatabaseUnavailableError, OverloadedError, has_body=True),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError, has_body=True),
 )
 async def put_items(
     batch: ItemBatch, context: Annotated[AppContext, Depends(get_context)]
@@ -77,7 +77,7 @@ async def put_items(
     "/items/{item_id:id}/similar",
     summary="List items similar to one",
     response_model=SimilarItems,
-    responses=problems(
+    responses=describe_problems(
         ItemNotFoundError,
         ModelNotFoundError,
         ModelRefusedError,
@@ -94,7 +94,7 @@ async def list_similar(
         Id | None, Query(description="The version that must answer. Default: the current one.")
     ] = None,
 ) -> JsonResponse:
-    """The items closest to one by the cosine of the model's item vectors, the same for every user.
+    """List the items closest to one by the cosine of the item vectors, the same for every user.
 
     Deleted items and items that are not available now are left out.
     """
@@ -107,7 +107,7 @@ async def list_similar(
     "/items/{item_id:id}/popularity",
     summary="Count an item's events over time",
     response_model=ItemPopularity,
-    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def read_popularity(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
@@ -122,7 +122,7 @@ async def read_popularity(
         QueryInstant | None, Query(description="Count no events after this instant.")
     ] = None,
 ) -> JsonResponse:
-    """The number of stored events that name an item, by day, week or month, in total and by action.
+    """Count the stored events that name an item, by day, week or month, in total and by action.
 
     A span of more than 1,100 buckets is 422: use a longer step, or bound it with `since` and
     `until`. An item that is neither stored nor named by an event is 404.
@@ -136,13 +136,13 @@ async def read_popularity(
     "/items/{item_id:id}",
     summary="Read one item",
     response_model=Item,
-    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def read_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonResponse:
-    """The stored description of an item."""
+    """Return the stored description of an item."""
     return JsonResponse(await find_item(context, item_id))
 
 
@@ -151,7 +151,7 @@ async def read_item(
     summary="Delete one item",
     status_code=204,
     response_class=Response,
-    responses=problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def delete_item(
     item_id: Annotated[Id, Path(description="The item; may contain `/`.")],

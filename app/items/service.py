@@ -24,7 +24,7 @@ _OVERLAP = 30 * MICROSECONDS_PER_SECOND
 async def list_items_page(
     context: AppContext, *, search: str | None, cursor: str | None, limit: int
 ) -> ItemPage:
-    """One page of items whose title contains `search`, in order of id.
+    """List one page of items whose title contains `search`, in order of id.
 
     Raises:
         UnprocessableError: if the cursor is not the `next_cursor` of an earlier page.
@@ -34,7 +34,9 @@ async def list_items_page(
     after = None if cursor is None else _decode_cursor(cursor)
     folded = None if search is None else search.casefold()
     matches = await context.database.read(
-        lambda session: ItemRepository(session).page(after=after, search=folded, limit=limit + 1)
+        lambda session: ItemRepository(session).list_page(
+            after=after, search=folded, limit=limit + 1
+        )
     )
     page = matches[:limit]
     return ItemPage(
@@ -44,7 +46,7 @@ async def list_items_page(
 
 
 async def find_item(context: AppContext, item_id: str) -> Item:
-    """One stored item.
+    """Read one stored item.
 
     Raises:
         ItemNotFoundError: if it is not stored.
@@ -53,12 +55,12 @@ async def find_item(context: AppContext, item_id: str) -> Item:
     """
     stored = await context.database.read(lambda session: ItemRepository(session).find(item_id))
     if stored is None:
-        raise _not_found(item_id)
+        raise _build_not_found_error(item_id)
     return _to_response(stored)
 
 
 async def store_items(context: AppContext, batch: ItemBatch) -> StoredItems:
-    """Create or replace items; returns after the commit.
+    """Create or replace items; return after the commit.
 
     Raises:
         DatabaseUnavailableError: if it is unknown whether they were stored; storing them again is
@@ -85,7 +87,7 @@ async def remove_item(context: AppContext, item_id: str) -> None:
         lambda session: ItemRepository(session).delete(item_id, at)
     )
     if not existed:
-        raise _not_found(item_id)
+        raise _build_not_found_error(item_id)
     await refresh_item_overlay(context)
 
 
@@ -113,15 +115,15 @@ async def refresh_item_overlay(context: AppContext) -> None:
 def _read_changes(
     items: ItemRepository, since: int, known: Updates | None
 ) -> tuple[Updates | None, list[OverlaidItem]]:
-    """The changed items and their fingerprint; no items if the fingerprint equals `known`."""
+    """Read the changed items and their fingerprint; no items if the fingerprint equals `known`."""
     # The first refresh reads every item, so it needs no fingerprint.
-    updates = items.updates_since(since) if since > 0 else None
+    updates = items.read_updates_since(since) if since > 0 else None
     if updates is not None and updates == known:
         return updates, []
-    return updates, [_to_overlaid(stored) for stored in items.changed_since(since)]
+    return updates, [_to_overlaid(stored) for stored in items.list_changed_since(since)]
 
 
-def _not_found(item_id: str) -> ItemNotFoundError:
+def _build_not_found_error(item_id: str) -> ItemNotFoundError:
     return ItemNotFoundError(
         f"an item must be stored before it can be read or deleted, but {item_id!r} is not; "
         "store it with PUT /v1/items"
@@ -137,13 +139,13 @@ def _decode_cursor(cursor: str) -> str:
         padded = cursor + "=" * (-len(cursor) % 4)
         item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise _invalid_cursor(cursor) from error
+        raise _build_cursor_error(cursor) from error
     if not item_id or "\0" in item_id:
-        raise _invalid_cursor(cursor)
+        raise _build_cursor_error(cursor)
     return item_id
 
 
-def _invalid_cursor(cursor: str) -> UnprocessableError:
+def _build_cursor_error(cursor: str) -> UnprocessableError:
     return UnprocessableError(
         f"a cursor is the next_cursor of an earlier page, but got {cursor[:60]!r}; "
         "leave it out to begin at the first page"

@@ -12,7 +12,7 @@ from model.clock import now
 async def find_similar_items(
     context: AppContext, item_id: str, *, n: int, model_version: str | None
 ) -> SimilarItems:
-    """The items most similar to one, among those that are available now.
+    """Find the items most similar to one, among those that are available now.
 
     Raises:
         ItemNotFoundError: if the model's catalog lacks the item.
@@ -23,10 +23,10 @@ async def find_similar_items(
         OverloadedError: if too many requests are waiting.
     """
     predictor = await select_predictor(context, HistoryRequest(model_version=model_version))
-    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
+    overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
         similar = await context.infer(
-            lambda: predictor.similar(item_id, n, allowed=overlay.allowed(now()))
+            lambda: predictor.find_similar(item_id, n, allowed=overlay.select_allowed(now()))
         )
     except errors.UnknownItemError as error:
         raise ItemNotFoundError(str(error)) from error

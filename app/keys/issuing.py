@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.auth.key_cache import Key, Role, digest_key, new_key
+from app.auth.key_cache import Key, Role, digest_key, generate_key
 from app.db.engine import WRITES, open_engine
 from app.errors import DatabaseUnavailableError
 from app.keys.repository import KeyRepository
@@ -65,7 +65,7 @@ def create_key(
             f"a key's rate limit is more than 0 requests a second, but got "
             f"{requests_per_second:g}; give a larger limit, or none for the service's own"
         )
-    key_id, secret = new_key()
+    key_id, secret = generate_key()
     key = Key(
         key_id=key_id,
         name=name,
@@ -76,24 +76,24 @@ def create_key(
         expires_at=expires_at,
         revoked_at=None,
     )
-    with _keys(database_url) as keys:
+    with _open_keys(database_url) as keys:
         keys.add(key)
     return IssuedKey(key_id, secret)
 
 
 def list_keys(database_url: str) -> list[Key]:
-    """Every key ever created, oldest first.
+    """List every key ever created, oldest first.
 
     Raises:
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
-    with _keys(database_url) as keys:
-        return keys.all()
+    with _open_keys(database_url) as keys:
+        return keys.list_all()
 
 
 def revoke_key(database_url: str, key_id: str) -> bool:
-    """Revoke a key; returns False if it was revoked already.
+    """Revoke a key; return False if it was revoked already.
 
     Running processes refuse it within a poll interval.
 
@@ -102,10 +102,10 @@ def revoke_key(database_url: str, key_id: str) -> bool:
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
-    with _keys(database_url) as keys:
+    with _open_keys(database_url) as keys:
         if keys.revoke(key_id, now()):
             return True
-        if all(key.key_id != key_id for key in keys.all()):
+        if all(key.key_id != key_id for key in keys.list_all()):
             raise KeyRefusedError(
                 f"a key is revoked by its id, but none has the id {key_id[:40]!r}; kairos keys "
                 "list shows them"
@@ -122,8 +122,8 @@ def _require_name(name: str) -> None:
 
 
 @contextmanager
-def _keys(database_url: str) -> Iterator[KeyRepository]:
-    """The keys, in a transaction that is committed when the block ends."""
+def _open_keys(database_url: str) -> Iterator[KeyRepository]:
+    """Open the keys in a transaction that is committed when the block ends."""
     require_upgraded(database_url)
     engine = open_engine(database_url)
     try:

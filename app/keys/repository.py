@@ -17,8 +17,8 @@ class KeyRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def all(self) -> list[Key]:
-        """Every key ever created, oldest first."""
+    def list_all(self) -> list[Key]:
+        """List every key ever created, oldest first."""
         stored: Sequence[StoredKey] = self._session.scalars(
             select(StoredKey).order_by(StoredKey.created_at, StoredKey.key_id)
         ).all()
@@ -52,7 +52,7 @@ class KeyRepository:
         )
 
     def revoke(self, key_id: str, at: int) -> bool:
-        """Revoke a key; returns whether there was one of that id that was not revoked."""
+        """Revoke a key; return whether there was one of that id that was not revoked."""
         revoked = self._session.execute(
             update(StoredKey)
             .where(StoredKey.key_id == key_id, StoredKey.revoked_at.is_(None))

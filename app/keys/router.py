@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.keys.schemas import Caller
@@ -14,9 +14,9 @@ router = APIRouter(prefix="/v1", tags=["keys"], route_class=ReadRoute)
     "/caller",
     summary="Identify the caller",
     response_model=Caller,
-    responses=problems(),
+    responses=describe_problems(),
 )
 async def read_caller(request: Request) -> JsonResponse:
-    """Returns the caller's name and role; of the key itself only its name and id."""
+    """Return the caller's name and role; of the key itself only its name and id."""
     caller = request.state.caller
     return JsonResponse(Caller(caller.name, caller.role, caller.has_key))

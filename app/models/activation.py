@@ -53,7 +53,7 @@ async def activate(
     """
     manager = context.model_manager
     async with manager.lock:
-        with _store_failures():
+        with _translate_store_errors():
             change, predictor = await asyncio.to_thread(
                 activate_blocking,
                 context.store,
@@ -78,7 +78,7 @@ async def roll_back(context: AppContext, *, actor: str, reason: str | None) -> C
     """
     manager = context.model_manager
     async with manager.lock:
-        with _store_failures():
+        with _translate_store_errors():
             change, predictor = await asyncio.to_thread(
                 roll_back_blocking,
                 context.store,
@@ -103,7 +103,7 @@ async def set_traffic(context: AppContext, request: TrafficRequest, *, actor: st
     manager = context.model_manager
     traffic = Traffic(challenger=request.challenger, share=request.share, shadow=request.shadow)
     async with manager.lock:
-        with _store_failures():
+        with _translate_store_errors():
             predictors = await asyncio.to_thread(
                 set_traffic_blocking,
                 context.store,
@@ -114,23 +114,23 @@ async def set_traffic(context: AppContext, request: TrafficRequest, *, actor: st
                 reason=request.reason,
             )
         manager.swap_traffic(traffic, predictors)
-    return _traffic_response(traffic)
+    return _to_traffic_response(traffic)
 
 
 async def read_traffic(context: AppContext) -> ModelTraffic:
-    """The challenger and the shadow.
+    """Read the challenger and the shadow.
 
     Raises:
         StoreUnavailableError: if the store cannot be read.
     """
     try:
-        return _traffic_response(await asyncio.to_thread(context.store.traffic))
+        return _to_traffic_response(await asyncio.to_thread(context.store.read_traffic))
     except (OSError, BundleError) as error:
-        raise StoreUnavailableError.because(error) from error
+        raise StoreUnavailableError.from_cause(error) from error
 
 
 async def list_changes(context: AppContext, limit: int) -> ChangeList:
-    """The most recent changes, newest first, and the version that a rollback would activate.
+    """List the most recent changes, newest first, and the version that a rollback would activate.
 
     Raises:
         DatabaseUnavailableError: if they cannot be read.
@@ -138,14 +138,16 @@ async def list_changes(context: AppContext, limit: int) -> ChangeList:
     """
 
     def read(changes: ModelChangeRepository) -> tuple[list[Change], list[Activation]]:
-        return changes.newest(limit), changes.activations()
+        return changes.list_newest(limit), changes.list_activations()
 
     newest, activations = await context.database.read(
         lambda session: read(ModelChangeRepository(session))
     )
     return ChangeList(
-        tuple(_change_response(change) for change in newest),
-        rollback_version=await asyncio.to_thread(_rollback_version, context.store, activations),
+        tuple(_to_change_response(change) for change in newest),
+        rollback_version=await asyncio.to_thread(
+            _find_rollback_version, context.store, activations
+        ),
     )
 
 
@@ -168,8 +170,8 @@ def activate_blocking(
     """
     # Outside the store's lock: opening takes seconds, and other changes need not wait for it.
     predictor = open_version(version)
-    with store.changing():
-        change = Change(now(), actor, kind, version, store.current(), reason)
+    with store.lock_pointers():
+        change = Change(now(), actor, kind, version, store.read_current(), reason)
         _record_and_move(store, database, change)
     return change, predictor
 
@@ -191,10 +193,12 @@ def roll_back_blocking(
         StoreBusyError, OSError: if the store cannot be changed.
         DatabaseUnavailableError: if the change cannot be recorded; it is then not made.
     """
-    with store.changing():
-        current = store.current()
-        version = rollback_target(
-            database.read_blocking(lambda session: ModelChangeRepository(session).activations()),
+    with store.lock_pointers():
+        current = store.read_current()
+        version = find_rollback_target(
+            database.read_blocking(
+                lambda session: ModelChangeRepository(session).list_activations()
+            ),
             current,
         )
         if version is None:
@@ -236,21 +240,21 @@ def set_traffic_blocking(
     """
     versions = {version for version in (traffic.challenger, traffic.shadow) if version is not None}
     predictors = {version: open_version(version) for version in versions}
-    with store.changing():
-        current = store.current()
+    with store.lock_pointers():
+        current = store.read_current()
         change = Change(now(), actor, "traffic", current, current, reason, traffic)
         _record_and_move(store, database, change)
     return predictors
 
 
-def rollback_target(activations: Iterable[Activation], current: str | None) -> str | None:
-    """The version that a rollback activates; None if no version was current before this one.
+def find_rollback_target(activations: Iterable[Activation], current: str | None) -> str | None:
+    """Find the version that a rollback activates; None if no version was current before this one.
 
     Args:
         activations: every recorded change of the current version, oldest first.
         current: the version that the store's pointer names now; None for none.
     """
-    lineage = _lineage(activations)
+    lineage = _trace_lineage(activations)
     _append_if_new(lineage, current)
     if current is None:
         return lineage[-1] if lineage else None
@@ -258,9 +262,9 @@ def rollback_target(activations: Iterable[Activation], current: str | None) -> s
 
 
 def _record_and_move(store: BundleStore, database: Database, change: Change) -> None:
-    """Record a change and move the pointer, inside `store.changing()`.
+    """Record a change and move the pointer, inside `store.lock_pointers()`.
 
-    The commit comes last. If it fails, the exception makes `store.changing()` restore the pointers.
+    The commit comes last. If it fails, the exception makes `lock_pointers` restore the pointers.
     """
 
     def write(changes: ModelChangeRepository) -> None:
@@ -274,18 +278,18 @@ def _record_and_move(store: BundleStore, database: Database, change: Change) -> 
 
 
 @contextmanager
-def _store_failures() -> Iterator[None]:
+def _translate_store_errors() -> Iterator[None]:
     """Translate failures of the store into those of the service."""
     try:
         yield
     except BundleError as error:
         raise ModelRefusedError(str(error)) from error
     except (OSError, StoreBusyError) as error:
-        raise StoreUnavailableError.because(error) from error
+        raise StoreUnavailableError.from_cause(error) from error
 
 
-def _lineage(activations: Iterable[Activation]) -> list[str]:
-    """The versions that led to the current one, which is last; a rollback removes the last."""
+def _trace_lineage(activations: Iterable[Activation]) -> list[str]:
+    """List the versions that led to the current one, which is last; a rollback removes the last."""
     lineage: list[str] = []
     for change, version, previous_version in activations:
         # The pointer may have been moved without a record since the previous change.
@@ -302,19 +306,19 @@ def _append_if_new(lineage: list[str], version: str | None) -> None:
         lineage.append(version)
 
 
-def _rollback_version(store: BundleStore, activations: Iterable[Activation]) -> str | None:
+def _find_rollback_version(store: BundleStore, activations: Iterable[Activation]) -> str | None:
     try:
-        return rollback_target(activations, store.current())
+        return find_rollback_target(activations, store.read_current())
     except OSError:
         # The record stays readable while the store is not.
         return None
 
 
-def _traffic_response(traffic: Traffic) -> ModelTraffic:
+def _to_traffic_response(traffic: Traffic) -> ModelTraffic:
     return ModelTraffic(traffic.challenger, traffic.share, traffic.shadow)
 
 
-def _change_response(change: Change) -> RecordedChange:
+def _to_change_response(change: Change) -> RecordedChange:
     return RecordedChange(
         at=format_instant(change.at),
         actor=change.actor,
@@ -322,5 +326,5 @@ def _change_response(change: Change) -> RecordedChange:
         version=change.version,
         previous_version=change.previous_version,
         reason=change.reason,
-        traffic=None if change.traffic is None else _traffic_response(change.traffic),
+        traffic=None if change.traffic is None else _to_traffic_response(change.traffic),
     )

@@ -23,7 +23,7 @@ from app.models.schemas import (
     ProfilePoint,
     Rhythm,
 )
-from app.models.service import read_manifest, roles_of
+from app.models.service import list_roles, read_manifest
 from model.bundle import kernels, provenance
 from model.bundle.manifest import Manifest
 from model.bundle.provenance import ProvenanceEntry
@@ -64,7 +64,7 @@ async def describe_model(context: AppContext, version: str) -> ModelDetail:
     return ModelDetail(
         version=version,
         is_current=is_current,
-        **roles_of(version, context.model_manager.active),
+        **list_roles(version, context.model_manager.active),
         manifest=json.loads(manifest.model_dump_json(), parse_int=_parse_integer),
         kernels=curves,
         attention_profile=profile,
@@ -78,7 +78,7 @@ async def describe_model(context: AppContext, version: str) -> ModelDetail:
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """95 % Wilson score interval of a binomial proportion.
+    """Compute the 95 % Wilson score interval of a binomial proportion.
 
     Args:
         successes: 0 to `trials`.
@@ -95,20 +95,20 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 async def _read_predictor(
     context: AppContext, version: str, manifest: Manifest, missing: list[Missing]
 ) -> tuple[tuple[KernelCurve, ...] | None, tuple[ProfilePoint, ...] | None, bool | None]:
-    """Kernels, attention profile, and whether attention is normalised, of the opened bundle."""
+    """Read kernels, attention profile and whether attention is normalised, of an open bundle."""
     try:
         predictor = await context.model_manager.open_version(version)
     except (ModelRefusedError, StoreUnavailableError) as error:
         missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
         return None, None, None
     curves = await context.infer(
-        lambda: _kernel_responses(
-            kernels.kernel_curves(predictor.bundle.recommender, manifest.data_window.days),
+        lambda: _to_kernel_responses(
+            kernels.compute_kernel_curves(predictor.bundle.recommender, manifest.data_window.days),
             manifest,
             missing,
         )
     )
-    profile = _profile_points(predictor)
+    profile = _to_profile_points(predictor)
     if not curves:
         kind = predictor.bundle.manifest.recommender.encoder.kind
         why = f"the model {kind!r} has no time encoding whose kernel could be drawn"
@@ -135,7 +135,7 @@ async def _count_clicks(context: AppContext, version: str, missing: list[Missing
 def _read_part(
     part: ProvenanceEntry[Value], manifest: Manifest, missing: list[Missing]
 ) -> Value | None:
-    """A part of the provenance; None, with the reason added to `missing`, if it cannot be read."""
+    """Read a part of the provenance; if that fails, return None and add the reason to `missing`."""
     try:
         return part.read(manifest)
     except ProvenanceError as error:
@@ -157,10 +157,10 @@ def _read_epochs(manifest: Manifest, missing: list[Missing]) -> tuple[Epoch, ...
     )
 
 
-def _kernel_responses(
+def _to_kernel_responses(
     curves: tuple[kernels.KernelCurve, ...], manifest: Manifest, missing: list[Missing]
 ) -> tuple[KernelCurve, ...]:
-    """Kernels as they are now, each with the one before training."""
+    """Pair each kernel as it is now with the one before training."""
     initial_curves = _read_part(provenance.INITIAL_KERNELS, manifest, missing) if curves else None
     by_place = {curve.place: curve for curve in initial_curves or ()}
     responses = []
@@ -173,19 +173,19 @@ def _kernel_responses(
         elif initial is None and initial_curves is not None:
             why = f"the provenance has none of {curve.place!r}"
             missing.append(Missing("initial_kernels", why))
-        responses.append(_kernel_response(curve, initial))
+        responses.append(_to_kernel_response(curve, initial))
     return tuple(responses)
 
 
 def _is_comparable(initial: kernels.KernelCurve, curve: kernels.KernelCurve) -> bool:
-    """Whether two curves are evaluated at the same intervals."""
+    """Return whether two curves are evaluated at the same intervals."""
     return len(initial.psi) == len(initial.interval_days) == len(curve.interval_days) and all(
         math.isclose(one, other, rel_tol=_INTERVAL_TOLERANCE)
         for one, other in zip(initial.interval_days, curve.interval_days, strict=True)
     )
 
 
-def _kernel_response(
+def _to_kernel_response(
     curve: kernels.KernelCurve, initial: kernels.KernelCurve | None
 ) -> KernelCurve:
     if initial is not None:
@@ -196,17 +196,17 @@ def _kernel_response(
         is_stationary=curve.is_stationary,
         interval_days=curve.interval_days,
         psi=curve.psi,
-        spectrum=_spectrum_response(curve.spectrum),
+        spectrum=_to_spectrum_response(curve.spectrum),
         initial_psi=None if initial is None else initial.psi,
-        initial_spectrum=None if initial is None else _spectrum_response(initial.spectrum),
-        constant=kernels.constant_term(curve),
+        initial_spectrum=None if initial is None else _to_spectrum_response(initial.spectrum),
+        constant=kernels.compute_constant_term(curve),
         initial_constant=None
         if initial is None
-        else kernels.constant_term(initial, relative_error=_INITIAL_KERNEL_ERROR),
+        else kernels.compute_constant_term(initial, relative_error=_INITIAL_KERNEL_ERROR),
     )
 
 
-def _spectrum_response(
+def _to_spectrum_response(
     spectrum: tuple[kernels.Rhythm, ...] | None,
 ) -> tuple[Rhythm, ...] | None:
     if spectrum is None:
@@ -218,24 +218,26 @@ def _spectrum_response(
     )
 
 
-def _profile_points(predictor: Predictor) -> tuple[ProfilePoint, ...] | None:
+def _to_profile_points(predictor: Predictor) -> tuple[ProfilePoint, ...] | None:
     if predictor.bundle.attention_profile is None:
         return None
     rows = predictor.bundle.attention_profile.head(MOST_POINTS).iter_rows(named=True)
-    return tuple(_profile_point(**row) for row in rows)
+    return tuple(_to_profile_point(**row) for row in rows)
 
 
-def _profile_point(*, mean: float | None, sd: float | None, count: int, **row: Any) -> ProfilePoint:
-    mean, sd = _finite(mean), _finite(sd)
+def _to_profile_point(
+    *, mean: float | None, sd: float | None, count: int, **row: Any
+) -> ProfilePoint:
+    mean, sd = _drop_nonfinite(mean), _drop_nonfinite(sd)
     error = None if sd is None or count < 2 else sd / math.sqrt(count)
     return ProfilePoint(mean=mean, sd=sd, standard_error=error, count=count, **row)
 
 
-def _finite(value: float | None) -> float | None:
+def _drop_nonfinite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
 def _parse_integer(digits: str) -> int | float:
-    """An integer of a manifest; a float if it needs more than 64 bits."""
+    """Parse an integer of a manifest; a float if it needs more than 64 bits."""
     number = int(digits)
     return number if -(2**63) <= number < 2**64 else float(digits)

@@ -22,7 +22,7 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
         OverloadedError: if too many requests wait for the model already.
     """
     predictor = await context.model_manager.open_version(version)
-    view = context.item_overlay.view(predictor.version, predictor.catalog)
+    view = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
         return await context.infer(lambda: _to_response(predictor, view, items))
     except errors.NoItemSpaceError as error:
@@ -32,7 +32,7 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
 def _to_response(predictor: Predictor, view: ItemOverlayView, most: int) -> ModelMap:
     catalog, item_map = predictor.catalog, predictor.item_map
     # An item that is unavailable now keeps its position; only deleted items are left out.
-    allowed = view.allowed(now(), available_only=False)
+    allowed = view.select_allowed(now(), available_only=False)
     mapped = [
         (int(row), point)
         for row, point in zip(item_map.rows[:most], item_map.points[:most].tolist(), strict=True)

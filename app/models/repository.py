@@ -71,13 +71,13 @@ class ModelChangeRepository:
         )
         self._session.flush()
 
-    def newest(self, limit: int) -> list[Change]:
-        """The most recent changes, newest first."""
+    def list_newest(self, limit: int) -> list[Change]:
+        """Read the most recent changes, newest first."""
         newest = select(ModelChange).order_by(ModelChange.id.desc()).limit(limit)
         return [_to_change(stored) for stored in self._session.scalars(newest)]
 
-    def activations(self) -> list[Activation]:
-        """Every change of the current version, oldest first; changes of the traffic are left out.
+    def list_activations(self) -> list[Activation]:
+        """Read every change of the current version, oldest first, without changes of the traffic.
 
         Reads three columns only, because the record grows without limit.
         """
@@ -98,7 +98,7 @@ class ClickRepository:
         self._session = session
 
     def count(self, version: str) -> ClickCounts:
-        """The recorded impressions of a version, and the clicked ones among them.
+        """Count the recorded impressions of a version, and the clicked ones among them.
 
         An impression is clicked if an event names both it and an item that it showed.
         """
@@ -110,13 +110,13 @@ class ClickRepository:
                 StoredRecommendation,
                 StoredRecommendation.recommendation_id == StoredEvent.recommendation_id,
             )
-            .where(of_version, self._item_was_shown())
+            .where(of_version, self._match_shown_item())
         )
         # One statement counts both as of one instant: no more can be clicked than were shown.
         counts = select(shown.scalar_subquery(), clicked.scalar_subquery())
         return ClickCounts(*self._session.execute(counts).one())
 
-    def _item_was_shown(self) -> ColumnElement[bool]:
+    def _match_shown_item(self) -> ColumnElement[bool]:
         is_sqlite = self._session.get_bind().dialect.name == "sqlite"
         elements = func.json_each if is_sqlite else func.json_array_elements_text
         item = elements(StoredRecommendation.item_ids).table_valued("value")

@@ -14,7 +14,7 @@ from app.errors import (
     OverloadedError,
     StoreUnavailableError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
 from app.models import activation
@@ -43,10 +43,10 @@ Version = Annotated[str, Path(description="A version that `GET /v1/models` lists
     "/models",
     summary="List published models",
     response_model=ModelList,
-    responses=problems(StoreUnavailableError),
+    responses=describe_problems(StoreUnavailableError),
 )
 async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Lists every published bundle: its training data, its headline metrics and its role."""
+    """List every published bundle: its training data, its headline metrics and its role."""
     return JsonResponse(await models.list_models(context))
 
 
@@ -54,10 +54,10 @@ async def list_models(context: Annotated[AppContext, Depends(get_context)]) -> J
     "/models/traffic",
     summary="Read the challenger and the shadow",
     response_model=ModelTraffic,
-    responses=problems(StoreUnavailableError),
+    responses=describe_problems(StoreUnavailableError),
 )
 async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Returns the challenger, its share of the users, and the shadow."""
+    """Return the challenger, its share of the users, and the shadow."""
     return JsonResponse(await activation.read_traffic(context))
 
 
@@ -65,7 +65,7 @@ async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> 
     "/models/traffic",
     summary="Set the challenger and the shadow",
     response_model=ModelTraffic,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         StoreUnavailableError,
@@ -76,7 +76,7 @@ async def read_traffic(context: Annotated[AppContext, Depends(get_context)]) -> 
 async def put_traffic(
     request: Request, body: TrafficRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Gives a challenger a share of the users, sets a shadow, or (with `{}`) clears both.
+    """Give a challenger a share of the users, set a shadow, or (with `{}`) clear both.
 
     Both are opened and verified first. Every other process follows within a poll interval
     (`KAIROS_POLL_INTERVAL_SECONDS`) and the time that it takes to open them.
@@ -89,13 +89,13 @@ async def put_traffic(
     "/models/changes",
     summary="List changes of the served models",
     response_model=ChangeList,
-    responses=problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_changes(
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Most changes to return.")] = 100,
 ) -> JsonResponse:
-    """Lists recorded activations, rollbacks and traffic changes, newest first.
+    """List recorded activations, rollbacks and traffic changes, newest first.
 
     `rollback_version` is the version that a rollback would activate now.
     """
@@ -106,7 +106,7 @@ async def list_changes(
     "/models/rollback",
     summary="Roll back to the previous model",
     response_model=CurrentVersion,
-    responses=problems(
+    responses=describe_problems(
         ModelRefusedError,
         NothingToRollBackError,
         StoreUnavailableError,
@@ -117,7 +117,7 @@ async def list_changes(
 async def roll_back(
     request: Request, body: ChangeRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Makes the version before the current one current again; a second rollback goes further back.
+    """Make the version before the current one current again; a second rollback goes further back.
 
     The version is opened and verified first; on failure the active model is unchanged.
     """
@@ -129,14 +129,14 @@ async def roll_back(
     "/models/{version}",
     summary="Describe a model",
     response_model=ModelDetail,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError, ModelRefusedError, StoreUnavailableError, OverloadedError
     ),
 )
 async def describe_model(
     version: Version, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """Returns a bundle's manifest, time kernels, attention profile, training record and clicks.
+    """Return a bundle's manifest, time kernels, attention profile, training record and clicks.
 
     A part that is unavailable is null, and `missing` says why.
     """
@@ -147,7 +147,7 @@ async def describe_model(
     "/models/{version}/map",
     summary="Map a model's items",
     response_model=ModelMap,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         NoItemSpaceError,
@@ -162,7 +162,7 @@ async def read_map(
         int, Query(ge=1, le=MOST_ITEMS, description="Number of items: the most popular ones.")
     ] = 2000,
 ) -> JsonResponse:
-    """Returns the items in two dimensions: items that the model finds similar lie close together.
+    """Return the items in two dimensions: items that the model finds similar lie close together.
 
     The axes are those of the 10,000 most popular items, whatever the number of items returned.
     """
@@ -173,7 +173,7 @@ async def read_map(
     "/models/{version}/activate",
     summary="Activate a model",
     response_model=CurrentVersion,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         StoreUnavailableError,
@@ -187,7 +187,7 @@ async def activate_model(
     body: ChangeRequest,
     context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonResponse:
-    """Opens and verifies a version, then makes it the current one in every process.
+    """Open and verify a version, then make it the current one in every process.
 
     The responding process serves it at once, every other within a poll interval
     (`KAIROS_POLL_INTERVAL_SECONDS`) and the time that it takes to open the version. No request

@@ -17,7 +17,7 @@ HEADLINE = ("ndcg@10", "hit_rate@10", "mrr", "accuracy")
 
 
 async def list_models(context: AppContext) -> ModelList:
-    """Every published bundle, newest first.
+    """List every published bundle, newest first.
 
     Raises:
         StoreUnavailableError: if the store cannot be read.
@@ -26,7 +26,7 @@ async def list_models(context: AppContext) -> ModelList:
 
 
 def read_manifest(store: BundleStore, version: str) -> tuple[Manifest, bool]:
-    """The manifest of a published bundle, and whether the version is current; blocks.
+    """Read the manifest of a published bundle, and whether the version is current; blocks.
 
     Raises:
         ModelNotFoundError: if no bundle of that version is published.
@@ -35,20 +35,20 @@ def read_manifest(store: BundleStore, version: str) -> tuple[Manifest, bool]:
     """
     try:
         # A request's version becomes a path only if the store lists it.
-        if version not in store.versions():
+        if version not in store.list_versions():
             raise ModelNotFoundError(
                 f"a model must be published before it can be described, but {version[:80]!r} "
                 "is not; GET /v1/models lists those that are"
             )
-        return store.manifest(version), version == store.current()
+        return store.read_manifest(version), version == store.read_current()
     except OSError as error:
-        raise StoreUnavailableError.because(error) from error
+        raise StoreUnavailableError.from_cause(error) from error
     except BundleError as error:
         raise ModelRefusedError(str(error)) from error
 
 
-def roles_of(version: str, active: ActiveModels) -> dict[str, bool]:
-    """The roles of a version in this process, as fields of a response."""
+def list_roles(version: str, active: ActiveModels) -> dict[str, bool]:
+    """Return the roles of a version in this process, as fields of a response."""
     predictors = {
         "is_serving": active.current,
         "is_challenger": active.challenger,
@@ -62,9 +62,9 @@ def roles_of(version: str, active: ActiveModels) -> dict[str, bool]:
 
 def _list(store: BundleStore, active: ActiveModels) -> ModelList:
     try:
-        current, versions = store.current(), store.versions()
+        current, versions = store.read_current(), store.list_versions()
     except OSError as error:
-        raise StoreUnavailableError.because(error) from error
+        raise StoreUnavailableError.from_cause(error) from error
     return ModelList(tuple(_summarize(store, version, current, active) for version in versions))
 
 
@@ -73,26 +73,26 @@ def _summarize(
 ) -> ModelSummary:
     manifest, refused = None, None
     try:
-        manifest = store.manifest(version)
+        manifest = store.read_manifest(version)
     except BundleError as error:
         refused = str(error)
     return ModelSummary(
         version=version,
         is_current=version == current,
-        **roles_of(version, active),
+        **list_roles(version, active),
         trained_at=(
             None if manifest is None else format_instant(from_datetime(manifest.created_at))
         ),
-        data_window=None if manifest is None else _data_span(manifest),
-        metrics=None if manifest is None else _headline_metrics(manifest),
+        data_window=None if manifest is None else _to_data_span(manifest),
+        metrics=None if manifest is None else _select_headline_metrics(manifest),
         refused=refused,
     )
 
 
-def _data_span(manifest: Manifest) -> DataSpan:
+def _to_data_span(manifest: Manifest) -> DataSpan:
     window = manifest.data_window
     return DataSpan(format_instant(window.first_at), format_instant(window.last_at))
 
 
-def _headline_metrics(manifest: Manifest) -> dict[str, float]:
+def _select_headline_metrics(manifest: Manifest) -> dict[str, float]:
     return {name: manifest.metrics[name] for name in HEADLINE if name in manifest.metrics}

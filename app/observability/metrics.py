@@ -160,7 +160,7 @@ class Metrics:
             self.shed_requests.labels(pool)
 
     @contextmanager
-    def stage(self, stage: str) -> Iterator[None]:
+    def time_stage(self, stage: str) -> Iterator[None]:
         """Time a stage of a recommendation."""
         began = time.perf_counter()
         try:
@@ -168,6 +168,6 @@ class Metrics:
         finally:
             self.stage_seconds.labels(stage).observe(time.perf_counter() - began)
 
-    def page(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+    def render(self) -> bytes:
+        """Format all metrics in Prometheus's text format."""
         return generate_latest(self.registry)

@@ -21,30 +21,30 @@ def _format(error: BaseException, seen: set[int]) -> str:
         (
             "Traceback (most recent call last):\n",
             *traceback.format_tb(error.__traceback__),
-            f"{_kind(error)}: {_WITHHELD}",
+            f"{_format_type(error)}: {_WITHHELD}",
         )
     )
     if isinstance(error, BaseExceptionGroup):
-        for part in _unseen(error.exceptions, seen):
+        for part in _take_unseen(error.exceptions, seen):
             own += "\n" + "\n".join(f"  | {line}" for line in _format(part, seen).splitlines())
-    for before in _unseen((error.__cause__,), seen):
+    for before in _take_unseen((error.__cause__,), seen):
         return _format(before, seen) + _BECAUSE + own
     if error.__suppress_context__:
         return own
-    for before in _unseen((error.__context__,), seen):
+    for before in _take_unseen((error.__context__,), seen):
         return _format(before, seen) + _DURING + own
     return own
 
 
-def _unseen(errors: tuple[BaseException | None, ...], seen: set[int]) -> list[BaseException]:
-    """The exceptions that are not formatted yet: chains may be circular."""
+def _take_unseen(errors: tuple[BaseException | None, ...], seen: set[int]) -> list[BaseException]:
+    """Return the exceptions that are not formatted yet: chains may be circular."""
     new = [error for error in errors if error is not None and id(error) not in seen]
     seen.update(map(id, new))
     return new
 
 
-def _kind(error: BaseException) -> str:
-    """The type, and the code that Kairos or PostgreSQL gives it."""
+def _format_type(error: BaseException) -> str:
+    """Return the type, and the code that Kairos or PostgreSQL gives it."""
     kind = type(error)
     name = (
         kind.__qualname__

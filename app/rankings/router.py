@@ -12,7 +12,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.rankings.schemas import RankingAnswer, RankingRequest
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     "/rankings",
     summary="Rank given items for a history at a query time",
     response_model=RankingAnswer,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         NoModelError,

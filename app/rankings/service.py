@@ -9,7 +9,7 @@ from model.inference.answers import RankedItems
 
 
 async def rank_items(context: AppContext, request: RankingRequest) -> RankingAnswer:
-    """The items of a request, best first, for its history at its query time.
+    """Rank the items of a request, best first, for its history at its query time.
 
     Raises:
         NoModelError: if no model is active.
@@ -22,7 +22,7 @@ async def rank_items(context: AppContext, request: RankingRequest) -> RankingAns
     predictor = await select_predictor(context, request)
     query, history_warnings = await read_instant_query(context, request)
     ranked = await context.infer(lambda: predictor.rank_items(query, request.item_ids))
-    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
+    overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     return RankingAnswer(
         model_version=predictor.version,
         query_time=format_instant(query.query_time),
@@ -35,7 +35,7 @@ async def rank_items(context: AppContext, request: RankingRequest) -> RankingAns
 
 
 def _to_ranked_items(ranked: RankedItems, overlay: ItemOverlayView) -> tuple[RankedItem, ...]:
-    """The items of the model's catalog, followed by the unknown ones."""
+    """Return the items of the model's catalog, followed by the unknown ones."""
     known = [
         RankedItem(
             item_id=item.item_id,

@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 
 
 async def write_impressions(context: AppContext) -> bool:
-    """Write the buffered impressions; returns whether all were written.
+    """Write the buffered impressions; return whether all were written.
 
     Impressions that the database does not accept stay in the buffer.
     """
@@ -48,7 +48,7 @@ async def keep_writing_impressions(context: AppContext) -> None:
 
 
 async def delete_expired_impressions(context: AppContext) -> int:
-    """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; returns their number."""
+    """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; return their number."""
     before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
     try:
         deleted = await context.database.write(

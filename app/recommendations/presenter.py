@@ -25,7 +25,7 @@ def to_response(
     with_heads: bool,
     warnings: tuple[str, ...],
 ) -> RecommendationAnswer:
-    """The response for a recommendation.
+    """Build the response for a recommendation.
 
     Args:
         query_time: epoch microseconds.
@@ -51,7 +51,7 @@ def to_response(
 def to_recommended_items(
     items: Iterable[ScoredItem], overlay: ItemOverlayView
 ) -> tuple[RecommendedItem, ...]:
-    """Scored items, best first, with their current titles and categories."""
+    """Add their current titles and categories to scored items, best first."""
     return tuple(
         RecommendedItem(
             item_id=item.item_id,

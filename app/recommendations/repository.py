@@ -21,7 +21,7 @@ class ImpressionRepository:
 
     def add(self, impressions: Sequence[Impression]) -> None:
         """Store impressions, except those of users who have been erased since."""
-        erasures = ErasureRepository(self._session).erased_until(
+        erasures = ErasureRepository(self._session).find_erasures(
             impressions, adding_to=StoredRecommendation
         )
         rows = [
@@ -44,7 +44,7 @@ class ImpressionRepository:
         )
 
     def delete_before(self, at: int) -> int:
-        """Delete the impressions from before an instant; returns their number."""
+        """Delete the impressions from before an instant; return their number."""
         deleted = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.at < at)

@@ -12,7 +12,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
     "/recommendations",
     summary="Recommend items for a history at a query time",
     response_model=RecommendationAnswer,
-    responses=problems(
+    responses=describe_problems(
         ModelNotFoundError,
         ModelRefusedError,
         NoModelError,
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute
 async def recommend(
     request: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
 ) -> JsonResponse:
-    """The best items for a user at an instant, and the attention weights of the user's past events.
+    """Recommend items to a user at an instant, with attention weights of the user's past events.
 
     The history is stored (`user_id`), inline (`history`), or both (`merge`). Without a usable event
     the items are the most popular ones, and `fallback` is `no_history`.

@@ -18,7 +18,7 @@ from model.inference.predictor import Predictor
 async def recommend_items(
     context: AppContext, request: RecommendationRequest
 ) -> RecommendationAnswer:
-    """The best items for the history of a request at its query time.
+    """Recommend items for the history of a request at its query time.
 
     Raises:
         NoModelError: if no model is active.
@@ -33,10 +33,10 @@ async def recommend_items(
     predictor = await select_predictor(context, request)
     _require_known(predictor, request.explain_item_id)
     query, history_warnings = await read_instant_query(context, request)
-    overlay = context.item_overlay.view(predictor.version, predictor.catalog)
+    overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
 
     def recommend() -> Recommendation:
-        with context.metrics.stage("filter"):
+        with context.metrics.time_stage("filter"):
             constraints = _to_constraints(request, overlay, query.query_time)
         return predictor.recommend(
             query,
@@ -44,7 +44,7 @@ async def recommend_items(
             explain=request.explain != "none",
             occlude=request.explain == "occlusion",
             occlude_for=request.explain_item_id,
-            stages=context.metrics.stage,
+            stages=context.metrics.time_stage,
         )
 
     recommendation = await context.infer(recommend)
@@ -90,7 +90,7 @@ def _require_known(predictor: Predictor, item_id: str | None) -> None:
 def _to_constraints(
     request: RecommendationRequest, overlay: ItemOverlayView, query_time: int
 ) -> Constraints:
-    """The filters of a request as rows of the overlay's catalog, at an instant (microseconds)."""
+    """Convert filters to rows of the overlay's catalog at an instant (epoch microseconds)."""
     return Constraints(
         n=request.n,
         exclude_seen=request.exclude_seen,
@@ -98,7 +98,7 @@ def _to_constraints(
         include=frozenset(request.include_item_ids) if request.include_item_ids else None,
         strict=request.strict,
         diversity=request.diversity,
-        allowed=overlay.allowed(
+        allowed=overlay.select_allowed(
             query_time,
             any_categories=request.categories.any,
             no_categories=request.categories.none,

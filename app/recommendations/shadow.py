@@ -50,7 +50,8 @@ async def _compare(
     try:
         recommendation = await context.inference.run(
             lambda: shadow.recommend(
-                query, constraints_for(context.item_overlay.view(shadow.version, shadow.catalog))
+                query,
+                constraints_for(context.item_overlay.get_view(shadow.version, shadow.catalog)),
             )
         )
     except OverloadedError:

@@ -44,7 +44,7 @@ class ImpressionBuffer:
         return len(self._waiting)
 
     def put(self, impression: Impression) -> None:
-        """Append an impression; drops the oldest one if the buffer is full."""
+        """Append an impression; drop the oldest one if the buffer is full."""
         if self._longest == 0:
             return
         if len(self._waiting) >= self._longest:

@@ -77,16 +77,16 @@ class ItemOverlayView:
         }
 
     def title(self, row: int) -> str | None:
-        """The title of a row."""
+        """Return the title of a row."""
         item = self._stored.get(row)
         return self._catalog.title(row) if item is None or item.title is None else item.title
 
     def categories(self, row: int) -> tuple[str, ...]:
-        """The categories of a row."""
+        """Return the categories of a row."""
         item = self._stored.get(row)
         return self._catalog.categories[row - 1] if item is None else item.categories
 
-    def allowed(
+    def select_allowed(
         self,
         at: int,
         *,
@@ -94,7 +94,7 @@ class ItemOverlayView:
         no_categories: Sequence[str] = (),
         available_only: bool = True,
     ) -> Mask | None:
-        """The mask of rows that may be recommended at an instant; None if every row may.
+        """Return the mask of rows that may be recommended at an instant; None if every row may.
 
         Args:
             at: epoch microseconds.
@@ -107,16 +107,16 @@ class ItemOverlayView:
             return None
         allowed = np.full(len(self._catalog) + 1, not any_categories, dtype=np.bool_)
         for category in any_categories:
-            allowed[self._rows_of(category)] = True
+            allowed[self._find_rows(category)] = True
         for category in no_categories:
-            allowed[self._rows_of(category)] = False
+            allowed[self._find_rows(category)] = False
         if available_only and self._from is not None and self._until is not None:
             allowed &= (self._from <= at) & (at < self._until)
         allowed[self._deleted] = False
         allowed[0] = False
         return allowed
 
-    def _rows_of(self, category: str) -> NDArray[np.int64]:
+    def _find_rows(self, category: str) -> NDArray[np.int64]:
         return self._by_category.get(category, np.empty(0, dtype=np.int64))
 
 
@@ -161,7 +161,7 @@ class ItemOverlay:
         return self._latest_update
 
     def put(self, items: Iterable[OverlaidItem]) -> bool:
-        """Apply stored items and deletions; returns whether any of them is new."""
+        """Apply stored items and deletions; return whether any of them is new."""
         with self._lock:
             changed = {
                 item.item_id: item for item in items if self._items.get(item.item_id) != item
@@ -193,7 +193,7 @@ class ItemOverlay:
             self._catalogs = {v: c for v, c in self._catalogs.items() if v in kept}
             self._views = {v: view for v, view in self._views.items() if v in kept}
 
-    def view(self, version: str, catalog: Catalog) -> ItemOverlayView:
-        """The view of a model's catalog; built now if there is none."""
+    def get_view(self, version: str, catalog: Catalog) -> ItemOverlayView:
+        """Return the view of a model's catalog; build it if there is none."""
         view = self._views.get(version)
         return ItemOverlayView(catalog, self._items) if view is None else view

@@ -91,7 +91,7 @@ class ModelManager:
         return self._active
 
     def require_current(self) -> Predictor:
-        """The current model.
+        """Return the current model.
 
         Raises:
             NoModelError: if there is none yet.
@@ -106,7 +106,7 @@ class ModelManager:
         return self._active.current
 
     def select_for_user(self, user_id: str | None) -> Predictor:
-        """The model that serves a user; stable for as long as the traffic is unchanged.
+        """Select the model that serves a user; stable for as long as the traffic is unchanged.
 
         Args:
             user_id: None for an anonymous request, which the current model serves.
@@ -117,10 +117,10 @@ class ModelManager:
         current, active = self.require_current(), self._active
         if active.challenger is None or user_id is None:
             return current
-        return active.challenger if traffic_position(user_id) < active.share else current
+        return active.challenger if compute_traffic_position(user_id) < active.share else current
 
     async def open_version(self, version: str) -> Predictor:
-        """The model of a version that a request names; the most recent few stay open.
+        """Open the model of a version that a request names; the most recent few stay open.
 
         Raises:
             ModelNotFoundError: if no such version is published.
@@ -150,7 +150,7 @@ class ModelManager:
         """
         try:
             # A request's version becomes a path only if the store lists it.
-            if version not in self._store.versions():
+            if version not in self._store.list_versions():
                 raise ModelNotFoundError(
                     f"a model must be published before it can be used, but {version[:80]!r} is "
                     "not; GET /v1/models lists those that are"
@@ -160,7 +160,7 @@ class ModelManager:
         except ModelNotFoundError:
             raise
         except OSError as error:
-            raise StoreUnavailableError.because(error) from error
+            raise StoreUnavailableError.from_cause(error) from error
         except Exception as error:
             # No defect of a bundle may take down the model that is active.
             raise ModelRefusedError(str(error)) from error
@@ -208,8 +208,8 @@ class ModelManager:
             await self.refresh()
 
     async def _refresh(self) -> None:
-        version = await asyncio.to_thread(self._store.current)
-        traffic: Traffic = await asyncio.to_thread(self._store.traffic)
+        version = await asyncio.to_thread(self._store.read_current)
+        traffic: Traffic = await asyncio.to_thread(self._store.read_traffic)
         named = {version, traffic.challenger, traffic.shadow} - {None}
         self._refused = {v: why for v, why in self._refused.items() if v in named}
         active = ActiveModels(
@@ -222,7 +222,7 @@ class ModelManager:
             self._swap(active)
 
     async def _open_or_refuse(self, version: str | None) -> Predictor | None:
-        """A version that a pointer names; None without one, or if it cannot be opened."""
+        """Open the version that a pointer names; None without one, or if it cannot be opened."""
         if version is None or version in self._refused:
             return None
         try:
@@ -271,8 +271,8 @@ class ModelManager:
         )
 
 
-def traffic_position(user_id: str) -> float:
-    """The position of a user in [0, 1): a hash of the id, uniform and stable.
+def compute_traffic_position(user_id: str) -> float:
+    """Compute the position of a user in [0, 1): a hash of the id, uniform and stable.
 
     The challenger serves the users whose position is below its share.
     """

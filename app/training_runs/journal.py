@@ -71,10 +71,10 @@ class DatabaseJournal:
             kind="retrain",
         )
 
-    def served_lately(self) -> Collection[str]:
-        """The versions that the latest changes name, as the new or the previous one."""
+    def list_recently_served(self) -> Collection[str]:
+        """Read the versions that the latest changes name, as the new or the previous one."""
         changes = self._database.read_blocking(
-            lambda session: ModelChangeRepository(session).newest(_RECENT_CHANGES)
+            lambda session: ModelChangeRepository(session).list_newest(_RECENT_CHANGES)
         )
         named = {version for it in changes for version in (it.version, it.previous_version)}
         return {version for version in named if version is not None}

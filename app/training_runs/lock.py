@@ -38,7 +38,7 @@ class AdvisoryLock:
             )
             self._query("SELECT set_config('application_name', :it, false)", holder[:_LONGEST_NAME])
         except DBAPIError as error:
-            raise _unavailable(error) from error
+            raise _build_unavailable_error(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -50,11 +50,11 @@ class AdvisoryLock:
         self._engine.dispose()
 
     def take(self) -> bool:
-        """Try to take the lock; returns whether that succeeded."""
+        """Try to take the lock; return whether that succeeded."""
         return bool(self._query("SELECT pg_try_advisory_lock(:it)", _KEY))
 
-    def holder(self) -> str:
-        """The name of the lock's holder, and since when it is connected, if the server shows it."""
+    def read_holder(self) -> str:
+        """Read who holds the lock and since when it is connected, if the server shows it."""
         name = self._query(
             "SELECT application_name || ', connected since ' || "
             "to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
@@ -73,13 +73,13 @@ class AdvisoryLock:
         try:
             self._query("SELECT :it", 1)
         except DBAPIError as error:
-            raise _unavailable(error) from error
+            raise _build_unavailable_error(error) from error
 
     def _query(self, statement: str, it: str | int) -> object:
         return self._connection.scalar(text(statement), {"it": it})
 
 
-def _unavailable(error: DBAPIError) -> DatabaseUnavailableError:
+def _build_unavailable_error(error: DBAPIError) -> DatabaseUnavailableError:
     return DatabaseUnavailableError(
         "retraining holds a lock of the database, which failed with "
         f"{type(error.orig).__name__}; run it again once the database answers"

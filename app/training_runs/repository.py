@@ -37,7 +37,7 @@ class TrainingRunRepository:
         )
 
     def abandon_running(self, at: int, reason: str) -> int:
-        """Mark every running run as abandoned; returns their number.
+        """Mark every running run as abandoned; return their number.
 
         Only for the holder of the retraining lock: no other run can then really be running.
         """
@@ -72,13 +72,13 @@ class TrainingRunRepository:
             )
         )
 
-    def newest(self, limit: int) -> Sequence[TrainingRun]:
-        """The most recent runs, newest first."""
+    def list_newest(self, limit: int) -> Sequence[TrainingRun]:
+        """List the most recent runs, newest first."""
         order = (TrainingRun.started_at.desc(), TrainingRun.run_id.desc())
         return self._session.scalars(select(TrainingRun).order_by(*order).limit(limit)).all()
 
-    def counts(self) -> dict[str, int]:
-        """The number of finished or abandoned runs by result."""
+    def count_by_result(self) -> dict[str, int]:
+        """Count the finished or abandoned runs by result."""
         counted = self._session.execute(
             select(TrainingRun.result, func.count().label("runs"))
             .where(TrainingRun.result != RUNNING)

@@ -19,13 +19,15 @@ _SECONDS_BETWEEN_COUNTS = 15.0
 
 
 async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList:
-    """The most recent runs, newest first.
+    """List the most recent runs, newest first.
 
     Raises:
         DatabaseUnavailableError: if they cannot be read.
         OverloadedError: if too many requests wait already.
     """
-    runs = await context.database.read(lambda session: TrainingRunRepository(session).newest(limit))
+    runs = await context.database.read(
+        lambda session: TrainingRunRepository(session).list_newest(limit)
+    )
     return TrainingRunList(tuple(_to_response(run) for run in runs))
 
 
@@ -50,7 +52,7 @@ class TrainingRunCounter:
         """Raise the counters to the number of rows; without the database they stay unchanged."""
         try:
             counts = await self._context.database.read(
-                lambda session: TrainingRunRepository(session).counts()
+                lambda session: TrainingRunRepository(session).count_by_result()
             )
         except (DatabaseUnavailableError, OverloadedError):
             return
@@ -75,11 +77,11 @@ def _to_response(run: TrainingRun) -> TrainingRunSummary:
         recipe=report.get("recipe"),
         questions=comparison.get("questions"),
         metrics=comparison.get("rows"),
-        decision=None if decision is None else _decision_response(decision),
+        decision=None if decision is None else _to_decision(decision),
     )
 
 
-def _decision_response(decision: dict[str, Any]) -> GateDecision:
+def _to_decision(decision: dict[str, Any]) -> GateDecision:
     checks = tuple(
         GateCheck(
             name=check["name"],

@@ -26,7 +26,7 @@ _LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 async def predict_next_time(
     context: AppContext, user_id: str, query_time: int | None
 ) -> NextTimeAnswer:
-    """The distribution of a user's next event, given that none has happened until `query_time`.
+    """Predict the time of a user's next event, given that none has happened until `query_time`.
 
     Args:
         query_time: epoch microseconds; None for now.
@@ -61,7 +61,7 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer
         elapsed_days = torch.tensor(
             (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
         )
-        density = _density(interval, elapsed_days)
+        density = _compute_density(interval, elapsed_days)
         quantiles = {
             share: _add_days(last_at, float(interval.quantile_after(share, elapsed_days)))
             for share in SHARES
@@ -81,7 +81,7 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer
     )
 
 
-def _density(
+def _compute_density(
     interval: IntervalDistribution, elapsed_days: torch.Tensor
 ) -> tuple[NextTimeDensity, ...]:
     grid = [float(interval.quantile_after(share, elapsed_days)) for share in GRID]
@@ -94,6 +94,6 @@ def _density(
 
 
 def _add_days(instant: int, days: float) -> int | None:
-    """An instant plus days; None beyond the calendar."""
+    """Add days to an instant; None beyond the calendar."""
     interval = days * MICROSECONDS_PER_DAY
     return instant + round(interval) if interval <= _LAST_INSTANT - instant else None

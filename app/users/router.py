@@ -11,7 +11,7 @@ from app.errors import (
     NoModelError,
     OverloadedError,
 )
-from app.http.problems import problems
+from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
 from app.http.routes import AdminRoute, ReadRoute
 from app.http.types import Id, QueryInstant
@@ -34,14 +34,14 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
     "/users",
     summary="List users with stored events",
     response_model=UserList,
-    responses=problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_users(
     context: Annotated[AppContext, Depends(get_context)],
     prefix: Annotated[Id | None, Query(description="A prefix of the ids.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of users.")] = 50,
 ) -> JsonResponse:
-    """Users in order of their ids, narrowed down by a prefix."""
+    """List users in order of their ids, narrowed down by a prefix."""
     return JsonResponse(await list_known_users(context, prefix=prefix or "", limit=limit))
 
 
@@ -50,7 +50,9 @@ async def list_users(
     "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
     response_model=NextTimeAnswer,
-    responses=problems(NoEventTimeError, NoModelError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(
+        NoEventTimeError, NoModelError, DatabaseUnavailableError, OverloadedError
+    ),
 )
 async def read_next_time(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
@@ -60,7 +62,7 @@ async def read_next_time(
         Query(description="The query time; later events are not used. Default: now."),
     ] = None,
 ) -> JsonResponse:
-    """The predicted instant of a user's next event, given that none has happened until `at`.
+    """Predict the instant of a user's next event, given that none has happened until `at`.
 
     The quantiles are exact for the distribution that the model predicts. Without a usable event
     every instant is null.
@@ -72,7 +74,7 @@ async def read_next_time(
     "/users/{user_id:id}/recommendations",
     summary="Recommend items to a user",
     response_model=RecommendationAnswer,
-    responses=problems(NoModelError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(NoModelError, DatabaseUnavailableError, OverloadedError),
 )
 async def recommend_to_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
@@ -83,7 +85,7 @@ async def recommend_to_user(
         Query(description="The query time; later events are not used. Default: now."),
     ] = None,
 ) -> JsonResponse:
-    """The simple form of `POST /v1/recommendations`: the stored history, without filters."""
+    """Recommend for the stored history, without filters: a simple `POST /v1/recommendations`."""
     parameters = RecommendationRequest.model_construct(user_id=user_id, n=n, query_time=at)
     return JsonResponse(await recommend_items(context, parameters))
 
@@ -92,14 +94,14 @@ async def recommend_to_user(
     "/users/{user_id:id}",
     summary="Read a user's history",
     response_model=UserHistory,
-    responses=problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def read_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of events.")] = 100,
 ) -> JsonResponse:
-    """The newest stored events of a user; an unknown user has none."""
+    """Read the newest stored events of a user; an unknown user has none."""
     return JsonResponse(await read_user_history(context, user_id, limit=limit))
 
 
@@ -107,7 +109,7 @@ async def read_user(
     "/users/{user_id:id}",
     summary="Erase a user",
     response_model=ErasedUser,
-    responses=problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def erase_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],

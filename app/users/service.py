@@ -16,14 +16,14 @@ _log = structlog.get_logger()
 
 
 async def list_known_users(context: AppContext, *, prefix: str, limit: int) -> UserList:
-    """The first users whose ids start with `prefix`.
+    """List the first users whose ids start with `prefix`.
 
     Raises:
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
     users = await context.database.read(
-        lambda session: EventRepository(session).users(prefix, limit)
+        lambda session: EventRepository(session).list_users(prefix, limit)
     )
     return UserList(
         tuple(
@@ -33,14 +33,14 @@ async def list_known_users(context: AppContext, *, prefix: str, limit: int) -> U
 
 
 async def read_user_history(context: AppContext, user_id: str, *, limit: int) -> UserHistory:
-    """The newest events of a user; none for an unknown user.
+    """Read the newest events of a user; none for an unknown user.
 
     Raises:
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
     events = await context.database.read(
-        lambda session: EventRepository(session).newest(user_id, limit)
+        lambda session: EventRepository(session).list_newest(user_id, limit)
     )
     return UserHistory(
         user_id,
@@ -62,7 +62,7 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
 async def erase_user_data(
     database: Database, user_id: str, *, actor: str, impressions: ImpressionBuffer | None = None
 ) -> ErasedUser:
-    """Delete all stored data of a user; returns after the commit.
+    """Delete all stored data of a user; return after the commit.
 
     Impressions that other processes still hold in memory never reach the database, since their
     writers leave erased users out.

@@ -74,7 +74,9 @@ def map_to_fixtures(store: BundleStore) -> dict[str, str]:
     """Map the versions and items of the examples to those of this service."""
     named = " ".join(example for _, example, _ in EXAMPLES)
     # The first version of the page is the current one; within a second, ids sort at random.
-    current_first = sorted(store.versions(), key=lambda version: version != store.current())
+    current_first = sorted(
+        store.list_versions(), key=lambda version: version != store.read_current()
+    )
     versions = zip(sorted({*VERSION.findall(named)}), current_first, strict=True)
     items = zip(sorted({*ITEM.findall(named)}), tiny_bundle.ITEM_IDS, strict=False)
     return dict([*versions, *items])

@@ -8,7 +8,7 @@ import httpx
 import polars as pl
 
 from model.bundle.attention_profile import SCHEMA
-from model.bundle.kernels import KernelCurve, kernel_curves
+from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
 from model.encoders import EncoderConfig
 from model.encoders.personal_frequency import PersonalFrequencyConfig
@@ -111,4 +111,4 @@ def profile() -> pl.DataFrame:
 def _first_kernels() -> tuple[KernelCurve, ...]:
     encoder = ATTENDING.model_copy(update={"time_encoding": FIRST_MERCER})
     config = RecommenderConfig(items=len(tiny_bundle.ITEM_IDS), encoder=encoder)
-    return kernel_curves(config.build(), SPAN_DAYS)
+    return compute_kernel_curves(config.build(), SPAN_DAYS)

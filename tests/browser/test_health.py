@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.auth.key_cache import new_key
+from app.auth.key_cache import generate_key
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.health_view import (
     VIEW,
@@ -287,7 +287,7 @@ def test_the_link_keeps_the_interval(shop_dashboard: Dashboard) -> None:
 def locked(open_shop: OpenShop) -> tuple[str, str]:
     """The URL of a service that requires a key, and a key."""
     server = open_shop()
-    key_id, key = new_key()
+    key_id, key = generate_key()
     store_key(f"sqlite:///{server.log.parent / 'kairos.db'}", key_id, key)
     eventually(lambda: httpx.get(f"{server.url}/v1/metrics").status_code == 401)
     return server.url, key

@@ -149,7 +149,7 @@ def test_a_backup_under_ingest_contains_acknowledged_events(
         replayed = restored.http.post("/v1/events", json={"events": history}).json()
         assert replayed["duplicates"] == len(history)
 
-    assert BundleStore(store).versions() == BundleStore(bundle_store).versions()
+    assert BundleStore(store).list_versions() == BundleStore(bundle_store).list_versions()
     for response in (before, after):
         del response["recommendation_id"]
     assert after == before
@@ -240,7 +240,7 @@ def test_a_backup_can_be_restored_to_its_origin(
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
-    current = BundleStore(bundle_store).current()
+    current = BundleStore(bundle_store).read_current()
     shutil.rmtree(bundle_store)
     restore_backup(backup, sqlite_url, bundle_store)
     BundleStore(bundle_store).open(current)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from starlette.types import Message
 
-from app.auth.key_cache import Key, digest_key, new_key
+from app.auth.key_cache import Key, digest_key, generate_key
 from app.http.problems import MEDIA_TYPE, Problem
 from app.keys.repository import KeyRepository
 from app.keys.service import refresh_keys
@@ -53,7 +53,7 @@ class AsgiClient:
     client: Client
 
     def __post_init__(self) -> None:
-        key_id, self.key = new_key()
+        key_id, self.key = generate_key()
         key = Key(
             key_id=key_id,
             name="tests",

@@ -15,7 +15,7 @@ import safetensors.torch
 import torch
 
 from app.settings import Settings
-from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, digest_of
+from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, compute_digest
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import Client, recommend, running
@@ -42,7 +42,7 @@ def sign_manifest(directory: Path, **changes: object) -> Path:
     """Rewrite the manifest with matching digests, so that only the deeper fault remains."""
     content = json.loads((directory / MANIFEST).read_text())
     names = [name for name in content["files"] if (directory / name).is_file()]
-    content["files"] = {name: digest_of(directory / name) for name in names}
+    content["files"] = {name: compute_digest(directory / name) for name in names}
     version = Manifest.model_validate(content).write(directory)
     content = {**json.loads((directory / MANIFEST).read_text()), **changes}
     return rename_by_digest(directory, content, version)
@@ -51,7 +51,7 @@ def sign_manifest(directory: Path, **changes: object) -> Path:
 def rename_by_digest(directory: Path, content: object, version: str) -> Path:
     """Write a manifest, and rename the bundle to the version of its digest."""
     (directory / MANIFEST).write_text(json.dumps(content))
-    digest = digest_of(directory / MANIFEST)[:12]
+    digest = compute_digest(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{version.rpartition('-')[0]}-{digest}"))
 
 
@@ -156,13 +156,13 @@ def set_unknown_encoder(directory: Path) -> Path:
 
 def write_invalid_json(directory: Path) -> Path:
     (directory / MANIFEST).write_bytes(b"\xff\xfe{")
-    digest = digest_of(directory / MANIFEST)[:12]
+    digest = compute_digest(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{directory.name.rpartition('-')[0]}-{digest}"))
 
 
 def write_nested_manifest(directory: Path) -> Path:
     (directory / MANIFEST).write_text("[" * 100_000)
-    digest = digest_of(directory / MANIFEST)[:12]
+    digest = compute_digest(directory / MANIFEST)[:12]
     return directory.rename(directory.with_name(f"{directory.name.rpartition('-')[0]}-{digest}"))
 
 
@@ -184,7 +184,7 @@ def add_pickle(directory: Path) -> None:
 
 def add_signed_pickle(directory: Path) -> Path:
     add_pickle(directory)
-    files = {name: digest_of(directory / name) for name in (*LISTED, "model.pkl")}
+    files = {name: compute_digest(directory / name) for name in (*LISTED, "model.pkl")}
     return sign_manifest(directory, files=files)
 
 
@@ -238,8 +238,8 @@ def list_path(path: str) -> Break:
     def add_path(directory: Path) -> Path:
         target = directory.parent.parent / "outside"
         target.write_text("outside")
-        files = {name: digest_of(directory / name) for name in LISTED}
-        return sign_manifest(directory, files={**files, path: digest_of(target)})
+        files = {name: compute_digest(directory / name) for name in LISTED}
+        return sign_manifest(directory, files={**files, path: compute_digest(target)})
 
     return add_path
 
@@ -328,7 +328,7 @@ def test_a_broken_bundle_is_refused(
         assert len(response.json()["detail"]) < 1000
     answer = recommend(client)
     assert (answer["model_version"], answer["items"]) == (old["model_version"], old["items"])
-    assert BundleStore(bundle_store).current() == old["model_version"]
+    assert BundleStore(bundle_store).read_current() == old["model_version"]
     changes = client.get("/v1/models/changes").json()
     assert changes == {"changes": [], "rollback_version": None}
     assert client.get("/health/ready").status_code == 200

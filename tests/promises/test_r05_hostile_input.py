@@ -170,7 +170,7 @@ def test_operations_on_known_ids_get_documented_responses(
     known = {
         "user_id": [f"u{number}" for number in range(5)],
         "item_id": [f"i{number}" for number in range(20)],
-        "version": [*asgi_client.client.app.state.context.store.versions(), "none"],
+        "version": [*asgi_client.client.app.state.context.store.list_versions(), "none"],
     }
     succeeded: Counter[bool] = Counter()
 

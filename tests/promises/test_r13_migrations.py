@@ -101,7 +101,7 @@ def test_rows_survive_every_step_up_down_and_up(
     database_url: str, strength: Strength, figures: Figures
 ) -> None:
     run.upgrade(database_url)
-    steps = list(pairwise(run.revisions()))
+    steps = list(pairwise(run.list_revisions()))
     kept = gone = 0
     for lower, upper in steps:
         run.downgrade(database_url, "base")
@@ -123,7 +123,7 @@ def test_rows_survive_every_step_up_down_and_up(
 
 
 def test_rows_of_the_newest_schema_survive_down_and_up(database_url: str) -> None:
-    lower, head = run.revisions()[-2:]
+    lower, head = run.list_revisions()[-2:]
     run.upgrade(database_url)
     insert_rows(database_url)
     written = read_rows(database_url)
@@ -169,7 +169,7 @@ def replay(database_url: str, statements: list[dict[str, Any]]) -> list[list[tup
 
 
 def test_statements_of_the_previous_release_still_work(database_url: str, figures: Figures) -> None:
-    lower, head = run.revisions()[-2:]
+    lower, head = run.list_revisions()[-2:]
     dialect = database_url.partition(":")[0]
     file = BEFORE / f"{head}-{dialect}.json"
     assert file.exists(), (
@@ -207,7 +207,7 @@ def previous_release(strength: Strength, tmp_path: Path) -> Path:
     """Extract the tree of the last commit before the newest migration."""
     if not strength.is_full:
         pytest.skip("runs the previous release as a process: make promises")
-    (newest,) = (ROOT / "migrations" / "versions").glob(f"{run.revisions()[-1]}_*.py")
+    (newest,) = (ROOT / "migrations" / "versions").glob(f"{run.list_revisions()[-1]}_*.py")
     added = git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
     archive = git("archive", f"{added}^") if added else b""
     if not archive:

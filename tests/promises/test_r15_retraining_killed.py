@@ -144,7 +144,7 @@ def test_a_killed_run_keeps_the_champion_and_the_next_succeeds(
     prepared: Workspace, run: Run, tmp_path: Path, strength: Strength, figures: Figures
 ) -> None:
     points = strength.select(short=("within_fit", "after_rename", "after_pointer"), full=POINTS)
-    champion = prepared.store.current()
+    champion = prepared.store.read_current()
     workspaces = {point: prepared.copy(tmp_path / point) for point in points}
     killed = touched = unsound = recovered = 0
     for group in _split(points, 4):
@@ -152,7 +152,7 @@ def test_a_killed_run_keeps_the_champion_and_the_next_succeeds(
         killed += codes.count(-signal.SIGKILL)
         for point in group:
             store = workspaces[point].store
-            current = store.current()
+            current = store.read_current()
             touched += current != champion and point not in ALREADY_ACTIVE
             unsound += store.open().version != current
         run(*((SURVIVES, workspaces[point]) for point in group))
@@ -161,7 +161,7 @@ def test_a_killed_run_keeps_the_champion_and_the_next_succeeds(
             results = workspace.results()
             recovered += (
                 results == ["promoted", "abandoned", "promoted"]
-                and workspace.store.current() != champion
+                and workspace.store.read_current() != champion
             )
             workspace.store.open()
     figures.record(

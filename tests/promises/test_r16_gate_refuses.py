@@ -101,12 +101,12 @@ class Shop:
 
     def retrain_refused(self, name: str, events: pl.DataFrame, recipe: str) -> RunReport:
         """Run the job, and check that its challenger is refused and not published."""
-        champion, versions = self.store.current(), self.store.versions()
+        champion, versions = self.store.read_current(), self.store.list_versions()
         report = self.retrain(name, events, recipe)
         assert report.result == "kept"
         assert report.decision is not None
         assert not report.decision.promote
-        assert (self.store.current(), self.store.versions()) == (champion, versions)
+        assert (self.store.read_current(), self.store.list_versions()) == (champion, versions)
         return report
 
     def _read_recorded(self, run_id: str) -> object:
@@ -213,7 +213,7 @@ def test_a_model_on_par_with_the_champion_is_promoted(shop: Shop, figures: Figur
     report = shop.retrain("today", shop.events, shop.recipe)
     record(figures, "the champion's recipe on newer events", report)
     assert report.result == "promoted", report.reason
-    assert shop.store.current() == report.candidate
+    assert shop.store.read_current() == report.candidate
 
 
 def generate_popular_events() -> pl.DataFrame:

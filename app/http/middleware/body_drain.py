@@ -57,7 +57,7 @@ class BodyDrainMiddleware:
 
 
 def _expects_body(scope: Scope) -> bool:
-    """Whether the client is sending a body; False if it waits for `100 Continue`."""
+    """Return whether the client is sending a body; False if it waits for `100 Continue`."""
     headers = Headers(scope=scope)
     if "expect" in headers:
         return False
@@ -65,7 +65,7 @@ def _expects_body(scope: Scope) -> bool:
 
 
 def _requests_close(scope: Scope) -> bool:
-    """Whether the connection closes after the response by the client's choice."""
+    """Return whether the connection closes after the response by the client's choice."""
     return scope["http_version"] == "1.0" or (
         Headers(scope=scope).get("connection", "").lower() == "close"
     )

@@ -23,30 +23,30 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = _declared_length(scope)
+        declared = _parse_declared_length(scope)
         received = 0
 
         async def receive_up_to_limit() -> Message:
             nonlocal received
             if declared > self._max_bytes:
-                raise self._refusal(str(declared))
+                raise self._build_error(str(declared))
             message = await receive()
             received += len(message.get("body", b""))
             if received > self._max_bytes:
-                raise self._refusal(f"at least {received}")
+                raise self._build_error(f"at least {received}")
             return message
 
         await self._app(scope, receive_up_to_limit, send)
 
-    def _refusal(self, size: str) -> BodyTooLargeError:
+    def _build_error(self, size: str) -> BodyTooLargeError:
         return BodyTooLargeError(
             f"a body holds at most {self._max_bytes} bytes, but this one has {size}; "
             "send it in parts"
         )
 
 
-def _declared_length(scope: Scope) -> int:
-    """The declared length of a body in bytes; 0 if it is not declared or not a number."""
+def _parse_declared_length(scope: Scope) -> int:
+    """Parse the declared length of a body in bytes; 0 if it is not declared or not a number."""
     try:
         return int(Headers(scope=scope).get("content-length", "0"))
     except ValueError:

@@ -5,7 +5,7 @@ from typing import final
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.problems import crash_problem
+from app.http.problems import build_crash_response
 
 _log = structlog.get_logger()
 
@@ -35,4 +35,4 @@ class ErrorMiddleware:
             _log.exception("request_failed")
             if has_started:
                 raise
-            await crash_problem(scope)(scope, receive, send)
+            await build_crash_response(scope)(scope, receive, send)

@@ -8,7 +8,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import OverloadedError, ServiceError
-from app.http.problems import service_problem
+from app.http.problems import build_error_response
 from app.observability.metrics import Metrics
 
 _log = structlog.get_logger()
@@ -50,7 +50,7 @@ class LoadSheddingMiddleware:
                 check()
             except ServiceError as error:
                 self._count(scope, error)
-                await service_problem(scope, error)(scope, receive, send)
+                await build_error_response(scope, error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

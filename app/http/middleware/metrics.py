@@ -44,15 +44,15 @@ class MetricsMiddleware:
         finally:
             seconds = time.perf_counter() - began
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            route = _route_label(scope)
+            route = _get_route_label(scope)
             self._metrics.requests.labels(method, route, str(status)).inc()
             self._metrics.request_seconds.labels(method, route).observe(seconds)
             log = _log.debug if route in _PROBES else _log.info
             log("request", method=method, route=route, status=status, seconds=round(seconds, 6))
 
 
-def _route_label(scope: Scope) -> str:
-    """The template of the matched route: as many values as there are routes."""
+def _get_route_label(scope: Scope) -> str:
+    """Return the template of the matched route: as many values as there are routes."""
     if "route" in scope:
         # The label's values are a contract with operators' dashboards and alerts.
         return str(scope["route"].path).replace(":id}", ":path}")

@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from app.auth.access import LOOPBACK, AccessControl
-from app.auth.key_cache import Key, KeyCache, Role, digest_key, new_key
+from app.auth.key_cache import Key, KeyCache, Role, digest_key, generate_key
 from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
@@ -31,7 +31,7 @@ class Clock:
 
 
 def make_key(role: Role = "read", **changed: object) -> tuple[Key, str]:
-    key_id, secret = new_key()
+    key_id, secret = generate_key()
     key = Key(
         key_id=key_id,
         name="shop",

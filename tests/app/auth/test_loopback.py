@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.auth.loopback import client_network, is_loopback
+from app.auth.loopback import get_client_network, is_loopback
 from tests.app.auth.bare_requests import HERE, build_request
 
 
@@ -96,9 +96,11 @@ def test_a_request_from_a_foreign_page_is_not_loopback(
 
 def test_one_customers_ipv6_addresses_are_one_network() -> None:
     networks = [
-        client_network(build_request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")
+        get_client_network(build_request(address=each)) for each in ("2001:db8::1", "2001:db8::2:1")
     ]
     assert networks == ["2001:db8::/64"] * 2
-    assert client_network(build_request(address="2001:db8:0:1::1")) != networks[0]
-    assert client_network(build_request(address="::ffff:192.0.2.1")) == "192.0.2.1"
-    assert client_network(build_request(address=None)) == client_network(build_request(address="?"))
+    assert get_client_network(build_request(address="2001:db8:0:1::1")) != networks[0]
+    assert get_client_network(build_request(address="::ffff:192.0.2.1")) == "192.0.2.1"
+    assert get_client_network(build_request(address=None)) == get_client_network(
+        build_request(address="?")
+    )

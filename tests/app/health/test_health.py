@@ -73,4 +73,4 @@ def test_requests_are_counted_by_template_and_status(client: Client) -> None:
 def test_two_applications_do_not_share_their_metrics(client: Client) -> None:
     client.get("/health/live")
     other = create_app(client.app.state.context.settings)
-    assert b"health" not in other.state.context.metrics.page()
+    assert b"health" not in other.state.context.metrics.render()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.items.popularity import bucket_number, bucket_start
+from app.items.popularity import compute_bucket_number, compute_bucket_start
 from app.items.schemas import Step
 from model.clock import MICROSECONDS_PER_DAY, from_datetime, to_datetime
 
@@ -33,23 +33,28 @@ def at(text: str) -> int:
     ],
 )
 def test_an_instant_is_in_the_bucket_of_its_step(step: Step, instant: str, start: str) -> None:
-    assert bucket_start(bucket_number(at(instant), step), step) == at(start)
+    assert compute_bucket_start(compute_bucket_number(at(instant), step), step) == at(start)
 
 
 @given(INSTANTS, st.sampled_from(STEPS))
 def test_buckets_begin_at_midnight_and_follow_each_other(instant: int, step: Step) -> None:
-    number = bucket_number(instant, step)
-    start = bucket_start(number, step)
+    number = compute_bucket_number(instant, step)
+    start = compute_bucket_start(number, step)
     assert start <= instant
     assert start % MICROSECONDS_PER_DAY == 0
-    assert bucket_number(start, step) == number
+    assert compute_bucket_number(start, step) == number
     if to_datetime(instant).year < 9999:
-        after = bucket_start(number + 1, step)
+        after = compute_bucket_start(number + 1, step)
         assert after > instant
-        assert bucket_number(after, step) == number + 1
+        assert compute_bucket_number(after, step) == number + 1
 
 
 @given(INSTANTS)
 def test_weeks_begin_on_monday_and_months_on_their_first(instant: int) -> None:
-    assert to_datetime(bucket_start(bucket_number(instant, "week"), "week")).weekday() == 0
-    assert to_datetime(bucket_start(bucket_number(instant, "month"), "month")).day == 1
+    assert (
+        to_datetime(compute_bucket_start(compute_bucket_number(instant, "week"), "week")).weekday()
+        == 0
+    )
+    assert (
+        to_datetime(compute_bucket_start(compute_bucket_number(instant, "month"), "month")).day == 1
+    )

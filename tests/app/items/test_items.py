@@ -117,12 +117,12 @@ def test_a_changed_description_changes_the_update_counters(
     engine = open_engine(client_on_either.app.state.context.settings.database_url)
     with Session(engine) as session:
         items = ItemRepository(session)
-        before = items.updates_since(1)
+        before = items.read_updates_since(1)
         assert before.items == 2
-        assert items.updates_since(1) == before
+        assert items.read_updates_since(1) == before
     put(client_on_either, {"item_id": "b", "title": "Renamed"})
     with Session(engine) as session:
-        after = ItemRepository(session).updates_since(1)
+        after = ItemRepository(session).read_updates_since(1)
     engine.dispose()
     assert after.items == 2
     assert after != before

@@ -22,7 +22,7 @@ def similar(client: Client, item_id: str, **query: Any) -> dict[str, Any]:
 def test_similarities_equal_those_of_the_bundle(client: Client, bundle_store: Path) -> None:
     answer = similar(client, "i3", n=4)
     predictor = BundleStore(bundle_store).open()
-    expected = predictor.similar("i3", 4)
+    expected = predictor.find_similar("i3", 4)
     assert (answer["item_id"], answer["model_version"]) == ("i3", predictor.version)
     assert [(item["item_id"], item["rank"]) for item in answer["items"]] == [
         (item.item_id, rank) for rank, item in enumerate(expected, start=1)

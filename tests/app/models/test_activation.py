@@ -34,7 +34,7 @@ UNKNOWN = "20200101T000000Z-000000000000"
 @pytest.fixture
 def versions(bundle_store: Path) -> list[str]:
     """Three published versions; the first is current."""
-    current = BundleStore(bundle_store).current()
+    current = BundleStore(bundle_store).read_current()
     assert current is not None
     others = [tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3)]
     return [current, *others]
@@ -78,7 +78,7 @@ def test_an_activated_version_serves_at_once(
     old, new, _ = versions
     assert activate(client_on_either, new).json() == {"version": new, "previous_version": old}
     assert recommend(client_on_either)["model_version"] == new
-    assert BundleStore(bundle_store).current() == new
+    assert BundleStore(bundle_store).read_current() == new
 
 
 def test_another_process_follows_within_two_seconds(
@@ -222,7 +222,7 @@ def test_a_rollback_does_not_skip_an_unusable_version(
     (bundle_store / second).rename(bundle_store.parent / "moved")
     assert second in refusal_detail(roll_back(client), 409, "model_refused")
     assert recommend(client)["model_version"] == third
-    assert BundleStore(bundle_store).current() == third
+    assert BundleStore(bundle_store).read_current() == third
     assert len(read_changes(client)) == 2
     assert activate(client, first).status_code == 200
 
@@ -245,7 +245,7 @@ def test_an_open_version_damaged_on_disk_is_not_activated(
     assert client.post("/v1/recommendations", pinned).json()["model_version"] == versions[1]
     tiny_bundle.damage(bundle_store, versions[1])
     assert "altered" in refusal_detail(activate(client, versions[1]), 409, "model_refused")
-    assert BundleStore(bundle_store).current() == versions[0]
+    assert BundleStore(bundle_store).read_current() == versions[0]
 
 
 def test_a_reason_is_one_line(client: Client, versions: list[str]) -> None:
@@ -318,8 +318,8 @@ def test_without_a_database_nothing_changes(
     ):
         refusal_detail(response, 503, "database_unavailable")
         assert "Retry-After" in response.headers
-    assert BundleStore(bundle_store).current() == versions[1]
-    assert BundleStore(bundle_store).traffic() == Traffic()
+    assert BundleStore(bundle_store).read_current() == versions[1]
+    assert BundleStore(bundle_store).read_traffic() == Traffic()
     assert recommend(client)["model_version"] == versions[1]
 
 
@@ -336,8 +336,8 @@ def test_a_commit_that_fails_puts_the_pointer_back(
             client.put("/v1/models/traffic", {"shadow": versions[1]}),
         ):
             refusal_detail(response, 503, "database_unavailable")
-        assert BundleStore(bundle_store).current() == versions[0]
-        assert BundleStore(bundle_store).traffic() == Traffic()
+        assert BundleStore(bundle_store).read_current() == versions[0]
+        assert BundleStore(bundle_store).read_traffic() == Traffic()
         assert recommend(client)["model_version"] == versions[0]
         connection.execute("DROP TRIGGER full_disk ON model_changes")
         assert activate(client, versions[1]).status_code == 200
@@ -380,7 +380,7 @@ def test_changes_in_two_processes_at_once_follow_one_another(
     assert len(recorded) == 2 + made >= 22
     assert recorded[0]["previous_version"] == versions[0]
     assert all(one["version"] == after["previous_version"] for one, after in pairwise(recorded))
-    assert BundleStore(bundle_store).current() == recorded[-1]["version"]
+    assert BundleStore(bundle_store).read_current() == recorded[-1]["version"]
     for client in (client_on_either, other_process):
         eventually(
             lambda client=client: recommend(client)["model_version"] == recorded[-1]["version"]

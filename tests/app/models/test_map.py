@@ -14,7 +14,7 @@ from tests.app.client import Client, problem, running
 
 @pytest.fixture
 def version(bundle_store: Path) -> str:
-    current = BundleStore(bundle_store).current()
+    current = BundleStore(bundle_store).read_current()
     assert current is not None
     return current
 

@@ -20,7 +20,7 @@ NO_CLICKS = {"shown": 0, "clicked": 0, "rate": None, "rate_low": None, "rate_hig
 
 
 def test_models_show_the_current_and_the_served_version(client: Client, bundle_store: Path) -> None:
-    served = BundleStore(bundle_store).current()
+    served = BundleStore(bundle_store).read_current()
     other, third = (tiny_bundle.publish(bundle_store, seed=seed, activate=False) for seed in (2, 3))
     traffic = {"challenger": other, "share": 0.1, "shadow": third}
     assert client.put("/v1/models/traffic", traffic).status_code == 200
@@ -38,7 +38,7 @@ def test_models_show_the_current_and_the_served_version(client: Client, bundle_s
 def test_models_show_their_training_data_and_metrics(client: Client, bundle_store: Path) -> None:
     store = BundleStore(bundle_store)
     (model,) = client.get("/v1/models").json()["models"]
-    manifest = store.manifest(store.versions()[0])
+    manifest = store.read_manifest(store.list_versions()[0])
     assert model["trained_at"] == manifest.created_at.isoformat().replace("+00:00", "Z")
     assert model["data_window"] == {
         "first_at": "2026-01-01T00:00:00Z",
@@ -50,11 +50,11 @@ def test_models_show_their_training_data_and_metrics(client: Client, bundle_stor
 
 def test_a_model_is_described_by_its_manifest(client: Client, bundle_store: Path) -> None:
     store = BundleStore(bundle_store)
-    version = store.versions()[0]
+    version = store.list_versions()[0]
     answer = client.get(f"/v1/models/{version}").json()
     assert answer["version"] == version
     assert answer["is_serving"] is True
-    assert answer["manifest"] == store.manifest(version).model_dump(mode="json")
+    assert answer["manifest"] == store.read_manifest(version).model_dump(mode="json")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_model_with_a_damaged_manifest_is_refused(client: Client, bundle_store
 
 
 def test_a_model_is_described_by_its_time_kernels(client: Client, bundle_store: Path) -> None:
-    description = read_detail(client, BundleStore(bundle_store).current())
+    description = read_detail(client, BundleStore(bundle_store).read_current())
     (kernel,) = description["kernels"]
     assert (kernel["kind"], kernel["is_stationary"]) == ("mercer", True)
     assert len(kernel["interval_days"]) == len(kernel["psi"]) == 128
@@ -153,7 +153,7 @@ def test_a_mean_over_one_history_has_no_standard_error(client: Client, bundle_st
 def test_clicks_are_events_that_name_an_impression_and_its_item(
     client_on_either: Client, bundle_store: Path
 ) -> None:
-    client, version = client_on_either, BundleStore(bundle_store).current()
+    client, version = client_on_either, BundleStore(bundle_store).read_current()
     answers = [
         client.post("/v1/recommendations", {"user_id": "u1", "n": 2}).json() for _ in range(4)
     ]
@@ -212,13 +212,13 @@ def test_without_a_database_only_the_clicks_are_missing(
     client: Client, bundle_store: Path, tmp_path: Path
 ) -> None:
     remove_database(client, tmp_path)
-    description = read_detail(client, BundleStore(bundle_store).current())
+    description = read_detail(client, BundleStore(bundle_store).read_current())
     assert "database" in missing_reason(description, "clicks")
     assert description["kernels"]
 
 
 def test_an_unreadable_store_is_unavailable(client: Client, bundle_store: Path) -> None:
-    version = BundleStore(bundle_store).current()
+    version = BundleStore(bundle_store).read_current()
     (bundle_store / "CURRENT").unlink()
     (bundle_store / "CURRENT").mkdir()
     for path in ("/v1/models", f"/v1/models/{version}"):

@@ -10,7 +10,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from app.models.detail import MOST_EPOCHS
 from app.models.schemas import ModelDetail
-from model.bundle.kernels import kernel_curves
+from model.bundle.kernels import compute_kernel_curves
 from model.bundle.provenance import INITIAL_KERNELS
 from model.encoders.markov import MarkovConfig
 from model.store.opening import open_predictor
@@ -83,7 +83,7 @@ def test_a_trained_model_returns_epochs_and_initial_kernels(
 def test_a_bundle_of_an_older_release_lists_missing_parts(
     client: Client, bundle_store: Path
 ) -> None:
-    description = read_detail(client, BundleStore(bundle_store).current())
+    description = read_detail(client, BundleStore(bundle_store).read_current())
     for part in ("epochs", "index_recall", "p95_seconds"):
         assert "published without" in missing_reason(description, part)
     (kernel,) = description["kernels"]
@@ -161,9 +161,11 @@ def test_a_model_that_counts_has_no_epochs(client: Client, bundle_store: Path) -
 def test_an_initial_kernel_at_other_intervals_is_left_out(
     client: Client, bundle_store: Path, changed: dict[str, Any], expected: str
 ) -> None:
-    current = BundleStore(bundle_store).current()
+    current = BundleStore(bundle_store).read_current()
     predictor = open_predictor(bundle_store / str(current))
-    curves = kernel_curves(predictor.bundle.recommender, predictor.bundle.manifest.data_window.days)
+    curves = compute_kernel_curves(
+        predictor.bundle.recommender, predictor.bundle.manifest.data_window.days
+    )
     alike = describe(client, bundle_store, INITIAL_KERNELS.write(curves))
     assert alike["kernels"][0]["initial_psi"] == pytest.approx(curves[0].psi)
     other = (replace(curves[0], **changed),)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.activation import rollback_target
+from app.models.activation import find_rollback_target
 from app.models.repository import Activation
 from app.models.schemas import ChangeKind
 
@@ -68,7 +68,7 @@ def test_a_rollback_activates_the_version_before(
     current: str | None,
     before: str | None,
 ) -> None:
-    assert rollback_target(build_changes(*changes), current) == before
+    assert find_rollback_target(build_changes(*changes), current) == before
 
 
 @given(
@@ -91,7 +91,7 @@ def test_rollbacks_pop_a_stack_of_versions_for_any_changes(steps: list[tuple[str
     is_unrecorded = False
     for step, version in steps:
         current = stack[-1] if stack else None
-        before = rollback_target(changes, current)
+        before = find_rollback_target(changes, current)
         assert before == (stack[-2] if len(stack) > 1 else None)
         if step == "rollback" and before is not None:
             changes += build_changes(("rollback", before, current))

@@ -112,7 +112,7 @@ def test_a_requested_version_answers(settings: Settings, bundle_store: Path) -> 
         by_default, pinned = (
             recommend(client, history=HISTORY, **body) for body in ({}, {"model_version": other})
         )
-        assert by_default["model_version"] == BundleStore(bundle_store).current()
+        assert by_default["model_version"] == BundleStore(bundle_store).read_current()
         assert pinned["model_version"] == other
         assert list_ids(pinned) != list_ids(by_default)
         body = {"history": HISTORY, "model_version": "no such version"}
@@ -148,7 +148,7 @@ def test_one_user_gets_one_version_in_every_operation(
             simple = client.get(f"/v1/users/u{number}/recommendations").json()
             assert versions == {simple["model_version"]}
             met |= versions
-        assert met == {store.current(), challenger}
+        assert met == {store.read_current(), challenger}
 
 
 def test_impressions_are_stored(client_on_either: Client) -> None:

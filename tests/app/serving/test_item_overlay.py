@@ -176,22 +176,22 @@ def rows(mask: Mask | None) -> list[int]:
 
 def test_without_a_filter_there_is_no_mask() -> None:
     view = ItemOverlayView(build_catalog(), {"b": build_item("b", title="B")})
-    assert view.allowed(0) is None
+    assert view.select_allowed(0) is None
     assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
 
 
 def test_any_selects_categories_and_none_excludes_them() -> None:
     view = ItemOverlayView(build_catalog(), {})
-    assert rows(view.allowed(0, any_categories=["x"])) == [1, 2]
-    assert rows(view.allowed(0, any_categories=["y", "x"])) == [1, 2]
-    assert rows(view.allowed(0, no_categories=["y"])) == [1, 3]
-    assert rows(view.allowed(0, any_categories=["x"], no_categories=["y"])) == [1]
-    assert rows(view.allowed(0, any_categories=["nowhere"])) == []
+    assert rows(view.select_allowed(0, any_categories=["x"])) == [1, 2]
+    assert rows(view.select_allowed(0, any_categories=["y", "x"])) == [1, 2]
+    assert rows(view.select_allowed(0, no_categories=["y"])) == [1, 3]
+    assert rows(view.select_allowed(0, any_categories=["x"], no_categories=["y"])) == [1]
+    assert rows(view.select_allowed(0, any_categories=["nowhere"])) == []
 
 
 def test_the_padding_row_is_never_allowed() -> None:
     view = ItemOverlayView(build_catalog(), {"a": build_item("a", is_deleted=True)})
-    assert rows(view.allowed(0)) == [2, 3]
+    assert rows(view.select_allowed(0)) == [2, 3]
 
 
 def test_items_that_are_put_again_are_unchanged() -> None:
@@ -199,15 +199,15 @@ def test_items_that_are_put_again_are_unchanged() -> None:
     assert overlay.put([build_item("a", title="New", updated_at=7)])
     assert not overlay.put([build_item("a", title="New", updated_at=7)])
     assert overlay.latest_update == 7
-    assert overlay.view("v", build_catalog()).title(1) == "New"
+    assert overlay.get_view("v", build_catalog()).title(1) == "New"
 
 
 def test_a_view_is_rebuilt_after_an_item_changes() -> None:
     overlay = ItemOverlay()
     overlay.add_catalog("v", build_catalog())
-    before = overlay.view("v", build_catalog())
+    before = overlay.get_view("v", build_catalog())
     overlay.put([build_item("a", title="Renamed"), build_item("elsewhere")])
-    assert (before.title(1), overlay.view("v", build_catalog()).title(1)) == ("A", "Renamed")
+    assert (before.title(1), overlay.get_view("v", build_catalog()).title(1)) == ("A", "Renamed")
 
 
 def test_a_dropped_view_is_rebuilt_on_request() -> None:
@@ -215,4 +215,4 @@ def test_a_dropped_view_is_rebuilt_on_request() -> None:
     overlay.add_catalog("v", build_catalog())
     overlay.retain_versions([])
     overlay.put([build_item("a", title="Renamed")])
-    assert overlay.view("v", build_catalog()).title(1) == "Renamed"
+    assert overlay.get_view("v", build_catalog()).title(1) == "Renamed"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.serving.model_manager import traffic_position
+from app.serving.model_manager import compute_traffic_position
 from app.settings import Settings
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
@@ -50,13 +50,13 @@ def services(settings: Settings) -> Iterator[tuple[Client, Client]]:
 def test_the_traffic_position_of_a_user_is_stable() -> None:
     # Fixed values: a change would reassign the users of every running experiment.
     known = {"u1": 0.3846, "user 7": 0.416, "ü/ \U0001f600": 0.6623}
-    assert {user: round(traffic_position(user), 4) for user in known} == known
+    assert {user: round(compute_traffic_position(user), 4) for user in known} == known
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
 def test_traffic_positions_are_uniform(share: float) -> None:
     users = 40_000
-    below = sum(traffic_position(f"user-{number}") < share for number in range(users))
+    below = sum(compute_traffic_position(f"user-{number}") < share for number in range(users))
     spread = (share * (1 - share) / users) ** 0.5
     assert abs(below / users - share) < 4 * spread
 
@@ -65,14 +65,14 @@ def test_every_process_assigns_the_same_users_to_the_challenger(
     services: tuple[Client, Client], bundle_store: Path, challenger: str
 ) -> None:
     store = BundleStore(bundle_store)
-    current = store.current()
+    current = store.read_current()
     traffic = Traffic(challenger=challenger, share=0.4)
     store.route(traffic)
     for client in services:
         eventually(lambda client=client: has_traffic(client, traffic))
     served = [[version_for(client, user) for user in USERS] for client in (*services, services[0])]
     assert served[0] == served[1] == served[2]
-    expected = [challenger if traffic_position(user) < 0.4 else current for user in USERS]
+    expected = [challenger if compute_traffic_position(user) < 0.4 else current for user in USERS]
     assert served[0] == expected
     assert {*served[0]} == {current, challenger}
 
@@ -97,7 +97,7 @@ def test_the_current_version_serves_anonymous_requests(
     traffic = Traffic(challenger=challenger, share=1.0)
     BundleStore(bundle_store).route(traffic)
     eventually(lambda: has_traffic(client, traffic))
-    assert version_for(client, None) == BundleStore(bundle_store).current()
+    assert version_for(client, None) == BundleStore(bundle_store).read_current()
     assert version_for(client, "u1") == challenger
 
 
@@ -108,7 +108,7 @@ def test_a_challenger_that_does_not_open_serves_no_user(
     tiny_bundle.damage(bundle_store, challenger)
     store.route(Traffic(challenger=challenger, share=1.0))
     eventually(lambda: client.metric("kairos_model_swaps_total", result="refused") == 1)
-    assert Counter(version_for(client, user) for user in USERS[:10]) == {store.current(): 10}
+    assert Counter(version_for(client, user) for user in USERS[:10]) == {store.read_current(): 10}
 
 
 def test_cleared_traffic_returns_users_to_the_current_version(
@@ -118,14 +118,14 @@ def test_cleared_traffic_returns_users_to_the_current_version(
     for traffic in (Traffic(challenger=challenger, share=1.0), Traffic()):
         store.route(traffic)
         eventually(lambda traffic=traffic: has_traffic(client, traffic))
-    assert version_for(client, "u1") == store.current()
+    assert version_for(client, "u1") == store.read_current()
 
 
 def test_a_pinned_version_serves_requests_that_name_it(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
     assert version_for(client, "u1", challenger) == challenger
-    assert version_for(client, "u1") == BundleStore(bundle_store).current()
+    assert version_for(client, "u1") == BundleStore(bundle_store).read_current()
 
 
 @pytest.mark.parametrize("version", ["../bundles", "", "\0", "20200101T000000Z-000000000000"])
@@ -158,7 +158,7 @@ def test_the_least_recently_pinned_versions_are_closed(
 
 def test_an_active_version_does_not_count_as_pinned(settings: Settings, bundle_store: Path) -> None:
     one = tiny_bundle.publish(bundle_store, seed=2, activate=False)
-    current = str(BundleStore(bundle_store).current())
+    current = str(BundleStore(bundle_store).read_current())
     with running(settings.model_copy(update={"pinned_versions": 1})) as client:
         assert [status_of(client, version) for version in (one, current)] == [200, 200]
         tiny_bundle.damage(bundle_store, one)

@@ -136,16 +136,16 @@ def test_activating_is_recorded_as_the_service_records_it(
     client_on_either: Client, journal: DatabaseJournal, database: Database
 ) -> None:
     store: BundleStore = client_on_either.app.state.context.store
-    before = store.current()
+    before = store.read_current()
     version = tiny_bundle.publish(store.root, seed=2, activate=False)
     journal.activate(version, "run one: all checks passed")
-    assert store.current() == version
+    assert store.read_current() == version
     change = client_on_either.get("/v1/models/changes").json()["changes"][0]
     assert (change["change"], change["actor"]) == ("retrain", "cli:night")
     assert (change["version"], change["previous_version"]) == (version, before)
     assert change["reason"] == "run one: all checks passed"
-    assert {*journal.served_lately()} == {version, before}
-    changes = database.read_blocking(lambda session: ModelChangeRepository(session).newest(2))
+    assert {*journal.list_recently_served()} == {version, before}
+    changes = database.read_blocking(lambda session: ModelChangeRepository(session).list_newest(2))
     assert len(changes) == 1
 
 
@@ -174,7 +174,7 @@ def test_offline_metrics_of_the_current_version_are_exported(
         registry = client.app.state.context.metrics.registry
         return registry.get_sample_value("kairos_offline_metric", labels)  # type: ignore[no-any-return]
 
-    first = BundleStore(bundle_store).current()
+    first = BundleStore(bundle_store).read_current()
     assert exported_metric(first) == 0.25
     second = tiny_bundle.publish(bundle_store, seed=2)
     eventually(lambda: exported_metric(second) == 0.25)
@@ -189,7 +189,7 @@ def test_one_process_at_a_time_holds_the_advisory_lock(postgresql_url: str) -> N
     ):
         assert first.take()
         assert not second.take()
-        assert "retrain: process 1 on night, connected since 2" in second.holder()
+        assert "retrain: process 1 on night, connected since 2" in second.read_holder()
         first.require()
     with AdvisoryLock(postgresql_url, "third") as third:
         assert third.take()

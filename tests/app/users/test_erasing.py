@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.engine import open_engine
-from app.db.erasures import digest_of
+from app.db.erasures import compute_user_digest
 from app.http.types import format_instant, parse_instant
 from app.imports import import_events
 from app.serving.impressions import Impression
@@ -95,7 +95,7 @@ def test_erasing_again_deletes_nothing_and_succeeds(client_on_either: Client) ->
 def test_only_a_digest_of_the_user_is_kept(client_on_either: Client) -> None:
     send(client_on_either, event("u", "i1"))
     erase(client_on_either, "u")
-    found = f"SELECT count(*) FROM erased_users WHERE digest = '{digest_of('u')}'"
+    found = f"SELECT count(*) FROM erased_users WHERE digest = '{compute_user_digest('u')}'"
     assert rows(client_on_either, found) == 1
     assert rows(client_on_either, "SELECT count(*) FROM erased_users") == 1
 

@@ -71,7 +71,7 @@ def instants(answer: dict[str, Any]) -> list[datetime]:
 
 def interval_by_the_model(client: Client) -> IntervalDistribution:
     store: BundleStore = client.app.state.context.store
-    predictor = store.open(str(store.current()))
+    predictor = store.open(str(store.read_current()))
     query = Query(
         (
             Event("i1", FIRST_AT),
@@ -88,7 +88,7 @@ def interval_by_the_model(client: Client) -> IntervalDistribution:
 def test_an_answer_names_its_version_and_history(client: Client) -> None:
     answer = estimate(client, A_WEEK_LATER)
     assert answer["user_id"] == "a/b"
-    assert answer["model_version"] == client.app.state.context.store.current()
+    assert answer["model_version"] == client.app.state.context.store.read_current()
     assert answer["at"] == A_WEEK_LATER
     assert answer["history_used"] == 3
     assert answer["last_event_at"] == LAST_EVENT_AT
