@@ -10,7 +10,7 @@ from model.store.store import CURRENT, BundleStore
 
 def age_current(store: BundleStore) -> str:
     """Make the current version one of the previous bundle format; returns its new name."""
-    aged = age_bundle(store.root / str(store.current()))
+    aged = age_bundle(store.root / str(store.read_current()))
     (store.root / CURRENT).write_text(f"{aged.name}\n")
     return aged.name
 

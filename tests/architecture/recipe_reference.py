@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from model.config import Config
 from tests.architecture.api_reference import cell, describe_type
-from training.config import RunConfig, shipped_recipes
+from training.config import RunConfig, list_shipped_recipes
 
 PAGE = "docs/recipes.md"
 Schema = dict[str, Any]
@@ -66,7 +66,7 @@ class Table(NamedTuple):
 def render() -> str:
     """The whole page."""
     definitions = _definitions()
-    lines = [HEAD.format(shipped=", ".join(f"`{name}`" for name in shipped_recipes()))]
+    lines = [HEAD.format(shipped=", ".join(f"`{name}`" for name in list_shipped_recipes()))]
     found = tables(definitions)
     # A configuration of two tables is described in the one with more kinds.
     homes = {
