@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import structlog
 import torch
 from hypothesis import settings
 
@@ -14,6 +15,16 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("kairos")
 
 torch.set_num_threads(1)
+
+# By default, structlog formats an exception with all local variables, which takes seconds.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 
 SLOW_FOLDERS = {"deployment", "e2e", "promises"}

@@ -17,6 +17,8 @@ import pytest
 
 from tests.processes import Server, Start, eventually, processes
 
+pytestmark = pytest.mark.slow
+
 SECRET_USER = "user-that-must-not-be-logged"
 
 
@@ -46,7 +48,6 @@ def event(number: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.slow
 def test_a_process_serves_logs_and_stops_on_sigterm(start: Start) -> None:
     server = start()
     assert server.http.post("/v1/events", json={"events": [event(1)]}).json()["accepted"] == 1
@@ -64,7 +65,6 @@ def test_a_process_serves_logs_and_stops_on_sigterm(start: Start) -> None:
     assert SECRET_USER not in server.log.read_text()
 
 
-@pytest.mark.slow
 def test_threads_do_not_grow_with_use(server: Server) -> None:
     history = [{"item_id": "i1", "timestamp": number} for number in range(50)]
 
@@ -77,7 +77,6 @@ def test_threads_do_not_grow_with_use(server: Server) -> None:
     assert {count_threads() for _ in range(100)} == {before}
 
 
-@pytest.mark.slow
 def test_the_numeric_libraries_use_one_thread(tmp_path: Path) -> None:
     script = """
 import uvicorn

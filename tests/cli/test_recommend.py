@@ -61,6 +61,7 @@ def test_batch_recommendations_equal_those_of_the_bundle(
     assert table["user_id"].n_unique() == events["user_id"].n_unique()
 
 
+@pytest.mark.slow
 def test_titles_may_be_missing(world: World, tmp_path: Path, run: Path) -> None:
     titled = tmp_path / "one.csv"
     titled.write_text("item_id,title\ni19,The only title\n")

@@ -9,6 +9,8 @@ import pytest
 
 from tests.processes import Server, processes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -32,7 +34,6 @@ def local(server: Server) -> str:
     return f"Host: 127.0.0.1:{server.port}"
 
 
-@pytest.mark.slow
 def test_a_loopback_connection_is_authorized(server: Server) -> None:
     assert status(server, local(server)) == 200
     assert status(server, f"Host: localhost:{server.port}") == 200

@@ -189,6 +189,7 @@ def test_a_killed_publisher_leaves_an_intact_current(killed: Path, stage: str) -
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.slow
 def test_a_killed_publisher_does_not_block_the_next(killed: Path, stage: str) -> None:
     store = BundleStore(killed / stage)
     before = store.list_versions()
