@@ -38,8 +38,8 @@ class Server:
     """A running process, and a client that talks to it.
 
     Attributes:
-        http: what it is asked through; more clients may be made for `url`.
-        log: what it wrote, one JSON object a line, together with the processes beside it.
+        http: a client with its address; more may be made for `url`.
+        log: the file of its log, one JSON object a line, shared by the processes of a test.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -49,11 +49,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The address of the service."""
         return f"http://127.0.0.1:{self.port}"
 
     def is_ready(self) -> bool:
-        """Whether it says that it is."""
+        """Return whether its readiness probe succeeds."""
         assert self.process.poll() is None, f"the server died; see {self.log}"
         try:
             return self.http.get("/health/ready").status_code == 200
@@ -62,14 +62,14 @@ class Server:
 
 
 class Start(Protocol):
-    """Starts one more process, by these settings, and waits until it is ready."""
+    """Starts one more process with these settings, and waits until it is ready."""
 
     def __call__(self, *, wait: bool = True, **settings: str) -> Server: ...
 
 
 @contextmanager
 def processes(directory: Path, bundle_store: Path) -> Iterator[Start]:
-    """Starts the service as often as asked; what runs at the end is killed.
+    """Yield a function that starts a process of the service; kill all of them at the end.
 
     The processes share a bundle store, a log and, unless a setting names another, one SQLite file
     in `directory`.

@@ -17,6 +17,9 @@ from tests.processes import Server, eventually, processes
 PATIENCE_SECONDS = 300
 """For one test: the first that uses the shop waits for its models to be trained."""
 
+_BROWSERS = ("chromium-headless-shell", "chromium", "/usr/bin/chromium")
+"""The first that is installed. The shell is the same engine without windows: a quarter faster."""
+
 # Browsers and services share the processors, so expectations may take long.
 expect.set_options(timeout=20_000)
 
@@ -34,10 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of the browser."""
-    fixed = Path("/usr/bin/chromium")
-    found = str(fixed) if fixed.exists() else shutil.which("chromium")
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if found is None:
-        pytest.skip("no chromium at /usr/bin/chromium or on PATH; install it to test the dashboard")
+        pytest.skip(
+            f"none of {', '.join(_BROWSERS)} is installed; install one to test the dashboard"
+        )
     return found
 
 

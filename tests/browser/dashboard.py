@@ -20,7 +20,7 @@ class Dashboard:
         self.service = service
         self.complaints: list[str] = []
         self.requested: list[str] = []
-        self.answers: list[dict[str, Any]] = []
+        self._answers: list[Response] = []
         self.expected_complaint: str | None = None
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -81,6 +81,17 @@ class Dashboard:
         return answer.raise_for_status().json()
 
     @property
+    def answer_count(self) -> int:
+        """The number of recommendations that were received."""
+        return len(self._answers)
+
+    @property
+    def last_answer(self) -> dict[str, Any]:
+        """The JSON of the last recommendation that was received."""
+        answer: dict[str, Any] = self._answers[-1].json()
+        return answer
+
+    @property
     def drawn_weights(self) -> list[float]:
         """The heights of the bars, oldest event first."""
         weights: list[float] = self.page.evaluate("document.getElementById('plot').data[0].y")
@@ -116,7 +127,8 @@ class Dashboard:
 
     def _note_answer(self, response: Response) -> None:
         if response.url.endswith("/v1/recommendations") and response.ok:
-            self.answers.append(response.json())
+            # Its body is read later: the page may draw it before this handler had it.
+            self._answers.append(response)
 
 
 @contextmanager

@@ -40,11 +40,11 @@ def test_a_dot_names_its_events(dashboard: Dashboard) -> None:
 
 def test_tooltips_name_the_categories_of_events(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open("#user=12347")
-    request = {"user_id": "12347", "query_time": shop_dashboard.answers[-1]["query_time"]}
+    request = {"user_id": "12347", "query_time": shop_dashboard.last_answer["query_time"]}
     events = shop_dashboard.api("/v1/recommendations", request | {"explain": "attention"})
     categories = [event["categories"] for event in events["attention"]["events"]]
     assert [
-        event["categories"] for event in shop_dashboard.answers[-1]["attention"]["events"]
+        event["categories"] for event in shop_dashboard.last_answer["attention"]["events"]
     ] == categories
     # On top of the last stack, well above the ticks on the axis.
     index = max(index for index, some in enumerate(categories) if some)

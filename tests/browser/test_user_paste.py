@@ -33,7 +33,7 @@ def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> Non
     bodies = [json.loads(body) for body in sent if body]
     assert bodies
     assert all(body["history"] == HISTORY and "user_id" not in body for body in bodies)
-    at = dashboard.answers[-1]["query_time"]
+    at = dashboard.last_answer["query_time"]
     assert at == "2025-02-20T08:00:01Z"
     body = {"history": HISTORY, "query_time": at, "explain": "attention"}
     events = dashboard.api("/v1/recommendations", body)["attention"]["events"]

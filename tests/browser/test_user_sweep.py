@@ -87,7 +87,7 @@ def test_weights_and_items_follow_the_slider_at_once(dashboard: Dashboard) -> No
         assert sum(drawn["weights"]) == pytest.approx(1, abs=1e-5)
         assert drawn["items"] == [item["item_id"] for item in expected["items"]]
     # No response arrived meanwhile: all of this is from the sweep.
-    assert len(dashboard.answers) == 1
+    assert dashboard.answer_count == 1
     dashboard.page.unroute("**/v1/recommendations")
     drag_to(dashboard, 100)
     dashboard.settle()
@@ -106,10 +106,10 @@ def test_a_resting_slider_shows_the_exact_response(dashboard: Dashboard) -> None
         }"""
     )
     dashboard.settle()
-    last = dashboard.answers[-1]
+    last = dashboard.last_answer
     assert last["query_time"] == sweep_of(dashboard)["instants"][22]["query_time"]
     assert dashboard.drawn_weights == [event["weight"] for event in last["attention"]["events"]]
-    assert len(dashboard.answers) == 2
+    assert dashboard.answer_count == 2
 
 
 def test_another_number_of_items_requests_a_new_sweep(dashboard: Dashboard) -> None:
@@ -140,7 +140,7 @@ def test_a_click_on_the_heat_map_moves_the_query_time(dashboard: Dashboard) -> N
     dashboard.page.mouse.up()
     dashboard.page.wait_for_url(lambda url: url != before)
     dashboard.settle()
-    assert dashboard.answers[-1]["query_time"] in {
+    assert dashboard.last_answer["query_time"] in {
         at.replace(".000Z", "Z") for at in instants(dashboard)[146:154]
     }
 
@@ -224,7 +224,7 @@ def test_a_withheld_query_time_has_no_sweep(dashboard: Dashboard) -> None:
     expect(dashboard.page.locator("#heat-map")).to_be_hidden()
     expect(dashboard.page.get_by_role("button", name="Play")).to_be_disabled()
     dashboard.move_slider(0.25)
-    assert len(dashboard.answers) == 2
+    assert dashboard.answer_count == 2
     assert count_requests(dashboard, "/v1/attention") == 0
 
 

@@ -74,7 +74,7 @@ def test_moving_the_query_time_changes_the_ranking(dashboard: Dashboard) -> None
     before = dashboard.top_items
     dashboard.move_slider(0.1)
     assert dashboard.top_items != before
-    assert dashboard.top_items == [item["item_id"] for item in dashboard.answers[-1]["items"]]
+    assert dashboard.top_items == [item["item_id"] for item in dashboard.last_answer["items"]]
 
 
 def test_the_slider_reaches_back_before_later_events(dashboard: Dashboard) -> None:
@@ -100,7 +100,7 @@ def test_a_fast_slider_ends_on_its_last_position(dashboard: Dashboard) -> None:
         dashboard.page.wait_for_timeout(15)
     dashboard.settle()
     shown = dashboard.page.locator("#query-time-field").input_value()
-    last = dashboard.answers[-1]
+    last = dashboard.last_answer
     assert last["query_time"].startswith(shown)
     assert dashboard.drawn_weights == [event["weight"] for event in last["attention"]["events"]]
 
@@ -109,7 +109,7 @@ def test_the_datetime_field_is_parsed_as_utc(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.REGULAR}")
     dashboard.page.locator("#query-time-field").fill("2025-01-20T06:30:15")
     dashboard.settle()
-    assert dashboard.answers[-1]["query_time"] == "2025-01-20T06:30:15Z"
+    assert dashboard.last_answer["query_time"] == "2025-01-20T06:30:15Z"
 
 
 def test_the_time_axis_can_be_the_log_of_elapsed_time(dashboard: Dashboard) -> None:
@@ -165,7 +165,7 @@ def test_a_link_restores_what_was_shown(dashboard: Dashboard) -> None:
     assert dashboard.drawn_weights == weights
     expect(dashboard.by_label("exclude seen items")).not_to_be_checked()
     expect(dashboard.by_label("withhold the query time")).to_be_checked()
-    assert dashboard.answers[-1]["query_time"] == AT
+    assert dashboard.last_answer["query_time"] == AT
 
 
 def test_back_returns_to_the_previous_user(dashboard: Dashboard) -> None:
