@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.processes import processes
+from tests.processes import eventually, processes
 from tests.promises import load, mixture
 from tests.promises.figures import Figures
 from tests.promises.strength import Strength
@@ -22,7 +22,7 @@ SHED = (429, 503)
 def test_five_hundred_clients_meet_no_errors(
     tmp_path: Path, bundle_store: Path, database_url: str, strength: Strength, figures: Figures
 ) -> None:
-    seconds = strength.select(short=2.0, full=300.0)
+    seconds = strength.select(short=5.0, full=300.0)
     resident: list[tuple[float, int]] = []
     undeclared: Counter[str] = Counter()
 
@@ -48,7 +48,8 @@ def test_five_hundred_clients_meet_no_errors(
                 backs_off=True,
             )
         )
-        is_ready = server.is_ready()
+        # A backlog of requests may delay the probe.
+        eventually(server.is_ready)
         log = server.log.read_text()
     events = read_event_ids(database_url)
     figures.record(
@@ -68,7 +69,6 @@ def test_five_hundred_clients_meet_no_errors(
     assert result.select(200, name="ingest")
     assert result.select(200, name="stored")
     assert result.select(200, name="inline, explain attention")
-    assert is_ready
     assert "request_failed" not in log
     assert len(events) == len({*events})
     if strength.is_full:
