@@ -27,6 +27,9 @@ class SequenceBatch(NamedTuple):
         query_given: false where the query time is withheld from the model; the position's
             `query_times` then repeats its own event's time.
         lengths: events per history.
+        origins: time of each history's first event, epoch microseconds.
+        count_tables: which table of followers each history reads: 0 counts all users; in training
+            another one leaves out some users, this history's among them.
     """
 
     rows: Int64[Tensor, "batch len"]
@@ -35,6 +38,8 @@ class SequenceBatch(NamedTuple):
     query_times: Float64[Tensor, "batch len"]
     query_given: Bool[Tensor, "batch len"]
     lengths: Int64[Tensor, " batch"]
+    origins: Int64[Tensor, " batch"]
+    count_tables: Int64[Tensor, " batch"]
 
     def to(self, device: torch.device) -> "SequenceBatch":
         """Copy the batch to a device."""
@@ -146,9 +151,16 @@ def collate(
         query_times=torch.from_numpy(queries),
         query_given=torch.from_numpy(given),
         lengths=torch.tensor(lengths, dtype=torch.int64),
+        origins=torch.tensor([history.events[0].at for history in histories]),
+        count_tables=torch.zeros(len(histories), dtype=torch.int64),
     )
 
 
 def select_positions(states: Tensor, positions: Tensor) -> Tensor:
     """Select one position of each history: batch, len, * -> batch, 1, *."""
     return states[torch.arange(len(states), device=states.device), positions].unsqueeze(1)
+
+
+def gather_positions(states: Tensor, positions: Tensor) -> Tensor:
+    """Select several positions of each history: batch, len, * -> batch, chosen, *."""
+    return states[torch.arange(len(states), device=states.device)[:, None], positions]

@@ -1,8 +1,10 @@
 """The interfaces of time encodings and encoders, and the capabilities that some encoders add."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
@@ -10,6 +12,7 @@ from model.batch import SequenceBatch
 from model.layers.fourier_basis import BasisProjection, basis, phasors
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
+from model.popularity import PopularityFeatures
 
 
 class TimeEncoding(nn.Module, ABC):
@@ -47,6 +50,13 @@ class TimeEncoding(nn.Module, ABC):
     ) -> Float[Tensor, "*shape"]:
         """Compute K(t, t') = phi(t) . phi(t')."""
         return (self(times) * self(other)).sum(-1)
+
+    @torch.no_grad()
+    def power(self) -> float:
+        """Compute the squared length of the features, the median over intervals up to ten years."""
+        intervals = torch.logspace(-3, math.log10(3650), 257, dtype=torch.float64)
+        features = self(intervals.to(self.frequencies().device))
+        return float(features.square().sum(-1).median())
 
     def spectrum(self) -> "Spectrum":
         """Compute the power of each frequency in the kernel."""
@@ -120,6 +130,8 @@ class EncoderOutput(NamedTuple):
             (`model.recommender.add_repeat_scores`), -inf to add nothing; None if the encoder does
             not score repeats.
         repeat_rows: the items that `repeat_scores` belong to, if not the events' own; 0 for none.
+        popularity: features of all items at each query time, whose weights are the last coordinates
+            of `user`; None if the recommender has no wide part.
         intensity: per item group, the last block's intensity at the query time (events per day),
             averaged over heads; None if the encoder has no intensities.
         next_time: the interval from the last event to the next one; None if the encoder does not
@@ -130,6 +142,7 @@ class EncoderOutput(NamedTuple):
     attention: Float[Tensor, "batch heads len"] | None = None
     repeat_scores: Float[Tensor, "batch repeats"] | None = None
     repeat_rows: Int64[Tensor, "batch repeats"] | None = None
+    popularity: PopularityFeatures | None = None
     intensity: Float[Tensor, "batch groups"] | None = None
     next_time: IntervalDistribution | None = None
 
@@ -210,6 +223,23 @@ class CausalEncoder(Protocol):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Encode every position; the user vector at the last event equals `forward`'s."""
+        ...
+
+
+@runtime_checkable
+class SelectedPositions(Protocol):
+    """A causal encoder that spares its last block the positions that are not supervised."""
+
+    def encode_selected(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "batch len dim"],
+        positions: Int64[Tensor, " positions"],
+    ) -> Float[Tensor, "positions dim"] | None:
+        """Compute the user vectors of some positions, ascending flat indices into batch x len.
+
+        They equal those of `encode_positions`. None if all positions are needed.
+        """
         ...
 
 

@@ -1,6 +1,6 @@
 """The trainable recommender: an item table and one encoder."""
 
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -19,8 +19,12 @@ from model.interfaces import (
     EncoderOutput,
     PositionOutputs,
     QuerySweep,
+    SelectedPositions,
     SequenceEncoder,
 )
+from model.layers.repeat_scores import HistoryQueries
+from model.popularity import FEATURES, PopularityFeatures
+from model.wide import AddedScores, EventCounts, WideConfig, WideOutput, WidePart
 
 
 class RecommenderConfig(Config):
@@ -36,12 +40,43 @@ class RecommenderConfig(Config):
     """Names of the item groups, for encoders that use groups."""
     item_bias: bool = True
     """Give every item a learned bias beside its similarity with the user vector."""
+    wide: WideConfig | None = None
+    """Counted features of the score beside the encoder; none by default."""
     encoder: EncoderConfig = SelfAttentionConfig()
 
     def build(self) -> "Recommender":
-        """Build the module with fresh weights."""
+        """Build the module with fresh weights; a wide part also needs `Recommender.counts`."""
         encoder = self.encoder.build(items=self.items, actions=len(self.actions))
-        return Recommender(items=self.items, item_bias=self.item_bias, encoder=encoder)
+        wide = None if self.wide is None else self.wide.build(items=self.items, dim=encoder.dim)
+        return Recommender(items=self.items, item_bias=self.item_bias, encoder=encoder, wide=wide)
+
+
+class ScoredPositions(NamedTuple):
+    """What scores every item at some positions of a batch.
+
+    Attributes:
+        users: in the coordinates of `Recommender.item_vectors`, without the popularity features.
+        gates: the weights of the popularity features; None without a wide part.
+        popularity: the features at each position's query time; None without a wide part.
+        added: scores added to single items in log space; None if there are none.
+        outputs: of the encoder, at every position of the batch.
+    """
+
+    users: Float[Tensor, "positions width"]
+    gates: Float[Tensor, "positions features"] | None
+    popularity: PopularityFeatures | None
+    added: AddedScores | None
+    outputs: PositionOutputs
+
+    def select(self, part: slice) -> "ScoredPositions":
+        """Select some of the positions."""
+        added = self.added
+        return self._replace(
+            users=self.users[part],
+            gates=None if self.gates is None else self.gates[part],
+            popularity=None if self.popularity is None else self.popularity.select(part),
+            added=None if added is None else AddedScores(*(one[part] for one in added)),
+        )
 
 
 @final
@@ -49,17 +84,30 @@ class Recommender(nn.Module):
     """Scores every item of a catalog for a history and a query time.
 
     A score is always an inner product, `user_vectors(u) @ item_vectors().T`: an item's bias and the
-    squared lengths of a distance are further coordinates. Training and evaluation therefore use one
+    squared lengths of a distance are further coordinates, and so are the popularity features of a
+    wide part, whose values depend on the query time. Training and evaluation therefore use one
     kind of score. An index of distances holds `index_vectors()` and is searched by `index_queries`;
     its order and its scores are the same.
+
+    Attributes:
+        counts: what the wide part reads, to be set before it is used.
 
     DIFFERS(paper): items have a bias unless `item_bias` is false; SASRec, TiSASRec and SHAN lack
         it.
     """
 
-    def __init__(self, *, items: int, item_bias: bool, encoder: SequenceEncoder) -> None:
+    def __init__(
+        self,
+        *,
+        items: int,
+        item_bias: bool,
+        encoder: SequenceEncoder,
+        wide: WidePart | None = None,
+    ) -> None:
         super().__init__()
         self.encoder = encoder
+        self.wide = wide
+        self.counts: EventCounts | None = None
         self.items = nn.Embedding(items + 1, encoder.dim, padding_idx=PADDING_ROW)
         self.item_bias = nn.Parameter(torch.zeros(items + 1)) if item_bias else None
         nn.init.normal_(self.items.weight, std=encoder.dim**-0.5)
@@ -72,7 +120,17 @@ class Recommender(nn.Module):
         return self.items.weight.device
 
     def item_vectors(self) -> Float[Tensor, "rows width"]:
-        """Compute one vector per catalog row, padding included, to multiply with a user's."""
+        """Compute one vector per catalog row, padding included, to multiply with a user's.
+
+        The popularity features of a wide part are those as of all counted events.
+        """
+        vectors = self.static_vectors()
+        if self.wide is None:
+            return vectors
+        return torch.cat((vectors, self._require_counts().popularity.latest.T), dim=-1)
+
+    def static_vectors(self) -> Float[Tensor, "rows width"]:
+        """Compute the coordinates of `item_vectors` that do not depend on the query time."""
         vectors = self._constrain(self.items.weight)
         columns = [vectors]
         if self.encoder.similarity == "l2":
@@ -90,7 +148,14 @@ class Recommender(nn.Module):
         one = users.new_ones(*users.shape[:-1], 1)
         if self.encoder.similarity == "l2":
             return torch.cat((2 * users, one, -users.square().sum(-1, keepdim=True)), dim=-1)
-        return users if self.item_bias is None else torch.cat((users, one), dim=-1)
+        columns = [users]
+        if self.wide is not None:
+            columns[0] = users * self.wide.log_scale.exp()
+        if self.item_bias is not None:
+            columns.append(one)
+        if self.wide is not None:
+            columns.append(self.wide.gates(users))
+        return torch.cat(columns, dim=-1) if len(columns) > 1 else users
 
     def index_vectors(self) -> Float[Tensor, "rows index_width"]:
         """Compute one vector per catalog row, padding included, for an index of `similarity`.
@@ -120,7 +185,7 @@ class Recommender(nn.Module):
         Column 0 is padding and has no meaning.
 
         Args:
-            vectors: the result of `item_vectors()`, if already computed.
+            vectors: the result of `static_vectors()`, if already computed.
         """
         if isinstance(self.encoder, CandidateScorer):
             all_rows = torch.arange(len(self.items.weight), device=self.device)
@@ -130,13 +195,42 @@ class Recommender(nn.Module):
                 batch, positions, all_rows.expand(len(positions), -1)
             ).scores
         encoded = self(batch)
-        vectors = self.item_vectors() if vectors is None else vectors
-        scores: Tensor = encoded.user @ vectors.T
+        vectors = self.static_vectors() if vectors is None else vectors
+        scores = _score_users(encoded.user, vectors, encoded.popularity)
         if encoded.repeat_scores is not None:
             rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
             repeat_scores = encoded.repeat_scores.masked_fill(rows == PADDING_ROW, float("-inf"))
             scores = add_repeat_scores(scores, repeat_scores, rows)
         return scores
+
+    def score_rows(
+        self, encoded: EncoderOutput, rows: Int64[Tensor, " items"]
+    ) -> Float[Tensor, "batch items"]:
+        """Score some catalog rows for the histories of `forward`, without repeat scores."""
+        vectors = self.static_vectors()[rows]
+        if encoded.popularity is None:
+            return encoded.user @ vectors.T
+        users, gates = encoded.user.tensor_split((vectors.shape[1],), dim=-1)
+        return encoded.popularity.add_to(users @ vectors.T, gates, rows)
+
+    def vectors_at(self, features: Float[Tensor, "features rows"]) -> Float[Tensor, "rows width"]:
+        """Compute `item_vectors` with the popularity features of another time."""
+        return torch.cat((self.static_vectors(), features.T), dim=-1)
+
+    def score_encoded(
+        self, at: ScoredPositions, vectors: Float[Tensor, "rows width"]
+    ) -> Float[Tensor, "positions rows"]:
+        """Score every catalog row at the positions of `encode_at`.
+
+        Args:
+            vectors: the result of `static_vectors()`.
+        """
+        users = at.users if at.gates is None else torch.cat((at.users, at.gates), dim=-1)
+        scores = _score_users(users, vectors, at.popularity)
+        if at.added is None:
+            return scores
+        added = at.added.log_scores.masked_fill(at.added.rows == PADDING_ROW, float("-inf"))
+        return add_repeat_scores(scores, added, at.added.rows)
 
     def score_candidates(
         self,
@@ -169,10 +263,45 @@ class Recommender(nn.Module):
             raise _build_unsupported_error(self.encoder, "CausalEncoder")
         return self.encoder.encode_positions(batch, self._embed(batch.rows))
 
+    def encode_at(
+        self, batch: SequenceBatch, positions: Int64[Tensor, " positions"]
+    ) -> ScoredPositions:
+        """Encode some positions of the histories of a batch, flat indices into batch x len.
+
+        Later events add nothing to the scores at a position.
+
+        Raises:
+            TypeError: if the encoder is not a `CausalEncoder`.
+        """
+        outputs, users = self._encode_at(batch, positions)
+        queries = HistoryQueries.at_positions(batch, positions)
+        added: AddedScores | None = None
+        if outputs.repeat_scores is not None:
+            later = torch.arange(batch.rows.shape[1], device=self.device) > queries.last[:, None]
+            of_events = outputs.repeat_scores.flatten(0, 1)[positions]
+            added = AddedScores(
+                batch.rows[queries.sample], of_events.masked_fill(later, float("-inf"))
+            )
+        if self.wide is None:
+            return ScoredPositions(self.user_vectors(users), None, None, added, outputs)
+        wide = self.wide(users, batch, queries, self._require_counts())
+        vectors, gates = self.user_vectors(wide.users).tensor_split((-FEATURES,), dim=-1)
+        return ScoredPositions(vectors, gates, wide.popularity, _join(added, wide.added), outputs)
+
+    def _encode_at(self, batch: SequenceBatch, positions: Tensor) -> tuple[PositionOutputs, Tensor]:
+        if isinstance(self.encoder, SelectedPositions) and 2 * len(positions) < batch.rows.numel():
+            users = self.encoder.encode_selected(batch, self._embed(batch.rows), positions)
+            if users is not None:
+                return PositionOutputs(users.unsqueeze(1)), users
+        outputs = self.encode_positions(batch)
+        return outputs, outputs.users.flatten(0, 1)[positions]
+
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
         """Encode every history at its last event; `user` is in the coordinates of item vectors."""
         encoded = self.encoder(batch, self._embed(batch.rows))
-        return encoded._replace(user=self.user_vectors(encoded.user))
+        starts = torch.arange(len(batch.rows), device=self.device) * batch.rows.shape[1]
+        queries = HistoryQueries.at_positions(batch, starts + batch.lengths - 1)
+        return self._add_wide_part(batch, encoded, queries)
 
     def sweep(
         self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]
@@ -185,7 +314,41 @@ class Recommender(nn.Module):
         if not isinstance(self.encoder, QuerySweep):
             raise _build_unsupported_error(self.encoder, "QuerySweep")
         encoded = self.encoder.sweep(batch, self._embed(batch.rows), query_times)
-        return encoded._replace(user=self.user_vectors(encoded.user))
+        zeros = torch.zeros_like(query_times, dtype=torch.int64)
+        queries = HistoryQueries(
+            sample=zeros,
+            last=zeros + batch.lengths - 1,
+            times=query_times,
+            given=batch.query_given[0, -1].float().expand_as(query_times),
+        )
+        return self._add_wide_part(batch, encoded, queries)
+
+    def _add_wide_part(
+        self, batch: SequenceBatch, encoded: EncoderOutput, queries: HistoryQueries
+    ) -> EncoderOutput:
+        if self.wide is None:
+            return encoded._replace(user=self.user_vectors(encoded.user))
+        wide: WideOutput = self.wide(encoded.user, batch, queries, self._require_counts())
+        own: AddedScores | None = None
+        if encoded.repeat_scores is not None:
+            rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
+            own = AddedScores(rows.expand_as(encoded.repeat_scores), encoded.repeat_scores)
+        added = _join(own, wide.added)
+        return encoded._replace(
+            user=self.user_vectors(wide.users),
+            popularity=wide.popularity,
+            repeat_scores=None if added is None else added.log_scores,
+            repeat_rows=None if added is None else added.rows,
+        )
+
+    def _require_counts(self) -> EventCounts:
+        if self.counts is None:
+            raise RuntimeError(
+                "a recommender with a wide part reads counts of events, but has none; set `counts`"
+            )
+        if self.counts.device != self.device:
+            self.counts = self.counts.to(self.device)
+        return self.counts
 
     def _embed(self, rows: Tensor) -> Tensor:
         return self._constrain(self.items(rows))
@@ -209,6 +372,24 @@ def _build_unsupported_error(encoder: SequenceEncoder, interface: str) -> TypeEr
         f"this operation needs an encoder that implements {interface}, but "
         f"{type(encoder).__name__} does not; choose another encoder"
     )
+
+
+def _join(first: AddedScores | None, second: AddedScores | None) -> AddedScores | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return AddedScores(*(torch.cat(parts, dim=1) for parts in zip(first, second, strict=True)))
+
+
+def _score_users(
+    users: Float[Tensor, "users width"],
+    vectors: Float[Tensor, "rows static_width"],
+    popularity: PopularityFeatures | None,
+) -> Float[Tensor, "users rows"]:
+    """Score every catalog row; the last coordinates of `users` are weights of the popularity."""
+    if popularity is None:
+        return users @ vectors.T
+    users, gates = users.tensor_split((vectors.shape[1],), dim=-1)
+    return popularity.add_to(users @ vectors.T, gates)
 
 
 def add_repeat_scores(

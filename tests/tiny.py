@@ -15,8 +15,11 @@ from model.catalog import Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.followers import Followers
+from model.popularity import Popularity, PopularityTable
 from model.recommender import Recommender, RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
+from model.wide import EventCounts
 
 ITEMS = 24
 DAY = MICROSECONDS_PER_DAY
@@ -57,7 +60,21 @@ def recommender(config: RecommenderConfig, seed: int = 0) -> Recommender:
         for parameter in built.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
         built.items.weight[0].zero_()
+    if config.wide is not None:
+        built.counts = event_counts(config.items)
     return built
+
+
+def event_counts(items: int = ITEMS) -> EventCounts:
+    """Count random events over the window, and random followers."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(1, items + 1, 500).astype(np.int32)
+    times = rng.integers(FIRST_AT, LAST_AT, 500)
+    pairs = rng.permutation(items * items)[: 4 * items]
+    followers = Followers.rank(
+        pairs // items + 1, pairs % items + 1, rng.uniform(1, 9, len(pairs)), rows=items + 1, kept=4
+    )
+    return EventCounts(PopularityTable(Popularity.count(rows, times, rows=items + 1)), followers)
 
 
 def writer(

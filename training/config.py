@@ -17,6 +17,7 @@ from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
+from model.wide import WideConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -110,12 +111,18 @@ class FitConfig(Config):
     """Positions per batch: histories times their padded length."""
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of the weights after the warm-up."""
+    scalar_learning_rate: PositiveFloat | None = None
+    """Learning rate of vectors and scalars, such as biases and gates; by default that of the
+    matrices. They often have farther to go."""
     warmup_steps: NonNegativeInt = 100
     """Batches over which the learning rates grow from zero."""
     decay: Literal["constant", "cosine"] = "cosine"
     """The schedule of the learning rate after the warm-up, to the last epoch."""
     weight_decay: NonNegativeFloat = 0.01
     """Of matrices; vectors and frequencies are not decayed."""
+    averaging: float = Field(default=0.0, ge=0, lt=1)
+    """Decay per step of a running average of the weights, which is validated and kept in their
+    place; 0 for none."""
     clip: PositiveFloat = 1.0
     """Bound on the norm of the weights' gradient."""
     frequency_learning_rate: PositiveFloat = 1e-3
@@ -130,6 +137,9 @@ class FitConfig(Config):
     """Weight of the likelihood of the next event's time, for encoders that model it."""
     continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()
     """The likelihood of the event times, for encoders with self-modulating attention."""
+    refit_before_test: bool = False
+    """Before the test, train again on training and validation events, for the best number of
+    epochs: the model is then asked as soon after its last event as a deployed one."""
     refit: bool = False
     """After evaluation, train again on all events, for the best number of epochs."""
     seed: int = 0
@@ -168,6 +178,8 @@ class RunConfig(Config):
     encoder: EncoderConfig = SelfAttentionConfig()
     item_bias: bool = True
     """Give every item a learned bias beside its similarity with the user vector."""
+    wide: WideConfig | None = None
+    """Counted features of the score beside the encoder."""
     fit: FitConfig = FitConfig()
     profile_histories: NonNegativeInt = 1_000
     """Histories averaged in the bundle's attention profile; 0 for no profile."""

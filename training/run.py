@@ -23,9 +23,10 @@ from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
-from training.data.split import Questions, Split
+from training.data.split import Questions, Split, is_before
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
+from training.evaluation.live_counts import count_live, use_counts
 from training.evaluation.report import Report, build_report
 from training.export import Holdout, TrainedModel, compute_fingerprint, export, find_window
 from training.fitting.building import build_recommender, count_events
@@ -77,7 +78,8 @@ class Fitted:
 
     Attributes:
         whole: every event.
-        split: the events cut for measurement.
+        split: the events cut for measurement; without validation questions if the validation
+            events moved into the training part (`fit.refit_before_test`).
         model: the recommender, fitted to the training part of the split.
     """
 
@@ -182,6 +184,9 @@ def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) 
         state = FitState()
     else:
         state = _fit_with_checkpoints(run, split, model.recommender)
+    if run.config.fit.refit_before_test:
+        split = split.move_to_test(whole, run.config.data.predict)
+        model = _refit(run, split.dataset, split.train_ends, state)
     model.recommender.to("cpu")
     return Fitted(whole, split, model, state)
 
@@ -208,7 +213,9 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
         DivergedError: if the loss of the refit is NaN or infinite.
         BundleError: if the result makes no valid bundle.
     """
-    model = _refit(run, fitted) if run.config.fit.refit else fitted.model
+    model = fitted.model
+    if run.config.fit.refit:
+        model = _refit(run, fitted.whole, fitted.whole.offsets[1:], fitted.state)
     seconds = time.monotonic() - run.began
     bundle, latency = export(
         run.config,
@@ -253,14 +260,17 @@ def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> F
         (run.output / CHECKPOINT).unlink()
         state = None
 
+    live = count_live(recommender, split.dataset)
+
     def validate(current: Recommender) -> dict[str, float]:
-        return evaluate(
-            current,
-            split.dataset,
-            split.validation,
-            max_history=config.encoder.max_history,
-            exclude_seen=config.data.exclude_seen,
-        ).summarise()
+        with use_counts(current, live):
+            return evaluate(
+                current,
+                split.dataset,
+                split.validation,
+                max_history=config.encoder.max_history,
+                exclude_seen=config.data.exclude_seen,
+            ).summarise()
 
     def save(now: FitState, current: Recommender, moments: torch.optim.Optimizer) -> None:
         save_checkpoint(run.output, identity, now, current, moments)
@@ -279,21 +289,23 @@ def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> F
     )
 
 
-def _refit(run: Run, fitted: Fitted) -> TrainedModel:
-    """Train again on all events, for as many epochs as were best."""
-    dataset = fitted.whole
-    is_training = np.ones(len(dataset), dtype=np.bool_)
+def _refit(
+    run: Run, dataset: Dataset, train_ends: NDArray[np.int64], state: FitState
+) -> TrainedModel:
+    """Train again on the events before `train_ends`, for as many epochs as were best."""
+    is_training = is_before(dataset, train_ends)
     model = _build_model(run, dataset, is_training)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, dataset, is_training)
     else:
-        run.progress.start_fit("refit", fitted.state.best_epoch)
+        epochs = state.best_epoch or run.config.fit.epochs
+        run.progress.start_fit("refit", epochs)
         fit(
             model.recommender,
-            _build_windows(run.config, dataset, dataset.offsets[1:]),
-            run.config.fit,
+            _build_windows(run.config, dataset, train_ends),
+            # The learning rate decays to the last of these epochs.
+            run.config.fit.model_copy(update={"epochs": epochs}),
             evaluate=None,
-            stop_after=fitted.state.best_epoch,
             on_step=run.progress.finish_step,
             on_epoch=lambda now, *_: run.progress.finish_epoch(now.reports[-1]),
         )

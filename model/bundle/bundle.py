@@ -60,6 +60,8 @@ class Bundle:
             config: what `recommender` was built from.
         """
         own = deepcopy(recommender).cpu().eval().requires_grad_(False)
+        if own.counts is not None:
+            own.counts = own.counts.keep_for_serving()
         vectors = own.index_vectors().numpy()[1:]
         similarity = own.encoder.similarity
         manifest = Manifest(

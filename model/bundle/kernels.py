@@ -8,6 +8,7 @@ from pydantic import FiniteFloat
 
 from model.interfaces import Spectrum, TimeEncoding, TimeKernel
 from model.recommender import Recommender
+from model.time_encodings.calendar import CalendarEncoding
 
 _POINTS = 128
 _SHORTEST_DAYS = 1 / 86_400
@@ -66,7 +67,14 @@ def compute_kernel_curves(recommender: Recommender, span_days: float) -> tuple[K
         math.log10(_SHORTEST_DAYS), math.log10(span), _POINTS, dtype=torch.float64
     )
     curves = []
+    combined = {
+        id(module.learned)
+        for module in recommender.modules()
+        if isinstance(module, CalendarEncoding)
+    }
     for name, module in recommender.named_modules():
+        if id(module) in combined:
+            continue
         if isinstance(module, TimeEncoding) and module.domain == "time":
             psi = module.kernel(intervals, torch.zeros_like(intervals))
             spectrum = _to_rhythms(module.spectrum())

@@ -16,7 +16,8 @@ WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
 PROFILE = "attention_profile.parquet"
-_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE})
+EVENT_COUNTS = "event_counts.safetensors"
+_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE, EVENT_COUNTS})
 FORMAT_VERSION = 2
 """2: parameters have other names than in format 1."""
 DIGEST_CHARACTERS = 12

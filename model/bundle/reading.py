@@ -10,8 +10,9 @@ from safetensors import SafetensorError
 from model.bundle.attention_profile import read_profile
 from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import read_catalog
+from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import CATALOG, INDEX, PROFILE, WEIGHTS, Manifest
+from model.bundle.manifest import CATALOG, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
 from model.errors import BundleError
 
 _COMPARED_ROWS = 1_000
@@ -33,6 +34,8 @@ def read_bundle(directory: Path) -> Bundle:
             f"weights must fit the manifest's configuration, but those of {directory.name} do "
             f"not ({str(error).splitlines()[0]}); publish again"
         ) from error
+    if recommender.wide is not None:
+        recommender.counts = read_event_counts(directory / EVENT_COUNTS)
     return Bundle(
         version=directory.name,
         manifest=manifest,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Literal, cast, final
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch, select_positions
+from model.batch import SequenceBatch, gather_positions, select_positions
 from model.config import Config
 from model.interfaces import (
     EncoderOutput,
@@ -22,9 +22,10 @@ from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, 
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
-from model.layers.time_aware_attention import TimeProjection
+from model.layers.time_aware_attention import TimeProjection, initialise_time_projections
 from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
+from model.time_encodings.calendar import CalendarEncoding
 from model.time_encodings.mercer import MercerConfig
 
 
@@ -53,16 +54,24 @@ class SelfAttentionConfig(Config):
     are added, or a perceptron of the state and those features side by side."""
     time_encoding: TimeEncodingConfig = MercerConfig()
     """Features of intervals, or a kernel of two instants that is added to the logits."""
+    calendar: bool = False
+    """Also encode intervals at the exact periods of the calendar: an hour, a day, a week, a year
+    and their harmonics. Not with a kernel or positions."""
     modulation: ModulationConfig | None = None
     """Scale the attention weight of an event by the intensity of its item's group."""
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
         """Build the module for a catalog of `items` and `actions` known actions."""
         modulation = self.modulation
+        encoding: TimeEncoding | TimeKernel = self.time_encoding.build()
+        if self.calendar and isinstance(encoding, TimeEncoding) and encoding.domain == "time":
+            encoding = CalendarEncoding(encoding)
         return SelfAttention(
-            **self.model_dump(exclude={"kind", "layers", "time_encoding", "modulation"}),
+            **self.model_dump(
+                exclude={"kind", "layers", "time_encoding", "calendar", "modulation"}
+            ),
             actions=actions,
-            time_encoding=self.time_encoding.build(),
+            time_encoding=encoding,
             modulations=[
                 modulation.build(dim=self.dim, heads=self.heads) if modulation else None
                 for _ in range(self.layers)
@@ -147,6 +156,8 @@ class SelfAttention(SequenceEncoder):
             if table is not None:
                 nn.init.normal_(table.weight, std=dim**-0.5)
         self.item_groups = item_groups
+        if isinstance(time_encoding, TimeEncoding):
+            initialise_time_projections(self, time_encoding.power())
 
     def encode_positions(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
@@ -163,6 +174,39 @@ class SelfAttention(SequenceEncoder):
         users: Tensor = self.norm(states)
         repeat_scores = self._compute_repeat_scores(users, content, inputs)
         return PositionOutputs(users, repeat_scores, tuple(intensities))
+
+    def encode_selected(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "batch len dim"],
+        positions: Int64[Tensor, " positions"],
+    ) -> Float[Tensor, "positions dim"] | None:
+        """Compute the user vectors of some positions; the last block runs at no others.
+
+        None with modulation or a pointer, whose outputs are of every position.
+        """
+        if self.item_groups is not None or self.pointer is not None:
+            return None
+        inputs = self._build_block_inputs(batch)
+        states = self._embed(batch, items) + inputs.event_interval
+        *earlier, final_block = self._blocks
+        for block in earlier:
+            states = block.attend_causally(states, inputs).states
+        cache = final_block.project_kv(states, inputs.time)
+        length = batch.rows.shape[1]
+        sample, index = torch.div(positions, length, rounding_mode="floor"), positions % length
+        counts = torch.bincount(sample, minlength=len(states))
+        slots = (
+            torch.arange(len(sample), device=sample.device) - (counts.cumsum(0) - counts)[sample]
+        )
+        chosen = index.new_zeros(len(states), int(counts.max()))
+        chosen[sample, slots] = index
+        visible = torch.arange(length, device=index.device) <= chosen.unsqueeze(-1)
+        output = final_block.attend(
+            gather_positions(states, chosen), cache, inputs.gather(chosen), visible=visible
+        )
+        users: Tensor = self.norm(output.states[sample, slots])
+        return users
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""

@@ -15,6 +15,7 @@ from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.selection import Rows, Scores, Selection, require_permitted
 from model.interfaces import CandidateScorer, EncoderOutput
+from model.popularity import PopularityFeatures
 from model.recommender import Recommender
 
 _POOL = 5
@@ -84,6 +85,7 @@ def rank_encoded(
         selections: one per user vector.
     """
     users = recommender.index_queries(encoded.user).numpy()
+    indices = _IndicesByTime(recommender, index, encoded.popularity)
     reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
     for user_index, (user, selection) in enumerate(zip(users, selections, strict=True)):
@@ -92,6 +94,7 @@ def rank_encoded(
         intensity = None if encoded.intensity is None else encoded.intensity[user_index]
         of_row = None
         with stages("search"):
+            index = indices.find(user_index)
             rows, scores = index.search(
                 user,
                 max(pool, CANDIDATES) if reranks else pool,
@@ -116,3 +119,28 @@ def rank_encoded(
             require_permitted(rows, selection)
         rankings.append(Ranking(rows, scores, attention, of_row, intensity))
     return rankings
+
+
+class _IndicesByTime:
+    """The index of a bundle, and exact ones of the popularity at earlier query times."""
+
+    def __init__(
+        self, recommender: Recommender, latest: ItemIndex, popularity: PopularityFeatures | None
+    ) -> None:
+        self._recommender = recommender
+        self._popularity = popularity
+        self._latest = latest
+        self._earlier: dict[int, ItemIndex] = {}
+
+    def find(self, user_index: int) -> ItemIndex:
+        """Return the index with the popularity at the query time of a user vector."""
+        if self._popularity is None:
+            return self._latest
+        snapshot = int(self._popularity.entry_of[user_index])
+        if snapshot == self._popularity.latest:
+            return self._latest
+        if snapshot not in self._earlier:
+            features = self._popularity.table[snapshot]
+            vectors = self._recommender.vectors_at(features)[1:].numpy()
+            self._earlier[snapshot] = ItemIndex.build(vectors, "dot")
+        return self._earlier[snapshot]

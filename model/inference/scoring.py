@@ -21,7 +21,7 @@ def score_rows(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Sc
         each: Scores = recommender.score_candidates(batch, last, candidates).scores.numpy()
         return each
     encoded: EncoderOutput = recommender(batch)
-    scores = encoded.user @ recommender.item_vectors()[torch.from_numpy(rows)].T
+    scores = recommender.score_rows(encoded, torch.from_numpy(rows))
     if encoded.repeat_scores is not None:
         event_rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
         column_of = torch.zeros(len(recommender.items.weight), dtype=torch.int64)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from model.batch import select_positions
+from model.batch import gather_positions, select_positions
 from model.layers.fourier_basis import BasisProjection
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
@@ -29,6 +29,10 @@ class TimeInputs(NamedTuple):
     def select(self, positions: Int64[Tensor, " batch"]) -> "TimeInputs":
         """Keep one query position of each history, and all events."""
         return self._replace(queries=select_positions(self.queries, positions))
+
+    def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "TimeInputs":
+        """Keep several query positions of each history, and all events."""
+        return self._replace(queries=gather_positions(self.queries, positions))
 
     def keep_last_event(self) -> "TimeInputs":
         """Keep the last event only, and all queries."""
@@ -58,6 +62,14 @@ class BlockInputs(NamedTuple):
             select_positions(self.event_interval, positions),
             None if self.kernel is None else select_positions(self.kernel, positions),
             None if self.modulation is None else self.modulation.select(positions),
+        )
+
+    def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "BlockInputs":
+        """Keep several query positions of each history, and all events; without modulation."""
+        return BlockInputs(
+            self.time.gather(positions),
+            gather_positions(self.event_interval, positions),
+            None if self.kernel is None else gather_positions(self.kernel, positions),
         )
 
     def drop_last(self) -> "BlockInputs":

@@ -157,6 +157,7 @@ class SequenceEncoderContract:
         query = draw_queries(9)[0]
         for by in (1, 3_600_000_000, 20 * YEAR + 7, -40 * YEAR - 1):
             here, there = collate_queries(query), collate_queries(shift_times(query, by))
+            there = there._replace(origins=here.origins)
             assert all(torch.equal(*pair) for pair in zip(here, there, strict=True))
             assert torch.equal(
                 encode(encoder, query).user, encode(encoder, shift_times(query, by)).user

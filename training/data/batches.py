@@ -13,6 +13,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.clock import days_between
 from training.data.dataset import Dataset
+from training.data.event_counts import assign_folds
 from training.data.negatives import SeenItems
 from training.data.split import Predict, expand_spans, find_basket_ends
 
@@ -91,6 +92,8 @@ def collate(dataset: Dataset, windows: Windows) -> SequenceBatch:
         query_times=torch.from_numpy(days_between(0, query_times - origin)),
         query_given=torch.ones(index.shape, dtype=torch.bool),
         lengths=torch.from_numpy(lengths),
+        origins=torch.from_numpy(dataset.times[windows.starts]),
+        count_tables=torch.zeros(len(windows), dtype=torch.int64),
     )
 
 
@@ -150,7 +153,10 @@ class TrainingWindows:
     def build_batch(self, chosen: NDArray[np.int64]) -> TrainingBatch:
         """Build the batch of some windows, with their supervised positions."""
         windows = self.windows.select(chosen)
-        sequences = collate(self._dataset, windows)
+        users = np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1
+        sequences = collate(self._dataset, windows)._replace(
+            count_tables=torch.from_numpy(assign_folds(users))
+        )
         counts = self._last[chosen] - self._first[chosen]
         index = expand_spans(self._first[chosen], counts)
         sample = np.repeat(np.arange(len(chosen)), counts)
@@ -166,7 +172,7 @@ class TrainingWindows:
             weights=torch.from_numpy(
                 np.repeat(1 / target_counts, target_counts).astype(np.float32)
             ),
-            users=np.searchsorted(self._dataset.offsets, windows.starts, side="right") - 1,
+            users=users,
             seen=self._seen,
         )
 

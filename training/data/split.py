@@ -84,6 +84,22 @@ class Split:
         """Whether each event is before the test; references are fitted on these."""
         return is_before(self.dataset, self.test_starts)
 
+    def move_to_test(self, whole: Dataset, predict: Predict) -> "Split":
+        """Move the validation events into the training part; no validation questions are left.
+
+        Args:
+            whole: the data set that was split, with the items of all its events.
+        """
+        known = is_before(whole, self.test_starts)
+        limited = whole.limit_catalog(known)
+        return Split(
+            dataset=limited,
+            train_ends=self.test_starts,
+            test_starts=self.test_starts,
+            validation=self.validation.select(np.zeros(0, dtype=np.int64)),
+            test=build_questions(limited, self.test.ends, predict),
+        )
+
     def reindex(self, catalog: Catalog, actions: tuple[str, ...]) -> "Split":
         """Replace the rows by those of another catalog, such as a published one."""
         dataset = self.dataset.reindex(catalog, actions)

@@ -13,11 +13,13 @@ from training.config import DataConfig
 from training.data.negatives import SeenItems, sample_candidates
 from training.data.split import Split
 from training.evaluation.evaluate import evaluate, rank_targets, select_after_gap
+from training.evaluation.live_counts import count_live, use_counts
 from training.evaluation.metrics import SAMPLED, Ranks, paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
 
 MODEL = "model"
 WITHHELD = "model_withheld"
+LIVE = "model_live"
 
 
 class Difference(NamedTuple):
@@ -32,8 +34,10 @@ class Report(Config):
     """The metrics on the test questions.
 
     Attributes:
-        rows: metrics per ranker; `model_withheld` is the model without the query time. Names that
-            end in `_sampled100` are of ranks among a hundred random items.
+        rows: metrics per ranker; `model_withheld` is the model without the query time, and
+            `model_live`, of a model with a wide part, counts the popularity of items up to each
+            query time, where `model` counts the training events only. Names that end in
+            `_sampled100` are of ranks among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
         ahead: the model's lead over every other ranker, by paired bootstrap over the questions.
         cold_targets: share of the targets that the catalog does not hold; every ranker misses
@@ -57,9 +61,10 @@ class Report(Config):
         references = {
             f"{name}_ndcg@10": row["ndcg@10"]
             for name, row in self.rows.items()
-            if name not in {MODEL, WITHHELD}
+            if name not in {MODEL, WITHHELD, LIVE}
         }
-        return given | withheld | references
+        live = {f"{name}_live": value for name, value in self.rows.get(LIVE, {}).items()}
+        return given | withheld | live | references
 
 
 def build_report(
@@ -83,6 +88,17 @@ def build_report(
         )
         for name, withheld in ((MODEL, False), (WITHHELD, True))
     }
+    live = count_live(recommender, dataset)
+    if live is not None:
+        with use_counts(recommender, live):
+            ranks_of[LIVE] = evaluate(
+                recommender,
+                dataset,
+                questions,
+                max_history=max_history,
+                exclude_seen=data.exclude_seen,
+                candidates=candidates,
+            )
     for name, reference in fit_references(dataset, split.is_known_before_test).items():
         blocks = score_reference(reference, questions, len(dataset.catalog))
         ranks_of[name] = rank_targets(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.interfaces import CausalEncoder
-from model.recommender import Recommender, add_repeat_scores
+from model.recommender import Recommender
 from training.data.batches import Windows, collate
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -53,7 +53,7 @@ def score_questions(
         withheld: whether to withhold the query time from the model.
     """
     recommender.eval()
-    vectors = recommender.item_vectors()
+    vectors = recommender.static_vectors()
     known = dataset.known
     starts, ends = known.offsets[questions.users], dataset.known_before[questions.ends]
     windows = Windows(np.maximum(starts, ends - max_history), ends, questions.query_times)
@@ -119,6 +119,12 @@ def group_by_length(
         begin += count
 
 
+def split_into_blocks(count: int, size: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most `size`, and at least one, that cover `count` rows."""
+    for begin in range(0, count, max(size, 1)):
+        yield slice(begin, min(begin + max(size, 1), count))
+
+
 def _score_last(
     recommender: Recommender, vectors: Tensor, batch: SequenceBatch, withheld: bool
 ) -> Tensor:
@@ -146,16 +152,12 @@ def _score_shared(
     of_users = windows.select(chosen[latest])
     for group in group_by_length(of_users, np.arange(len(of_users)), 1):
         batch = collate(known, of_users.select(group)).to(recommender.device)
-        states = recommender.encode_positions(batch)
-        of_positions = recommender.user_vectors(states.users)
-        for sample, user in enumerate(group):
-            own = chosen[firsts[user] : latest[user] + 1]
-            last = windows.ends[own] - windows.starts[own] - 1
-            positions = torch.from_numpy(last).to(recommender.device)
-            scores = of_positions[sample, positions] @ vectors.T
-            if states.repeat_scores is not None:
-                rows = batch.rows[sample].expand(len(own), -1)
-                later = torch.arange(rows.shape[1], device=recommender.device) > positions[:, None]
-                added = states.repeat_scores[sample, positions].masked_fill(later, float("-inf"))
-                scores = add_repeat_scores(scores, added, rows)
-            yield ScoreBlock(own, scores.cpu())
+        owns = [chosen[firsts[user] : latest[user] + 1] for user in group]
+        questions = np.concatenate(owns)
+        sample = np.repeat(np.arange(len(group)), [len(own) for own in owns])
+        last = windows.ends[questions] - windows.starts[questions] - 1
+        positions = torch.from_numpy(sample * batch.rows.shape[1] + last).to(recommender.device)
+        at = recommender.encode_at(batch, positions)
+        for part in split_into_blocks(len(questions), BLOCK_ELEMENTS // len(vectors)):
+            scores = recommender.score_encoded(at.select(part), vectors)
+            yield ScoreBlock(questions[part], scores.cpu())

@@ -9,6 +9,7 @@ from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.data.dataset import Dataset
+from training.data.event_counts import count_training_events
 from training.data.item_groups import assign_groups
 
 
@@ -27,6 +28,7 @@ def build_recommender(
         actions=dataset.actions if config.data.read_actions else (),
         ignored_actions=config.data.ignored_actions,
         item_bias=config.item_bias,
+        wide=config.wide,
         encoder=config.encoder,
     )
     torch.manual_seed(config.fit.seed)
@@ -38,6 +40,8 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
+    if recommender.wide is not None:
+        recommender.counts = count_training_events(dataset, is_training, config.data.predict)
     return described, recommender
 
 

@@ -30,6 +30,7 @@ def save_checkpoint(
     """
     tensors = {f"weights/{name}": tensor for name, tensor in recommender.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
+    tensors |= {f"average/{name}": tensor for name, tensor in state.averaged_weights.items()}
     for number, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{number}/{name}": tensor for name, tensor in moments.items()}
     metadata = {
@@ -98,6 +99,7 @@ def load_checkpoint(
         best_epoch=metadata["best_epoch"],
         best_value=metadata["best_value"],
         best_weights=_select_prefix("best/", tensors),
+        averaged_weights=_select_prefix("average/", tensors),
         reports=[EpochReport(**report) for report in metadata["reports"]],
     )
 

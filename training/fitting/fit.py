@@ -1,7 +1,8 @@
 """The training loop."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from model.recommender import Recommender
 from training.config import FitConfig
 from training.data.batches import TrainingWindows
 from training.fitting.objective import Objective
+
+_COEFFICIENTS = "coefficients"
+"""The end of the names of a time encoding's coefficients."""
 
 
 class EpochReport(NamedTuple):
@@ -38,6 +42,7 @@ class FitState:
     best_epoch: int = 0
     best_value: float = float("-inf")
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    averaged_weights: dict[str, Tensor] = field(default_factory=dict)
     reports: list[EpochReport] = field(default_factory=list)
 
 
@@ -99,6 +104,8 @@ def fit(
                 nn.utils.clip_grad_norm_(group["params"], group["clip"])
             optimizer.step()
             state.step += 1
+            if config.averaging:
+                _average_weights(recommender, state, config.averaging)
             losses.append(loss.item())
             if not np.isfinite(losses[-1]):
                 raise DivergedError(
@@ -112,24 +119,55 @@ def fit(
         validation: dict[str, float] = {}
         is_due = state.epoch % config.evaluate_every == 0 or state.epoch == last_epoch
         if evaluate is not None and is_due:
-            validation = evaluate(recommender)
-            if validation[config.monitor] > state.best_value:
-                state.best_value, state.best_epoch = validation[config.monitor], state.epoch
-                state.best_weights = {
-                    name: tensor.detach().clone()
-                    for name, tensor in recommender.state_dict().items()
-                }
+            with _use_averaged_weights(recommender, state):
+                validation = evaluate(recommender)
+                if validation[config.monitor] > state.best_value:
+                    state.best_value, state.best_epoch = validation[config.monitor], state.epoch
+                    state.best_weights = _copy_weights(recommender)
         state.reports.append(EpochReport(state.epoch, float(np.mean(losses)), validation, seconds))
         if on_epoch is not None:
             on_epoch(state, recommender, optimizer)
-    if state.best_weights:
-        recommender.load_state_dict(state.best_weights)
+    kept = state.best_weights or state.averaged_weights
+    if kept:
+        recommender.load_state_dict(kept, strict=False)
     recommender.eval()
     return state
 
 
+def _copy_weights(recommender: Recommender) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in recommender.state_dict().items()}
+
+
+@torch.no_grad()
+def _average_weights(recommender: Recommender, state: FitState, decay: float) -> None:
+    """Move the average towards the weights; it begins as a plain mean of the first steps."""
+    weights = dict(recommender.named_parameters())
+    if not state.averaged_weights:
+        state.averaged_weights = {name: one.detach().clone() for name, one in weights.items()}
+    share = 1 - min(decay, (1 + state.step) / (10 + state.step))
+    for name, average in state.averaged_weights.items():
+        average.lerp_(weights[name], share)
+
+
+@contextmanager
+def _use_averaged_weights(recommender: Recommender, state: FitState) -> Iterator[None]:
+    """Give a recommender the averaged weights for a while, if there are any."""
+    if not state.averaged_weights:
+        yield
+        return
+    own = _copy_weights(recommender)
+    recommender.load_state_dict(state.averaged_weights, strict=False)
+    try:
+        yield
+    finally:
+        recommender.load_state_dict(own)
+
+
 def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.AdamW:
-    """Build AdamW over three groups: decayed matrices, undecayed vectors, and frequencies.
+    """Build AdamW over groups: decayed matrices, undecayed vectors, coefficients, and frequencies.
+
+    Coefficients of a time encoding are not decayed: that would move them towards an arbitrary
+    value, such as softplus(0), not towards none.
 
     The gradient of a frequency grows with the interval, up to years; under a shared norm clip it
     would dominate the weights' gradient. So frequencies have their own clip and learning rate.
@@ -145,21 +183,31 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
         for parameter in recommender.parameters()
         if parameter.requires_grad and id(parameter) not in known
     ]
+    coefficients = {
+        id(parameter)
+        for name, parameter in recommender.named_parameters()
+        if name.endswith(_COEFFICIENTS)
+    }
+    matrices = [one for one in weights if one.ndim > 1 and id(one) not in coefficients]
+    undecayed = [one for one in weights if id(one) in coefficients]
+    vectors = [one for one in weights if one.ndim <= 1 and id(one) not in coefficients]
     rate, decay = config.learning_rate, config.weight_decay
     groups = [
         {
-            "params": [weight for weight in weights if weight.ndim > 1],
+            "params": matrices,
             "weight_decay": decay,
             "clip": config.clip,
             "rate": rate,
         },
         {
-            "params": [weight for weight in weights if weight.ndim <= 1],
+            "params": vectors,
             "weight_decay": 0.0,
             "clip": config.clip,
-            "rate": rate,
+            "rate": config.scalar_learning_rate or rate,
         },
     ]
+    if undecayed:
+        groups.append({"params": undecayed, "weight_decay": 0.0, "clip": config.clip, "rate": rate})
     if periods:
         groups.append(
             {

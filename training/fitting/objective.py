@@ -12,7 +12,7 @@ from torch import Tensor
 from model.errors import TrainingError
 from model.interfaces import CandidateScorer, Intensities, PositionOutputs
 from model.layers.interval_distribution import IntervalDistribution
-from model.recommender import Recommender
+from model.recommender import Recommender, ScoredPositions
 from training.config import ContinuousTimeConfig, FitConfig, GBCEConfig, LossConfig, SoftmaxConfig
 from training.data.batches import TrainingBatch
 from training.fitting.losses.event_time import continuous_time_loss, next_time_loss
@@ -25,7 +25,12 @@ from training.fitting.losses.pairwise import (
     score_negatives,
 )
 from training.fitting.losses.repeats import RepeatScores
-from training.fitting.losses.softmax import draw_shared_negatives, full_softmax, sampled_softmax
+from training.fitting.losses.softmax import (
+    GatedPopularity,
+    draw_shared_negatives,
+    full_softmax,
+    sampled_softmax,
+)
 
 IntensityFunction = Callable[[Float64[Tensor, "batch len"]], Float[Tensor, "targets heads groups"]]
 """The intensities of one layer for every target, some days after its position's event."""
@@ -101,6 +106,11 @@ def _choose_item_objective(recommender: Recommender, loss: LossConfig) -> ItemOb
                 f"{loss.kind}; set another kind under fit.loss"
             )
         return _SoftmaxObjective(recommender, loss)
+    if recommender.wide is not None:
+        raise TrainingError(
+            "a wide part is trained by cross-entropy over the catalog, but the loss is "
+            f"{loss.kind}; set fit.loss.kind to softmax, or leave the wide part out"
+        )
     contrast = choose_pairwise_loss(loss, items=len(recommender.items.weight) - 1)
     if is_scorer:
         return _CandidateObjective(recommender, loss, contrast)
@@ -116,22 +126,27 @@ class _SoftmaxObjective:
     config: SoftmaxConfig
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
-        states = self.recommender.encode_positions(batch.sequences)
-        repeats = _compute_repeats_at_positions(states, batch)
-        users = self.recommender.user_vectors(states.users.flatten(0, 1)[batch.positions])
-        vectors = self.recommender.item_vectors()
-        scored = (users, vectors, batch.targets, batch.position_of, batch.weights)
+        at = self.recommender.encode_at(batch.sequences, batch.positions)
+        vectors = self.recommender.static_vectors()
+        repeats = _to_repeat_scores(at)
+        popularity = None
+        if at.gates is not None and at.popularity is not None:
+            popularity = GatedPopularity(at.gates, at.popularity)
+        scored = (at.users, vectors, batch.targets, batch.position_of, batch.weights)
         if len(vectors) > self.config.sample_above:
             negatives, log_expected = (
-                drawn.to(users.device)
+                drawn.to(vectors.device)
                 for drawn in draw_shared_negatives(
                     batch.targets, len(vectors), self.config.negatives, rng
                 )
             )
-            loss = sampled_softmax(*scored, negatives, log_expected, repeats=repeats)
+            loss = sampled_softmax(
+                *scored, negatives, log_expected, repeats=repeats, popularity=popularity
+            )
         else:
-            loss = full_softmax(*scored, repeats=repeats)
-        return ItemTerm(loss, _select_intensities_at_positions(states, batch), states.next_time)
+            loss = full_softmax(*scored, repeats=repeats, popularity=popularity)
+        outputs = at.outputs
+        return ItemTerm(loss, _select_intensities_at_positions(outputs, batch), outputs.next_time)
 
 
 @final
@@ -144,9 +159,9 @@ class _PairwiseObjective:
     contrast: PairwiseLoss
 
     def __call__(self, batch: TrainingBatch, rng: np.random.Generator) -> ItemTerm:
-        states = self.recommender.encode_positions(batch.sequences)
-        repeats = _compute_repeats_at_positions(states, batch)
-        targets, vectors = batch.targets, self.recommender.item_vectors()
+        at = self.recommender.encode_at(batch.sequences, batch.positions)
+        states, repeats = at.outputs, _to_repeat_scores(at)
+        targets, vectors = batch.targets, self.recommender.static_vectors()
         positions = batch.positions[batch.position_of]
         users = self.recommender.user_vectors(states.users.flatten(0, 1)[positions])
         drawn = draw_negatives(batch, self.config, rng)
@@ -196,19 +211,8 @@ class _CandidateObjective:
         return ItemTerm(loss, [of_targets], None)
 
 
-def _compute_repeats_at_positions(
-    states: PositionOutputs, batch: TrainingBatch
-) -> RepeatScores | None:
-    """Compute the repeat scores at supervised positions; later events add nothing to them."""
-    if states.repeat_scores is None:
-        return None
-    rows = batch.sequences.rows
-    length = rows.shape[1]
-    sample = batch.positions // length
-    positions = torch.arange(length, device=sample.device)
-    later = positions > (batch.positions % length)[:, None]
-    log_scores = states.repeat_scores.flatten(0, 1)[batch.positions]
-    return RepeatScores(log_scores.masked_fill(later, float("-inf")), rows[sample])
+def _to_repeat_scores(at: ScoredPositions) -> RepeatScores | None:
+    return None if at.added is None else RepeatScores(at.added.log_scores, at.added.rows)
 
 
 def _select_intensities_at_positions(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.papers.harness.cell import ProfilePoint, Record
 from benchmarks.papers.harness.suite import Row, Suite, digest
-from training.evaluation.report import MODEL, WITHHELD
+from training.evaluation.report import LIVE, MODEL, WITHHELD
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float
     found: dict[str, dict[str, float]] = {}
     for each in measured:
         for name, row in each.records[0].report.rows.items():
-            if name not in (MODEL, WITHHELD):
+            if name not in (MODEL, WITHHELD, LIVE):
                 found.setdefault(name, row)
     return found
 

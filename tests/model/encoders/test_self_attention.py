@@ -55,6 +55,11 @@ class TestMercerSum(SelfAttentionContract):
     uses_time = True
 
 
+class TestCalendar(SelfAttentionContract):
+    config = small(MercerConfig(periods=3, degree=2), calendar=True)
+    uses_time = True
+
+
 class TestBochner(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=12))
     uses_time = True

@@ -23,8 +23,9 @@ from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 from model.time_encodings.positional import PositionalConfig
+from model.wide import WideConfig
 from tests import tiny
-from tests.contracts.predictor import PredictorContract, query_of, recommend_all
+from tests.contracts.predictor import PredictorContract, query_of, recommend_all, score_all
 from tests.tiny import DAY, ENCODER, ITEMS, LAST_AT
 
 GROUPS = ("early", "late")
@@ -74,6 +75,24 @@ class TestIgnoredActions:
             predictor.recommend(Query((bought, cancelled), LAST_AT), within).items
             == predictor.recommend(Query((bought,), LAST_AT), within).items
         )
+
+
+class TestWide(PredictorContract):
+    """Counted features: the index holds the latest popularity, earlier ones are computed."""
+
+    config = tiny.recommender_config(wide=WideConfig())
+
+    def test_earlier_query_times_rank_by_the_popularity_then(self, predictor: Predictor) -> None:
+        for day in (1, 60, 150):
+            query = query_of([("i1", 0.5), ("i4", 0.1)], tiny.FIRST_AT + day * DAY)
+            scores = score_all(predictor, query)
+            assert scores is not None
+            best = sorted(tiny.ITEM_IDS, key=lambda item_id: -scores[item_id])
+            items = predictor.recommend(query, Constraints(n=24, exclude_seen=False)).items
+            assert [item.item_id for item in items] == best
+            assert [item.score for item in items] == pytest.approx(
+                [scores[item_id] for item_id in best], abs=1e-4
+            )
 
 
 class TestDistances(PredictorContract):

@@ -184,6 +184,8 @@ def test_inputs_of_a_batch_have_membership_and_query_intervals() -> None:
         query_times=torch.tensor([[2.0, 9], [1.5, 0]], dtype=torch.float64),
         query_given=torch.tensor([[True, False], [True, True]]),
         lengths=torch.tensor([2, 1]),
+        origins=torch.tensor([0, 0]),
+        count_tables=torch.tensor([0, 0]),
     )
     whole = ModulationInputs.from_batch(batch, item_groups)
     assert whole.membership[0].tolist() == [[1, 0, 0], [0, 0, 1]]

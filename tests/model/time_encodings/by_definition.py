@@ -6,12 +6,13 @@ from model.interfaces import TimeEncoding
 from model.time_encodings.bochner_inverse_cdf import BochnerInverseCDF
 from model.time_encodings.bochner_nonparametric import BochnerFreeAmplitudes, BochnerNonparametric
 from model.time_encodings.bochner_normal import BochnerLogNormal, BochnerNormal
+from model.time_encodings.calendar import PERIODS, CalendarEncoding
 from model.time_encodings.mercer import MercerConcat, MercerFlex, MercerSum
 from model.time_encodings.positional import Positional
 from model.time_encodings.time2vec import Time2Vec
 
 
-def features_by_definition(encoding: TimeEncoding, interval: float) -> list[float]:
+def features_by_definition(encoding: TimeEncoding, interval: float) -> list[float]:  # noqa: PLR0911
     """Compute phi(interval) in float64."""
     if isinstance(encoding, MercerConcat):
         return _mercer_concat(encoding, interval)
@@ -23,7 +24,20 @@ def features_by_definition(encoding: TimeEncoding, interval: float) -> list[floa
         return _free_amplitudes(encoding, interval)
     if isinstance(encoding, Time2Vec):
         return _time2vec(encoding, interval)
+    if isinstance(encoding, CalendarEncoding):
+        return features_by_definition(encoding.learned, interval) + _calendar(encoding, interval)
     return _bochner(_frequencies(encoding), interval)
+
+
+def _calendar(encoding: CalendarEncoding, interval: float) -> list[float]:
+    """The phase of an interval in the hour, the day, the week and the year."""
+    features = []
+    for period, amplitude in zip(PERIODS, encoding.amplitudes.tolist(), strict=True):
+        angle = 2 * math.pi * math.fmod(interval, period) / period
+        features += [
+            encoding.scale * amplitude * part for part in (math.cos(angle), math.sin(angle))
+        ]
+    return features
 
 
 def _frequencies(encoding: TimeEncoding) -> list[float]:

@@ -153,6 +153,30 @@ def test_the_last_epoch_is_always_evaluated() -> None:
     assert (state.epoch, len(seen), state.best_epoch) == (9, 3, 9)
 
 
+def test_averaged_weights_are_validated_and_kept() -> None:
+    data, validated = dataset(), []
+
+    def validate(recommender: Recommender) -> dict[str, float]:
+        validated.append(recommender.items.weight.detach().clone())
+        return {"ndcg@10": float(len(validated))}
+
+    config = FIT.model_copy(update={"averaging": 0.9})
+    recommender = fresh(data)
+    ended: list[Tensor] = []
+    state = fit(
+        recommender,
+        windows(data),
+        config,
+        evaluate=validate,
+        on_epoch=lambda _, now, __: ended.append(now.items.weight.detach().clone()),
+    )
+    assert torch.equal(recommender.items.weight, validated[-1])
+    assert torch.equal(state.averaged_weights["items.weight"], validated[-1])
+    assert not torch.equal(ended[-1], validated[-1])
+    # An average moves less than the weights from epoch to epoch.
+    assert (validated[-1] - validated[-2]).norm() < (ended[1] - ended[0]).norm()
+
+
 # The optimizer
 
 
@@ -163,7 +187,7 @@ def test_every_learned_parameter_has_exactly_one_group(learned: bool) -> None:
     found = sorted(id(parameter) for group in groups for parameter in group["params"])
     expected = sorted(id(p) for p in recommender.parameters() if p.requires_grad)
     assert found == expected
-    assert len(groups) == (3 if learned else 2)
+    assert len(groups) == (4 if learned else 3)
 
 
 def test_frequencies_have_their_own_rate_and_clip() -> None:
@@ -171,14 +195,25 @@ def test_frequencies_have_their_own_rate_and_clip() -> None:
         update={"frequency_learning_rate": 7e-5, "frequency_clip": 0.03, "weight_decay": 0.4}
     )
     recommender = fresh(dataset())
-    matrices, others, frequencies = make_optimizer(recommender, config).param_groups
+    matrices, others, coefficients, frequencies = make_optimizer(recommender, config).param_groups
     (periods,) = frequencies["params"]
     assert (
         periods
         is dict(recommender.named_parameters())["encoder.time_encoding.base_periods.log_periods"]
     )
     assert (frequencies["rate"], frequencies["clip"]) == (7e-5, 0.03)
-    assert [group["weight_decay"] for group in (matrices, others, frequencies)] == [0.4, 0, 0]
+    undecayed = (others, coefficients, frequencies)
+    assert [group["weight_decay"] for group in (matrices, *undecayed)] == [0.4, 0, 0, 0]
+    assert [
+        name for name, one in recommender.named_parameters() if one is coefficients["params"][0]
+    ] == ["encoder.time_encoding.raw_coefficients"]
+
+
+def test_vectors_may_have_a_rate_of_their_own() -> None:
+    config = FIT.model_copy(update={"scalar_learning_rate": 0.05})
+    matrices, vectors, *_ = make_optimizer(fresh(dataset()), config).param_groups
+    assert (matrices["rate"], vectors["rate"]) == (FIT.learning_rate, 0.05)
+    assert all(parameter.ndim <= 1 for parameter in vectors["params"])
 
 
 def test_the_rate_warms_up_and_then_decays_to_zero() -> None:

@@ -1,21 +1,50 @@
 """Cross-entropy under a softmax over the catalog, full or sampled."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from model.popularity import PopularityFeatures
 from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
 from training.fitting.losses.repeats import RepeatScores
+
+_LEAST_ADDED = -1e4
 
 MIN_CHUNK_USERS = 64
 """The least number of users per chunk, for any catalog: narrower products are slow."""
 
 
+class GatedPopularity(NamedTuple):
+    """Popularity features of all items, and their weights, for some users.
+
+    Users of one snapshot share products, so the loss sorts them by snapshot.
+    """
+
+    gates: Float[Tensor, "users features"]
+    features: PopularityFeatures
+
+    def score_targets(
+        self, targets: Int64[Tensor, " targets"], user_of: Int64[Tensor, " targets"]
+    ) -> Float[Tensor, " targets"]:
+        """Compute what popularity adds to the logit of each target."""
+        of_targets = self.features.select(user_of).of_items(targets)
+        return (self.gates[user_of] * of_targets).sum(-1)
+
+    def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
+        """Compute what popularity adds to the logits of some items."""
+        distinct, index = torch.unique(self.features.entry_of, return_inverse=True)
+        features = self.features.table[distinct][:, :, rows]
+        return (self.gates.unsqueeze(1) @ features[index]).squeeze(1)
+
+
 class LinearLogSumExp(torch.autograd.Function):
     """log sum exp over the items of `users @ vectors.T`, without holding all logits.
+
+    The logits may also contain `gates @ features` of a table that has no gradient, with one entry
+    per snapshot of popularity.
 
     Forward and backward work through chunks of users in one buffer; the backward pass computes the
     logits of each chunk again. Peak memory is that buffer, which beyond `CHUNK_ELEMENTS` grows no
@@ -23,7 +52,14 @@ class LinearLogSumExp(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, users: Tensor, vectors: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        users: Tensor,
+        vectors: Tensor,
+        gates: Tensor | None = None,
+        table: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
         """Compute the log-normaliser of every user."""
         normaliser = users.new_empty(len(users))
         # One buffer for all chunks: a new allocation each would fault its pages in again, and
@@ -31,25 +67,34 @@ class LinearLogSumExp(torch.autograd.Function):
         buffer = _allocate_buffer(users, vectors)
         for part in split_into_chunks(len(users), len(buffer)):
             logits = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            if gates is not None and table is not None and index is not None:
+                PopularityFeatures(table, index[part]).add_to(logits, gates[part])
             peak = logits.amax(-1, keepdim=True)
             total = logits.sub_(peak).exp_().sum(-1)
             normaliser[part] = total.log_() + peak.squeeze(-1)
-        ctx.save_for_backward(users, vectors, normaliser)
+        ctx.save_for_backward(users, vectors, normaliser, gates, table, index)
         return normaliser
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the gradients of users and items, from the softmax of each chunk."""
-        users, vectors, normaliser = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the gradients of users, items and gates, from the softmax of each chunk."""
+        users, vectors, normaliser, gates, table, index = ctx.saved_tensors
         of_users = torch.empty_like(users)
         of_vectors = torch.zeros_like(vectors)
+        of_gates = None if gates is None else torch.empty_like(gates)
         buffer = _allocate_buffer(users, vectors)
         for part in split_into_chunks(len(users), len(buffer)):
             share = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            features = None
+            if of_gates is not None:
+                features = PopularityFeatures(table, index[part])
+                features.add_to(share, gates[part])
             share.sub_(normaliser[part, None]).exp_().mul_(gradients[0][part, None])
             torch.mm(share, vectors, out=of_users[part])
             of_vectors.addmm_(share.T, users[part])
-        return of_users, of_vectors
+            if of_gates is not None and features is not None:
+                of_gates[part] = features.sum_weighted(share)
+        return of_users, of_vectors, of_gates, None, None
 
 
 def _allocate_buffer(users: Tensor, vectors: Tensor) -> Tensor:
@@ -64,13 +109,24 @@ def full_softmax(
     user_of: Int64[Tensor, " targets"],
     weights: Float[Tensor, " targets"],
     repeats: RepeatScores | None = None,
+    popularity: GatedPopularity | None = None,
 ) -> Float[Tensor, ""]:
     """Compute the weighted mean of -log p(target | user) under a softmax over the whole catalog.
 
     Row 0 of `vectors` is padding and is no candidate.
     """
-    normaliser: Tensor = LinearLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
     numerator = (users[user_of] * vectors[targets]).sum(-1)
+    normaliser: Tensor
+    if popularity is None:
+        normaliser = LinearLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
+    else:
+        gates, (table, index, _) = popularity
+        order = torch.argsort(index, stable=True)
+        by_snapshot = LinearLogSumExp.apply(  # type: ignore[no-untyped-call]
+            users[order], vectors[1:], gates[order], table[:, :, 1:], index[order]
+        )
+        normaliser = torch.empty_like(by_snapshot).scatter(0, order, by_snapshot)
+        numerator = numerator + popularity.score_targets(targets, user_of)
     return _mean_cross_entropy(numerator, normaliser[user_of], targets, user_of, weights, repeats)
 
 
@@ -83,6 +139,7 @@ def sampled_softmax(
     negatives: Int64[Tensor, " negatives"],
     log_expected: Float[Tensor, " negatives"],
     repeats: RepeatScores | None = None,
+    popularity: GatedPopularity | None = None,
 ) -> Float[Tensor, ""]:
     """Compute the weighted mean of -log p(target), p estimated from shared negatives.
 
@@ -91,7 +148,11 @@ def sampled_softmax(
     is left out for that target.
     """
     numerator = (users[user_of] * vectors[targets]).sum(-1)
-    logits = (users @ vectors[negatives].T - log_expected)[user_of]
+    logits = users @ vectors[negatives].T - log_expected
+    if popularity is not None:
+        numerator = numerator + popularity.score_targets(targets, user_of)
+        logits = logits + popularity.score_rows(negatives)
+    logits = logits[user_of]
     logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
     normaliser = torch.cat((numerator.unsqueeze(-1), logits), dim=-1).logsumexp(-1)
     return _mean_cross_entropy(numerator, normaliser, targets, user_of, weights, repeats)
@@ -132,6 +193,8 @@ def _mean_cross_entropy(
 ) -> Tensor:
     """Compute the weighted mean of normaliser - numerator, the repeat scores added to both."""
     if repeats is not None:
-        normaliser = torch.logaddexp(normaliser, repeats.log_scores.logsumexp(-1)[user_of])
+        # logsumexp over -inf alone, a user to whom nothing is added, has no gradient.
+        added = repeats.log_scores.clamp(min=_LEAST_ADDED).logsumexp(-1)
+        normaliser = torch.logaddexp(normaliser, added[user_of])
         numerator = repeats.add_to_targets(numerator, targets, user_of)
     return ((normaliser - numerator) * weights).sum() / weights.sum()

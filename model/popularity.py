@@ -1,0 +1,322 @@
+"""Popularity over time: how often each item was chosen before any instant, over several half-lives.
+
+What sells this month is in no single history. Events are counted per item and span of time; the
+counts, halved every quarter of a day, day, 4, 16, 64 and 256 days, and never, become shares of all
+events. Their logarithms are features of an item's score.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.clock import MICROSECONDS_PER_DAY
+
+HALF_LIVES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
+"""Days after which a counted event weighs half; the last feature halves nothing."""
+
+FEATURES = len(HALF_LIVES) + 2
+"""Per item: the log share at each half-life, that of all time, and 1 if it was never counted."""
+
+_WIDTHS = (1 / 1440, 1 / 96, 1 / 24, 0.25, 0.5, 1.0, 7.0, 28.0, 84.0, 364.0)
+"""Widths of spans, in days, of which the shortest that the budgets allow is chosen."""
+
+MOST_SPANS = 3_000
+"""Spans of a data set, at most."""
+
+MOST_FEATURES = 60_000_000
+"""Features of all items at all spans, at most: 240 MB while a model is trained."""
+
+
+class DecayedCounts(NamedTuple):
+    """Events per item up to an instant, one line per half-life, the last without decay.
+
+    Attributes:
+        at: epoch microseconds; events at it are not counted.
+        counts: column 0 is padding.
+    """
+
+    at: int
+    counts: Float64[np.ndarray, "lines rows"]
+
+    @classmethod
+    def start(cls, at: int, rows: int) -> "DecayedCounts":
+        """Begin to count at an instant, for `rows` catalog rows including padding."""
+        return cls(at, np.zeros((len(HALF_LIVES) + 1, rows)))
+
+    def advance(
+        self,
+        at: int,
+        rows: NDArray[np.int32],
+        times: NDArray[np.int64],
+        weights: NDArray[np.int32],
+    ) -> "DecayedCounts":
+        """Decay the counts up to a later instant, and add events from before it.
+
+        Args:
+            rows: the catalog row of each event, or of several at one time.
+            times: epoch microseconds, before `at`.
+            weights: how many events each row and time stands for.
+        """
+        days = (at - self.at) / MICROSECONDS_PER_DAY
+        counts = self.counts * _decay(np.float64(days))[:, None]
+        if len(rows):
+            decayed = _decay((at - times) / MICROSECONDS_PER_DAY) * weights
+            for line, added in zip(counts, decayed, strict=True):
+                np.add.at(line, rows, added)
+        return DecayedCounts(at, counts)
+
+    def features(self) -> Float[Tensor, "features rows"]:
+        """Compute the features of every item.
+
+        A share is that of the item among the events of its half-life, blended with its share at the
+        next longer one; the longest is blended with equal shares. The blend's weight is the number
+        of different items among the events (Witten and Bell 1991): where most events are of
+        items not seen before, shares say little.
+        """
+        lines, rows = self.counts.shape
+        features = np.empty((FEATURES, rows), dtype=np.float32)
+        share = np.full(rows, 1 / max(rows - 1, 1))
+        for line in reversed(range(lines)):
+            counts = self.counts[line]
+            different = max(-np.expm1(-counts).sum(), 1.0)
+            share = (counts + different * share) / (counts.sum() + different)
+            features[line] = np.log(share)
+        features[-1] = self.counts[-1] < 0.5
+        features[:, 0] = 0.0
+        return torch.from_numpy(features)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Popularity:
+    """Events counted per item and span of time.
+
+    A *snapshot* is the popularity as of the start of a span, from the events strictly before it;
+    the last one is that of all events. Immutable, and shared by copies of a model.
+
+    Attributes:
+        first_at: start of the first span, epoch microseconds.
+        end_at: just after the last event, epoch microseconds.
+        width: microseconds of a span.
+        rows: catalog rows, padding included.
+        spans: the span of each count, ascending.
+        items: the catalog row of each count.
+        counts: events of the item in the span.
+    """
+
+    first_at: int
+    end_at: int
+    width: int
+    rows: int
+    spans: NDArray[np.int32] = field(repr=False)
+    items: NDArray[np.int32] = field(repr=False)
+    counts: NDArray[np.int32] = field(repr=False)
+
+    @classmethod
+    def count(
+        cls, items: NDArray[np.int32], times: NDArray[np.int64], *, rows: int
+    ) -> "Popularity":
+        """Count events in spans as short as the budgets allow.
+
+        Args:
+            items: the catalog row of each event; 0 is not counted.
+            times: epoch microseconds.
+            rows: catalog rows, padding included.
+        """
+        known = items > 0
+        items, times = items[known], times[known]
+        if not len(items):
+            return cls(0, 0, MICROSECONDS_PER_DAY, rows, *(np.zeros(0, np.int32) for _ in range(3)))
+        end = int(times.max()) + 1
+        width = _choose_width(end - int(times.min()), rows)
+        # Whole spans since the epoch, so that a day is a day of UTC.
+        first = int(times.min()) // width * width
+        keys = (times - first) // width * rows + items
+        distinct, counts = np.unique(keys, return_counts=True)
+        return cls(
+            first_at=first,
+            end_at=end,
+            width=width,
+            rows=rows,
+            spans=(distinct // rows).astype(np.int32),
+            items=(distinct % rows).astype(np.int32),
+            counts=counts.astype(np.int32),
+        )
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Popularity":
+        return self
+
+    @property
+    def snapshots(self) -> int:
+        """The number of snapshots."""
+        return -(-(self.end_at - self.first_at) // self.width) + 1
+
+    @property
+    def last(self) -> int:
+        """The snapshot of all events."""
+        return self.snapshots - 1
+
+    def find(self, instants: Int64[Tensor, "*shape"]) -> Int64[Tensor, "*shape"]:
+        """Find the latest snapshot at or before each instant; the first one if there is none.
+
+        Args:
+            instants: epoch microseconds.
+        """
+        spans = torch.div(instants - self.first_at, self.width, rounding_mode="floor")
+        spans = spans.clamp(0, max(self.last - 1, 0))
+        return torch.where(instants >= self.end_at, self.last, spans)
+
+    def compute_features(
+        self, snapshots: Sequence[int]
+    ) -> Float[Tensor, "snapshots features rows"]:
+        """Compute the features of all items at some snapshots, ascending, in one pass."""
+        features = torch.empty(len(snapshots), FEATURES, self.rows)
+        bounds = np.searchsorted(self.spans, np.arange(self.snapshots + 1))
+        state = DecayedCounts.start(self.first_at, self.rows)
+        times, reached = self._middles(), 0
+        for index, snapshot in enumerate(snapshots):
+            while reached < snapshot:
+                part = slice(bounds[reached], bounds[reached + 1])
+                end = min(self.first_at + (reached + 1) * self.width, self.end_at)
+                state = state.advance(end, self.items[part], times[part], self.counts[part])
+                reached += 1
+            features[index] = state.features()
+        return features
+
+    def compute_state(self) -> DecayedCounts:
+        """Compute the decayed counts of all events, to continue from."""
+        state = DecayedCounts.start(self.first_at, self.rows)
+        return state.advance(self.end_at, self.items, self._middles(), self.counts)
+
+    def _middles(self) -> NDArray[np.int64]:
+        """Return the middle of each count's span, which stands for the times of its events."""
+        begins = self.first_at + self.spans.astype(np.int64) * self.width
+        return (begins + np.minimum(begins + self.width, self.end_at)) // 2
+
+
+def _decay(days: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+    """Compute the weights after some days: one line per half-life, the last of ones."""
+    half_lives = np.array((*HALF_LIVES, np.inf))
+    weights: NDArray[np.float64] = np.exp2(-np.divide.outer(days, half_lives)).T
+    return weights
+
+
+def _choose_width(span: int, rows: int) -> int:
+    most = max(min(MOST_SPANS, MOST_FEATURES // (FEATURES * rows)), 1)
+    for days in _WIDTHS:
+        width = round(days * MICROSECONDS_PER_DAY)
+        if span // width + 2 <= most:
+            return width
+    return -(-span // most) + 1
+
+
+class PopularityFeatures(NamedTuple):
+    """The popularity features of all items for some queries.
+
+    Attributes:
+        table: of several snapshots.
+        entry_of: per query, which entry of `table` holds its features.
+        latest: the entry of `table` that is as of all events; -1 if none is.
+    """
+
+    table: Float[Tensor, "snapshots features rows"]
+    entry_of: Int64[Tensor, " queries"]
+    latest: int = -1
+
+    def of_items(
+        self, rows: Int64[Tensor, "queries *items"]
+    ) -> Float[Tensor, "queries *items features"]:
+        """Select the features of some items for each query."""
+        shape = (-1,) + (1,) * (rows.ndim - 1)
+        return self.table.transpose(1, 2)[self.entry_of.view(shape), rows]
+
+    def add_to(
+        self,
+        scores: Float[Tensor, "queries items"],
+        gates: Float[Tensor, "queries features"],
+        rows: Int64[Tensor, " items"] | None = None,
+    ) -> Float[Tensor, "queries items"]:
+        """Add the weighted features to scores, in place.
+
+        Queries of one snapshot share a product; consecutive ones are found fastest.
+
+        Args:
+            rows: catalog rows of the scored items; all by default.
+        """
+        begin = 0
+        distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
+        for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            features = self.table[snapshot]
+            features = features if rows is None else features[:, rows]
+            scores[begin : begin + count].addmm_(gates[begin : begin + count], features)
+            begin += count
+        return scores
+
+    def sum_weighted(
+        self, shares: Float[Tensor, "queries items"]
+    ) -> Float[Tensor, "queries features"]:
+        """Sum the features over all items, weighted by each query's shares."""
+        sums = shares.new_empty(len(shares), self.table.shape[1])
+        begin = 0
+        distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
+        for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            part = slice(begin, begin + count)
+            torch.mm(shares[part], self.table[snapshot].T, out=sums[part])
+            begin += count
+        return sums
+
+    def select(self, queries: slice | Int64[Tensor, " selected"]) -> "PopularityFeatures":
+        """Select some queries."""
+        return self._replace(entry_of=self.entry_of[queries])
+
+
+@final
+class PopularityTable:
+    """Looks up the popularity features that a model reads at some instants.
+
+    Safe to share between threads. Copies of a model share it.
+
+    Args:
+        popularity: counts of events.
+        whole: compute all snapshots at once and keep them, as training needs; otherwise the last
+            one, and others when they are looked up.
+    """
+
+    def __init__(self, popularity: Popularity, *, whole: bool = False) -> None:
+        self.popularity = popularity
+        self._whole: Tensor | None = None
+        if whole:
+            self._whole = popularity.compute_features(range(popularity.snapshots))
+        self._latest = popularity.compute_state().features()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "PopularityTable":
+        return self
+
+    @property
+    def latest(self) -> Float[Tensor, "features rows"]:
+        """The features as of all events."""
+        return self._latest
+
+    def look_up(self, instants: Int64[Tensor, " queries"]) -> PopularityFeatures:
+        """Look up the features at some instants, epoch microseconds."""
+        snapshots = self.popularity.find(instants)
+        if self._whole is not None:
+            self._whole = self._whole.to(instants.device)
+            return PopularityFeatures(self._whole, snapshots, self.popularity.last)
+        distinct, index = torch.unique(snapshots, return_inverse=True)
+        requested = distinct.tolist()
+        if requested[-1:] != [self.popularity.last]:
+            return PopularityFeatures(self.popularity.compute_features(requested), index)
+        earlier = self.popularity.compute_features(requested[:-1])
+        table = (
+            torch.cat((earlier, self._latest.unsqueeze(0)))
+            if len(requested) > 1
+            else self._latest[None]
+        )
+        return PopularityFeatures(table, index, len(requested) - 1)

@@ -1,0 +1,144 @@
+"""The wide part: counted features of the score, in training, evaluation and serving."""
+
+import pytest
+import torch
+
+from model.history import Event, Query
+from model.layers.repeat_scores import HALF_LIVES, HistoryQueries, describe_items
+from model.popularity import PopularityFeatures
+from model.recommender import Recommender
+from model.wide import WideConfig
+from tests import tiny
+from tests.contracts.histories import CATALOG, ITEMS, collate_queries, draw_queries, prefix
+
+CONFIG = tiny.recommender_config(items=ITEMS, wide=WideConfig())
+
+
+@pytest.fixture(scope="module")
+def recommender() -> Recommender:
+    return tiny.recommender(CONFIG)
+
+
+def describe(query: Query) -> tuple[torch.Tensor, torch.Tensor]:
+    batch = collate_queries(query)
+    queries = HistoryQueries.at_positions(batch, batch.lengths - 1)
+    none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(1, dtype=torch.int64))
+    features, is_last = describe_items(batch, queries, none)
+    return features[0], is_last[0]
+
+
+def bought(*happened: tuple[str, int], at: int = 100) -> Query:
+    """Events as item and day, asked on a day."""
+    start = tiny.FIRST_AT
+    events = tuple(Event(item, start + day * tiny.DAY) for item, day in happened)
+    return Query(events, start + at * tiny.DAY)
+
+
+def test_an_item_is_scored_at_its_last_event() -> None:
+    _, is_last = describe(bought(("i1", 0), ("i2", 5), ("i1", 9)))
+    assert is_last.tolist() == [False, True, True]
+
+
+def test_shares_are_of_the_events_of_the_history() -> None:
+    features, _ = describe(bought(("i1", 0), ("i2", 5), ("i1", 9), at=30))
+    shares = features[2, : len(HALF_LIVES)].exp()
+    for share, half_life in zip(shares.tolist(), HALF_LIVES, strict=True):
+        weights = [0.5 ** ((30 - day) / half_life) for day in (0, 5, 9)]
+        assert share == pytest.approx((weights[0] + weights[2]) / sum(weights), rel=1e-4)
+
+
+def test_events_of_one_instant_are_one_basket() -> None:
+    together, _ = describe(bought(("i1", 0), ("i2", 0), ("i3", 0), ("i4", 9)))
+    apart, _ = describe(bought(("i1", 0), ("i4", 9)))
+    baskets = len(HALF_LIVES)
+    of_first = [together[event, baskets:-8].tolist() for event in range(3)]
+    assert of_first[0] == of_first[1] == of_first[2]
+    # One basket ago, whatever it held; its share is divided among its items.
+    assert of_first[0][3:] == apart[0, baskets + 3 : -8].tolist()
+
+
+def test_the_mean_interval_is_that_between_an_items_events() -> None:
+    features, _ = describe(bought(("i1", 0), ("i2", 3), ("i1", 10), ("i1", 20), at=25))
+    since, _, interval, ratio, is_single = (features[3, len(HALF_LIVES) + 3 : -8] * 3).tolist()
+    assert since == pytest.approx(torch.tensor(6.0).log().item(), abs=1e-6)
+    assert interval == pytest.approx(torch.tensor(11.0).log().item(), abs=1e-6)
+    assert ratio == pytest.approx(5 / 11)
+    assert is_single == 0
+    assert (features[1, len(HALF_LIVES) + 7] * 3).item() == pytest.approx(1)
+
+
+def test_a_position_scores_as_its_prefix(recommender: Recommender) -> None:
+    query = draw_queries(6)[0]
+    batch = collate_queries(query)
+    at = recommender.encode_at(batch, torch.arange(6))
+    scores = recommender.score_encoded(at, recommender.static_vectors())
+    for position in range(6):
+        alone = recommender.score_catalog(collate_queries(prefix(query, position + 1)))
+        torch.testing.assert_close(scores[position, 1:], alone[0, 1:], rtol=1e-4, atol=1e-4)
+
+
+def test_a_sweep_scores_as_single_queries(recommender: Recommender) -> None:
+    query = draw_queries(5)[0]
+    batch = collate_queries(query)
+    days = batch.times[0, -1] + torch.tensor([0.0, 0.3, 40.0, 900.0], dtype=torch.float64)
+    swept = recommender.sweep(batch, days)
+    rows = torch.arange(1, ITEMS + 1)
+    of_sweep = recommender.score_rows(swept, rows)
+    for number, day in enumerate(days):
+        single = batch._replace(query_times=batch.query_times.clone())
+        single.query_times[0, -1] = day
+        alone = recommender(single)
+        torch.testing.assert_close(
+            of_sweep[number : number + 1], recommender.score_rows(alone, rows), rtol=1e-4, atol=1e-4
+        )
+        assert swept.repeat_scores is not None
+        torch.testing.assert_close(
+            swept.repeat_scores[number], alone.repeat_scores[0], rtol=1e-4, atol=1e-4
+        )
+
+
+def test_the_popularity_is_that_at_the_query_time(recommender: Recommender) -> None:
+    """Everything else equal, an item that others chose since scores higher."""
+    assert recommender.counts is not None
+    popularity = recommender.counts.popularity.popularity
+    events = tuple(Event(CATALOG.item_id(1), popularity.first_at) for _ in range(2))
+    batches = [
+        collate_queries(Query(events, popularity.first_at + day * tiny.DAY)) for day in (1, 150)
+    ]
+    early, late = (recommender(batch).popularity for batch in batches)
+    assert early is not None
+    assert late is not None
+    assert not torch.equal(early.table[early.entry_of], late.table[late.entry_of])
+
+
+def test_a_withheld_query_time_stands_as_of_the_last_event(recommender: Recommender) -> None:
+    query = draw_queries(5)[0]
+    at_last = Query(query.history, query.history[-1].at, query_time_withheld=True)
+    later = Query(query.history, query.query_time, query_time_withheld=True)
+    assert torch.equal(
+        recommender.score_catalog(collate_queries(at_last)),
+        recommender.score_catalog(collate_queries(later)),
+    )
+
+
+@pytest.mark.parametrize("left_out", ["popularity", "repeats", "followers", "calendar"])
+def test_every_part_can_be_left_out(left_out: str) -> None:
+    partial = tiny.recommender(
+        CONFIG.model_copy(update={"wide": WideConfig.model_validate({left_out: False})})
+    )
+    scores = partial.score_catalog(collate_queries(*draw_queries(3, 6)))
+    assert torch.isfinite(scores[:, 1:]).all()
+
+
+def test_a_wide_part_without_counts_names_the_remedy() -> None:
+    with pytest.raises(RuntimeError, match="set `counts`"):
+        CONFIG.build()(collate_queries(*draw_queries(3)))
+
+
+def test_it_starts_at_the_quality_of_the_counts() -> None:
+    """Fresh weights rank an item that the user repeats above all others."""
+    torch.manual_seed(0)
+    fresh = CONFIG.build().eval()
+    fresh.counts = tiny.event_counts(ITEMS)
+    query = bought(*(("i7", day) for day in range(5)), ("i3", 9), at=10)
+    assert int(fresh.score_catalog(collate_queries(query))[0, 1:].argmax()) + 1 == 8

@@ -1,0 +1,33 @@
+"""Live counts: popularity counted up to each query time, as in a running service."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from model.popularity import PopularityTable
+from model.recommender import Recommender
+from model.wide import EventCounts
+from training.data.dataset import Dataset
+from training.data.event_counts import count_popularity
+
+
+def count_live(recommender: Recommender, dataset: Dataset) -> EventCounts | None:
+    """Count the popularity of items in all events; None for a recommender that reads no counts.
+
+    What a query reads of it is from before its time. The followers are those of the training.
+    """
+    if recommender.counts is None:
+        return None
+    popularity = count_popularity(dataset, np.ones(len(dataset), dtype=np.bool_))
+    return EventCounts(PopularityTable(popularity, whole=True), recommender.counts.followers)
+
+
+@contextmanager
+def use_counts(recommender: Recommender, counts: EventCounts | None) -> Iterator[None]:
+    """Let a recommender read other counts for a while."""
+    own, recommender.counts = recommender.counts, counts
+    try:
+        yield
+    finally:
+        recommender.counts = own
