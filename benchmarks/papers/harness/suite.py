@@ -51,6 +51,8 @@ class Row(Config):
     point: Point | None = None
     data: Settings = Field(default_factory=dict)
     split: Settings = Field(default_factory=dict)
+    wide: Settings | None = None
+    """A table, possibly empty, adds a wide part."""
     encoder: Settings = Field(default_factory=dict)
     fit: Settings = Field(default_factory=dict)
 
@@ -153,7 +155,10 @@ class Suite(Config):
             "encoder": _inherit_shared_fields(self.base, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
-        return merge(self.base, {name: value for name, value in changes.items() if value})
+        changed = {name: value for name, value in changes.items() if value}
+        if row.wide is not None:
+            changed["wide"] = row.wide
+        return merge(self.base, changed)
 
     def build_config(self, row: Row, seed: int) -> RunConfig:
         """Build the recipe of a row.
