@@ -38,6 +38,7 @@ from app.keys.service import refresh_keys
 from app.models.router import admin_router as models_admin
 from app.models.router import router as models
 from app.observability.metrics import Metrics
+from app.popularity.service import keep_refreshing_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
     keep_deleting_expired_impressions,
@@ -204,6 +205,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             _run_in_background(keep_deleting_expired_impressions(context))
         )
         await stack.enter_async_context(_run_in_background(keep_writing_impressions(context)))
+        await stack.enter_async_context(_run_in_background(keep_refreshing_popularity(context)))
         yield
 
 

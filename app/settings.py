@@ -47,6 +47,10 @@ class Settings(BaseSettings):
     poll_interval_seconds: PositiveFloat = 1.0
     """Interval at which the process reads the store's pointers, the keys and the items."""
 
+    popularity_interval_seconds: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    """Interval at which models with a wide part count the events that were stored since; 0 keeps
+    the popularity of their training."""
+
     requests_per_second: PositiveFloat = 200.0
     """Requests a second that one process accepts from one API key, twice as many in a burst; beyond
     it they get status 429. A key may have its own limit."""

@@ -67,8 +67,7 @@ class DecayedCounts(NamedTuple):
         counts = self.counts * _decay(np.float64(days))[:, None]
         if len(rows):
             decayed = _decay((at - times) / MICROSECONDS_PER_DAY) * weights
-            for line, added in zip(counts, decayed, strict=True):
-                np.add.at(line, rows, added)
+            counts += [np.bincount(rows, added, minlength=counts.shape[1]) for added in decayed]
         return DecayedCounts(at, counts)
 
     def features(self) -> Float[Tensor, "features rows"]:
@@ -90,6 +89,22 @@ class DecayedCounts(NamedTuple):
         features[-1] = self.counts[-1] < 0.5
         features[:, 0] = 0.0
         return torch.from_numpy(features)
+
+
+class CountedEvents(NamedTuple):
+    """Events of items, counted per catalog row and span of time.
+
+    Attributes:
+        items: catalog rows.
+        times: an instant within the span, epoch microseconds.
+        counts: events of the item in the span.
+        last_at: the last event's time, epoch microseconds.
+    """
+
+    items: NDArray[np.int32]
+    times: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    last_at: int
 
 
 @final
@@ -151,6 +166,26 @@ class Popularity:
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Popularity":
         return self
+
+    def extend(self, later: CountedEvents) -> "Popularity":
+        """Count later events too, in spans of the same width.
+
+        Args:
+            later: events at or after `end_at`.
+        """
+        if not len(later.items):
+            return self
+        spans = (later.times - self.first_at) // self.width
+        order = np.argsort(spans, kind="stable")
+        return Popularity(
+            first_at=self.first_at,
+            end_at=max(later.last_at + 1, self.end_at),
+            width=self.width,
+            rows=self.rows,
+            spans=np.append(self.spans, spans[order].astype(np.int32)),
+            items=np.append(self.items, later.items[order]),
+            counts=np.append(self.counts, later.counts[order]),
+        )
 
     @property
     def snapshots(self) -> int:
@@ -286,17 +321,30 @@ class PopularityTable:
         popularity: counts of events.
         whole: compute all snapshots at once and keep them, as training needs; otherwise the last
             one, and others when they are looked up.
+        base: what was counted in training, where `popularity` continues it; by default the same.
     """
 
-    def __init__(self, popularity: Popularity, *, whole: bool = False) -> None:
+    def __init__(
+        self, popularity: Popularity, *, whole: bool = False, base: Popularity | None = None
+    ) -> None:
         self.popularity = popularity
         self._whole: Tensor | None = None
         if whole:
             self._whole = popularity.compute_features(range(popularity.snapshots))
+        self._base = base or popularity
         self._latest = popularity.compute_state().features()
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PopularityTable":
         return self
+
+    @property
+    def base(self) -> Popularity:
+        """What was counted in training."""
+        return self._base
+
+    def count_on(self, later: CountedEvents) -> "PopularityTable":
+        """Count events after those of the training, in place of any that were counted before."""
+        return PopularityTable(self._base.extend(later), base=self._base)
 
     @property
     def latest(self) -> Float[Tensor, "features rows"]:

@@ -34,6 +34,7 @@ class StoredEvent(Table):
     __table_args__ = (
         Index(None, "user_id", "at", "id"),
         Index(None, "item_id", "at", "action"),
+        Index(None, "at", "item_id", "action"),
         Index(
             None,
             "recommendation_id",

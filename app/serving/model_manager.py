@@ -174,6 +174,30 @@ class ModelManager:
             active = replace(active, current=predictor)
         self._swap(active)
 
+    def list_open(self) -> list[Predictor]:
+        """List the models that are open: the active ones, and those that requests name."""
+        active = (self._active.current, self._active.challenger, self._active.shadow)
+        return [*(one for one in active if one is not None), *self._pinned.values()]
+
+    def renew(self, predictor: Predictor, renewed: Predictor) -> None:
+        """Replace an open model by the same version with newer counts; no version changes.
+
+        A model that was closed or replaced since stays so.
+        """
+
+        def choose(held: Predictor | None) -> Predictor | None:
+            return renewed if held is predictor else held
+
+        active = self._active
+        self._active = replace(
+            active,
+            current=choose(active.current),
+            challenger=choose(active.challenger),
+            shadow=choose(active.shadow),
+        )
+        if self._pinned.get(predictor.version) is predictor:
+            self._pinned[predictor.version] = renewed
+
     def swap_traffic(self, traffic: Traffic, predictors: Mapping[str, Predictor]) -> None:
         """Replace the challenger and the shadow by loaded models; the caller holds `lock`.
 

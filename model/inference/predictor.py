@@ -1,6 +1,8 @@
 """Inference with an open bundle: recommendations, rankings, sweeps, similar items."""
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import final
 
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
+from model.bundle.index import ItemIndex
 from model.catalog import Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
@@ -24,6 +27,7 @@ from model.inference.scoring import score_rows
 from model.inference.selection import select_rows
 from model.inference.sweep import AllowedAt, sweep
 from model.interfaces import EncoderOutput
+from model.popularity import CountedEvents
 
 
 @final
@@ -45,6 +49,34 @@ class Predictor:
     def catalog(self) -> Catalog:
         """The catalog of the bundle."""
         return self.bundle.catalog
+
+    @property
+    def counts_from(self) -> int | None:
+        """When the events begin that `count_on` counts, epoch microseconds; None if it cannot."""
+        counts = self.bundle.recommender.counts
+        return None if counts is None else counts.popularity.base.end_at
+
+    def count_on(self, later: CountedEvents) -> "Predictor":
+        """Build a predictor whose popularity also counts events after those of the training.
+
+        Args:
+            later: events from `counts_from` on, in place of any that were counted before.
+
+        Raises:
+            ValueError: if the model reads no counts.
+        """
+        counts = self.bundle.recommender.counts
+        if counts is None:
+            raise ValueError(
+                "only a model with a wide part counts events, but that of "
+                f"{self.version} has none; check `counts_from`"
+            )
+        # Copies share the weights.
+        recommender = copy(self.bundle.recommender)
+        recommender.counts = replace(counts, popularity=counts.popularity.count_on(later))
+        vectors = recommender.index_vectors().numpy()[1:]
+        index = ItemIndex.build(vectors, self.bundle.manifest.similarity)
+        return Predictor(replace(self.bundle, recommender=recommender, index=index))
 
     def recommend(
         self,

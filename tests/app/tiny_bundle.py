@@ -14,8 +14,11 @@ from model.bundle.writing import write_bundle
 from model.catalog import Catalog
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.followers import Followers
+from model.popularity import Popularity, PopularityTable
 from model.recommender import RecommenderConfig
 from model.store.store import BundleStore
+from model.wide import EventCounts, WideConfig
 
 ITEM_IDS = tuple(f"i{number}" for number in range(20))
 FIRST_AT = 1_767_225_600_000_000
@@ -29,6 +32,17 @@ MAX_HISTORY = 50
 ENCODER = SelfAttentionConfig(dim=8, heads=HEADS, layers=1, feed_forward=8, max_history=MAX_HISTORY)
 
 
+def count_events(items: int) -> EventCounts:
+    """Ten events of every item, evenly over the days of training; nothing follows anything."""
+    rows = np.tile(np.arange(1, items + 1, dtype=np.int32), 10)
+    times = np.linspace(FIRST_AT, LAST_AT, len(rows)).astype(np.int64)
+    none = np.zeros(0, dtype=np.int64)
+    return EventCounts(
+        PopularityTable(Popularity.count(rows, times, rows=items + 1)),
+        Followers.rank(none, none, np.zeros(0), rows=items + 1),
+    )
+
+
 def publish(
     root: Path,
     seed: int,
@@ -39,6 +53,8 @@ def publish(
     items: int = len(ITEM_IDS),
     profile: pl.DataFrame | None = None,
     provenance: dict[str, JsonValue] | None = None,
+    wide: WideConfig | None = None,
+    ignored_actions: tuple[str, ...] = (),
 ) -> str:
     """Publishes a bundle with weights drawn from `seed`; returns its version."""
     popularity = np.arange(items, 0, -1, dtype=np.int64)
@@ -49,9 +65,13 @@ def publish(
         popularity=popularity,
         recent_popularity=popularity,
     )
-    config = RecommenderConfig(items=items, encoder=encoder, groups=groups)
+    config = RecommenderConfig(
+        items=items, encoder=encoder, groups=groups, wide=wide, ignored_actions=ignored_actions
+    )
     torch.manual_seed(seed)
     recommender = config.build()
+    if wide is not None:
+        recommender.counts = count_events(items)
     bundle = Bundle.assemble(
         recommender=recommender,
         config=config,

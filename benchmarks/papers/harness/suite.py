@@ -155,7 +155,7 @@ class Suite(Config):
             "encoder": _inherit_shared_fields(self.base, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
-        changed = {name: value for name, value in changes.items() if value}
+        changed: Settings = {name: value for name, value in changes.items() if value}
         if row.wide is not None:
             changed["wide"] = row.wide
         return merge(self.base, changed)

@@ -1,0 +1,1 @@
+"""Popularity of items, counted from the stored events as they arrive."""

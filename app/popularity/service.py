@@ -1,0 +1,94 @@
+"""Keeping the popularity that models read up to date with the stored events.
+
+What sold an hour ago counts before any retraining. Every process reads the same counts from the
+database, so replicas agree, and a restarted process agrees with the others.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+import numpy as np
+import structlog
+
+from app.context import AppContext
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.popularity.repository import ItemEvents, PopularityRepository
+from model.clock import now
+from model.inference.predictor import Predictor
+from model.popularity import CountedEvents
+
+_log = structlog.get_logger()
+
+
+class Counted(NamedTuple):
+    """A model with the stored events that it counts."""
+
+    predictor: Predictor
+    events: tuple[ItemEvents, ...]
+
+
+async def keep_refreshing_popularity(context: AppContext) -> None:
+    """Refresh at the interval of the settings, until cancelled; never, if it is 0."""
+    interval = context.settings.popularity_interval_seconds
+    counted: dict[str, Counted] = {}
+    while interval:
+        try:
+            await refresh_popularity(context, counted)
+        except Exception:
+            # The loop must not end: popularity would stand still until the next restart.
+            _log.exception("refresh_failed")
+        await asyncio.sleep(interval)
+
+
+async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -> None:
+    """Let every served model count the events that are stored since its training.
+
+    While the database is unavailable, popularity stays as it is.
+
+    Args:
+        counted: the last refresh by version, which this one replaces.
+    """
+    predictors = {one.version: one for one in context.model_manager.list_open()}
+    for version in counted.keys() - predictors.keys():
+        del counted[version]
+    for version, predictor in predictors.items():
+        try:
+            events = await _count_events(context, predictor)
+        except (DatabaseUnavailableError, OverloadedError):
+            return
+        # A version that was opened again has forgotten what it counted.
+        if not events or Counted(predictor, events) == counted.get(version):
+            continue
+        later = _to_rows(predictor, events)
+        renewed = await asyncio.to_thread(predictor.count_on, later)
+        async with context.model_manager.lock:
+            context.model_manager.renew(predictor, renewed)
+        counted[version] = Counted(renewed, events)
+        _log.info("popularity_refreshed", version=version, events=int(later.counts.sum()))
+
+
+async def _count_events(context: AppContext, predictor: Predictor) -> tuple[ItemEvents, ...] | None:
+    """Count the events since a model's training; None if the model reads no counts."""
+    counts, since = predictor.bundle.recommender.counts, predictor.counts_from
+    if counts is None or since is None:
+        return None
+    base = counts.popularity.base
+    ignored = predictor.bundle.manifest.recommender.ignored_actions
+    rows = await context.database.read(
+        lambda session: PopularityRepository(session).count(
+            since, now(), base.width, base.first_at, ignored
+        )
+    )
+    return tuple(sorted(rows, key=lambda row: (row.last_at, row.item_id)))
+
+
+def _to_rows(predictor: Predictor, events: tuple[ItemEvents, ...]) -> CountedEvents:
+    """Keep the items of a model's catalog, as rows."""
+    rows = [predictor.catalog.find(one.item_id) or 0 for one in events]
+    known = [(row, one) for row, one in zip(rows, events, strict=True) if row]
+    return CountedEvents(
+        items=np.array([row for row, _ in known], dtype=np.int32),
+        times=np.array([one.last_at for _, one in known], dtype=np.int64),
+        counts=np.array([one.events for _, one in known], dtype=np.int32),
+        last_at=max((one.last_at for _, one in known), default=0),
+    )

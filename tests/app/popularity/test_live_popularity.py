@@ -1,0 +1,124 @@
+"""A running service counts what was chosen since the training, without retraining."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from model.wide import WideConfig
+from tests.app import tiny_bundle
+from tests.app.client import Client, recommend, running
+
+DAY = 86_400
+END = tiny_bundle.LAST_AT // 1_000_000
+HISTORY = [{"item_id": "i1", "timestamp": END - 3 * DAY}]
+SOON = 10
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings of a service with a wide model, which counts often."""
+    store = tmp_path / "wide"
+    tiny_bundle.publish(store, seed=3, wide=WideConfig(), ignored_actions=("return",))
+    return settings.model_copy(update={"bundle_store": store, "popularity_interval_seconds": 0.05})
+
+
+def rank(client: Client, at: int = END + 3 * DAY) -> dict[str, float]:
+    """The scores of all items for one history, best first."""
+    request = {"history": HISTORY, "n": 20, "query_time": at, "exclude_seen": False}
+    response = client.post("/v1/recommendations", request)
+    assert response.status_code == 200, response.text
+    return {item["item_id"]: item["score"] for item in response.json()["items"]}
+
+
+def choose(client: Client, item_id: str, times: int, action: str = "buy") -> None:
+    """Let so many users choose an item two days after the training."""
+    events = [
+        {
+            "user_id": f"u{n}",
+            "item_id": item_id,
+            "action": action,
+            "timestamp": END + 2 * DAY + n,
+        }
+        for n in range(times)
+    ]
+    assert client.post("/v1/events", {"events": events}).json()["accepted"] == times
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not condition():
+        assert time.monotonic() < deadline, "the popularity did not change"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def client(settings: Settings, migrated_database_url: str) -> Any:
+    """A service on each kind of database."""
+    with running(settings.model_copy(update={"database_url": migrated_database_url})) as client:
+        yield client
+
+
+def test_what_sold_since_the_training_ranks_higher(client: Client) -> None:
+    before = rank(client)
+    least = list(before)[-1]
+    choose(client, least, 300)
+    wait_until(lambda: rank(client)[least] > before[least] + 0.5)
+    assert list(rank(client)).index(least) < len(before) // 2
+
+
+def test_a_restart_and_a_second_replica_answer_the_same(
+    settings: Settings, migrated_database_url: str
+) -> None:
+    shared = settings.model_copy(update={"database_url": migrated_database_url})
+    with running(shared) as first:
+        before = rank(first)
+        least = list(before)[-1]
+        choose(first, least, 300)
+        wait_until(lambda: rank(first)[least] > before[least] + 0.5)
+        counted = rank(first)
+        with running(shared) as second:
+            wait_until(lambda: rank(second) == counted)
+    with running(shared) as restarted:
+        wait_until(lambda: rank(restarted) == counted)
+
+
+def test_earlier_query_times_do_not_see_later_events(client: Client) -> None:
+    before = rank(client, END - DAY)
+    now = rank(client)
+    choose(client, "i7", 300)
+    wait_until(lambda: rank(client)["i7"] > now["i7"] + 0.5)
+    assert rank(client, END - DAY) == before
+
+
+def test_ignored_actions_and_unknown_items_are_not_counted(client: Client) -> None:
+    before = rank(client)
+    choose(client, "i5", 300, action="return")
+    choose(client, "unheard-of", 300)
+    choose(client, "i7", 5)
+    wait_until(lambda: rank(client)["i7"] > before["i7"])
+    assert rank(client)["i5"] < before["i5"]
+
+
+def test_counting_can_be_switched_off(settings: Settings) -> None:
+    with running(settings.model_copy(update={"popularity_interval_seconds": 0.0})) as client:
+        before = rank(client)
+        choose(client, "i7", 300)
+        time.sleep(0.3)
+        assert rank(client) == before
+
+
+def test_a_model_that_was_opened_again_counts_anew(settings: Settings, client: Client) -> None:
+    before = rank(client)
+    choose(client, "i7", 300)
+    wait_until(lambda: rank(client)["i7"] > before["i7"] + 0.5)
+    counted = rank(client)
+    first = recommend(client)["model_version"]
+    other = tiny_bundle.publish(settings.bundle_store, seed=4)
+    wait_until(lambda: recommend(client)["model_version"] == other)
+    assert client.post(f"/v1/models/{first}/activate", {"reason": None}).status_code == 200
+    assert recommend(client)["model_version"] == first
+    wait_until(lambda: rank(client) == counted)
