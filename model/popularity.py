@@ -5,8 +5,10 @@ counts, halved every quarter of a day, day, 4, 16, 64 and 256 days, and never, b
 events. Their logarithms are features of an item's score.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import NamedTuple, final
 
 import numpy as np
@@ -25,6 +27,9 @@ FEATURES = len(HALF_LIVES) + 2
 
 _WIDTHS = (1 / 1440, 1 / 96, 1 / 24, 0.25, 0.5, 1.0, 7.0, 28.0, 84.0, 364.0)
 """Widths of spans, in days, of which the shortest that the budgets allow is chosen."""
+
+_KEPT_SNAPSHOTS = 8
+"""Earlier snapshots whose features a served model keeps."""
 
 MOST_SPANS = 3_000
 """Spans of a data set, at most."""
@@ -89,6 +94,13 @@ class DecayedCounts(NamedTuple):
         features[-1] = self.counts[-1] < 0.5
         features[:, 0] = 0.0
         return torch.from_numpy(features)
+
+
+class Checkpoint(NamedTuple):
+    """The decayed counts at one snapshot, from which later ones are computed."""
+
+    snapshot: int
+    state: DecayedCounts
 
 
 class CountedEvents(NamedTuple):
@@ -208,27 +220,43 @@ class Popularity:
         return torch.where(instants >= self.end_at, self.last, spans)
 
     def compute_features(
-        self, snapshots: Sequence[int]
+        self, snapshots: Sequence[int], checkpoint: "Checkpoint | None" = None
     ) -> Float[Tensor, "snapshots features rows"]:
-        """Compute the features of all items at some snapshots, ascending, in one pass."""
+        """Compute the features of all items at some snapshots, ascending, in one pass.
+
+        Args:
+            checkpoint: to begin from, at or before the first of the snapshots.
+        """
         features = torch.empty(len(snapshots), FEATURES, self.rows)
-        bounds = np.searchsorted(self.spans, np.arange(self.snapshots + 1))
-        state = DecayedCounts.start(self.first_at, self.rows)
-        times, reached = self._middles(), 0
-        for index, snapshot in enumerate(snapshots):
-            while reached < snapshot:
-                part = slice(bounds[reached], bounds[reached + 1])
-                end = min(self.first_at + (reached + 1) * self.width, self.end_at)
-                state = state.advance(end, self.items[part], times[part], self.counts[part])
-                reached += 1
-            features[index] = state.features()
+        for index, reached in enumerate(self.iter_checkpoints(snapshots, checkpoint)):
+            features[index] = reached.state.features()
         return features
+
+    def iter_checkpoints(
+        self, snapshots: Iterable[int], checkpoint: "Checkpoint | None" = None
+    ) -> Iterator["Checkpoint"]:
+        """Yield the decayed counts at some snapshots, ascending; see `compute_features`."""
+        reached, state = checkpoint or Checkpoint(0, DecayedCounts.start(self.first_at, self.rows))
+        for snapshot in snapshots:
+            while reached < snapshot:
+                part = slice(self._bounds[reached], self._bounds[reached + 1])
+                end = min(self.first_at + (reached + 1) * self.width, self.end_at)
+                counted = self.items[part], self._middles[part], self.counts[part]
+                state = state.advance(end, *counted)
+                reached += 1
+            yield Checkpoint(reached, state)
 
     def compute_state(self) -> DecayedCounts:
         """Compute the decayed counts of all events, to continue from."""
         state = DecayedCounts.start(self.first_at, self.rows)
-        return state.advance(self.end_at, self.items, self._middles(), self.counts)
+        return state.advance(self.end_at, self.items, self._middles, self.counts)
 
+    @cached_property
+    def _bounds(self) -> NDArray[np.int64]:
+        """Where the counts of each span begin, and where those of the last one end."""
+        return np.searchsorted(self.spans, np.arange(self.snapshots + 1))
+
+    @cached_property
     def _middles(self) -> NDArray[np.int64]:
         """Return the middle of each count's span, which stands for the times of its events."""
         begins = self.first_at + self.spans.astype(np.int64) * self.width
@@ -333,6 +361,8 @@ class PopularityTable:
             self._whole = popularity.compute_features(range(popularity.snapshots))
         self._base = base or popularity
         self._latest = popularity.compute_state().features()
+        self._checkpoints: tuple[Checkpoint, ...] = ()
+        self._compute_one = lru_cache(maxsize=_KEPT_SNAPSHOTS)(self._compute_from_checkpoint)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PopularityTable":
         return self
@@ -358,13 +388,20 @@ class PopularityTable:
             self._whole = self._whole.to(instants.device)
             return PopularityFeatures(self._whole, snapshots, self.popularity.last)
         distinct, index = torch.unique(snapshots, return_inverse=True)
-        requested = distinct.tolist()
-        if requested[-1:] != [self.popularity.last]:
-            return PopularityFeatures(self.popularity.compute_features(requested), index)
-        earlier = self.popularity.compute_features(requested[:-1])
-        table = (
-            torch.cat((earlier, self._latest.unsqueeze(0)))
-            if len(requested) > 1
-            else self._latest[None]
+        requested, last = distinct.tolist(), self.popularity.last
+        table = torch.stack(
+            [self._latest if one == last else self._compute_one(one) for one in requested]
         )
-        return PopularityFeatures(table, index, len(requested) - 1)
+        return PopularityFeatures(table, index, len(requested) - 1 if requested[-1] == last else -1)
+
+    def _compute_from_checkpoint(self, snapshot: int) -> Float[Tensor, "features rows"]:
+        """Compute the features at a snapshot from the nearest earlier checkpoint.
+
+        There are as many checkpoints as snapshots between two of them, computed when first needed.
+        """
+        popularity = self.popularity
+        step = max(math.isqrt(popularity.snapshots), 1)
+        if not self._checkpoints:
+            marks = range(0, popularity.snapshots, step)
+            self._checkpoints = tuple(popularity.iter_checkpoints(marks))
+        return popularity.compute_features([snapshot], self._checkpoints[snapshot // step])[0]
