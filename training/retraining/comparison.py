@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from model.config import Config
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
+from model.recommender import Recommender
+from model.wide import EventCounts
 from training.config import GateMetric, RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions, build_questions, build_questions_after
 from training.evaluation.evaluate import rank_targets
+from training.evaluation.live_counts import count_live, use_counts
 from training.evaluation.metrics import Ranks, paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
 from training.evaluation.report import Difference
@@ -126,15 +129,26 @@ def _score_rankers(
             (CHAMPION, known, champion.bundle.recommender, champion.bundle.manifest.max_history)
         )
     for name, dataset, recommender, max_history in models:
+        live = count_live(recommender, dataset)
         for ending, withheld in (("", False), ("_withheld", True)):
             blocks = score_questions(
                 recommender, dataset, questions, max_history=max_history, withheld=withheld
             )
+            # As they would be served: both count the popularity of items up to each question.
+            blocks = _read_counts(blocks, recommender, live)
             yield name + ending, _to_whole_catalog(blocks, whole, dataset)
     references = fit_references(split.dataset, split.is_known_before_test)
     for name in REFERENCES:
         blocks = score_reference(references[name], questions, len(split.dataset.catalog))
         yield name, _to_whole_catalog(blocks, whole, split.dataset)
+
+
+def _read_counts(
+    blocks: Iterable[ScoreBlock], recommender: Recommender, counts: EventCounts | None
+) -> Iterator[ScoreBlock]:
+    """Score with other counts of events."""
+    with use_counts(recommender, counts):
+        yield from blocks
 
 
 def _to_whole_catalog(

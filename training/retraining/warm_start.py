@@ -8,7 +8,7 @@ from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
 from training.run import InitialiseWeights
 
-_ITEM_WEIGHTS = ("items.weight", "item_bias")
+_ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
 """Weights with one row per catalog row; encoders own none."""
 
 

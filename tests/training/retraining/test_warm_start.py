@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +9,7 @@ from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from model.store.opening import open_predictor
+from model.wide import WideConfig
 from tests import tiny
 from training.retraining.warm_start import copy_champion_weights
 
@@ -40,6 +43,20 @@ def test_items_get_the_champions_weights_by_id(champion: Predictor) -> None:
         row = catalog.row(item_id)
         assert torch.equal(fresh.items.weight[row], before["items.weight"][row])
     assert not fresh.items.weight[0].any()
+
+
+def test_biases_of_repeats_follow_their_items(tmp_path: Path) -> None:
+    config = tiny.recommender_config(wide=WideConfig())
+    champion = open_predictor(tiny.write_bundle(tmp_path, config=config))
+    catalog = Catalog.from_ids(("new", "i7"))
+    _, fresh = begun(champion, catalog, wide=WideConfig())
+    learned = champion.bundle.recommender.wide
+    assert learned is not None
+    assert learned.repeats is not None
+    assert fresh.wide is not None
+    assert fresh.wide.repeats is not None
+    expected = learned.repeats.item_bias[champion.catalog.row("i7")]
+    assert fresh.wide.repeats.item_bias.tolist() == [0, 0, float(expected)]
 
 
 def test_all_other_weights_are_the_champions(champion: Predictor) -> None:
