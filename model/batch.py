@@ -164,3 +164,16 @@ def select_positions(states: Tensor, positions: Tensor) -> Tensor:
 def gather_positions(states: Tensor, positions: Tensor) -> Tensor:
     """Select several positions of each history: batch, len, * -> batch, chosen, *."""
     return states[torch.arange(len(states), device=states.device)[:, None], positions]
+
+
+def number_within_samples(
+    sample: Int64[Tensor, " queries"], samples: int
+) -> tuple[Int64[Tensor, " queries"], int]:
+    """Count the queries before each one in its sample, and the queries of the largest sample.
+
+    To pad the queries of every sample side by side. They are consecutive, and samples ascend.
+    """
+    counts = torch.bincount(sample, minlength=samples)
+    firsts = counts.cumsum(0) - counts
+    numbers = torch.arange(len(sample), device=sample.device) - firsts[sample]
+    return numbers, int(counts.max())

@@ -22,9 +22,10 @@ from model.interfaces import (
     SelectedPositions,
     SequenceEncoder,
 )
+from model.layers.added_scores import AddedScores
 from model.layers.repeat_scores import HistoryQueries
 from model.popularity import FEATURES, PopularityFeatures
-from model.wide import AddedScores, EventCounts, WideConfig, WideOutput, WidePart
+from model.wide import EventCounts, WideConfig, WideOutput, WidePart
 
 
 class RecommenderConfig(Config):
@@ -286,7 +287,9 @@ class Recommender(nn.Module):
             return ScoredPositions(self.user_vectors(users), None, None, added, outputs)
         wide = self.wide(users, batch, queries, self._require_counts())
         vectors, gates = self.user_vectors(wide.users).tensor_split((-FEATURES,), dim=-1)
-        return ScoredPositions(vectors, gates, wide.popularity, _join(added, wide.added), outputs)
+        return ScoredPositions(
+            vectors, gates, wide.popularity, AddedScores.join((added, wide.added)), outputs
+        )
 
     def _encode_at(self, batch: SequenceBatch, positions: Tensor) -> tuple[PositionOutputs, Tensor]:
         if isinstance(self.encoder, SelectedPositions) and 2 * len(positions) < batch.rows.numel():
@@ -333,7 +336,7 @@ class Recommender(nn.Module):
         if encoded.repeat_scores is not None:
             rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
             own = AddedScores(rows.expand_as(encoded.repeat_scores), encoded.repeat_scores)
-        added = _join(own, wide.added)
+        added = AddedScores.join((own, wide.added))
         return encoded._replace(
             user=self.user_vectors(wide.users),
             popularity=wide.popularity,
@@ -372,12 +375,6 @@ def _build_unsupported_error(encoder: SequenceEncoder, interface: str) -> TypeEr
         f"this operation needs an encoder that implements {interface}, but "
         f"{type(encoder).__name__} does not; choose another encoder"
     )
-
-
-def _join(first: AddedScores | None, second: AddedScores | None) -> AddedScores | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return AddedScores(*(torch.cat(parts, dim=1) for parts in zip(first, second, strict=True)))
 
 
 def _score_users(

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.followers import Followers
+from model.layers.added_scores import AddedScores
 from model.layers.calendar_phase import CalendarPhase
 from model.layers.follower_scores import FollowerScorer
 from model.layers.repeat_scores import HistoryQueries, RepeatScorer
@@ -67,18 +68,6 @@ class EventCounts:
     def to(self, device: torch.device) -> "EventCounts":
         """Copy the followers to a device; the popularity follows when it is looked up."""
         return EventCounts(self.popularity, self.followers.to(device))
-
-
-class AddedScores(NamedTuple):
-    """Scores that are added to single items in log space: log(exp(score) + sum of exp(added)).
-
-    Attributes:
-        rows: catalog rows; an item may be listed more than once.
-        log_scores: -inf to add nothing.
-    """
-
-    rows: Int64[Tensor, "queries added"]
-    log_scores: Float[Tensor, "queries added"]
 
 
 class WideOutput(NamedTuple):
@@ -149,14 +138,10 @@ class WidePart(nn.Module):
         popularity = counts.popularity.look_up(instants)
         if self.calendar is not None:
             users = users + self.calendar(instants) * queries.given.unsqueeze(-1)
-        added: list[AddedScores] = []
+        repeats = followers = None
         if self.repeats is not None:
             scores = self.repeats(users, batch, queries, popularity)
-            added.append(AddedScores(batch.rows[queries.sample], scores))
+            repeats = AddedScores(batch.rows[queries.sample], scores)
         if self.followers is not None:
             followers = self.followers(users, batch, queries, counts.followers)
-            added.append(AddedScores(*followers))
-        if not added:
-            return WideOutput(users, popularity, None)
-        merged = (torch.cat(parts, dim=1) for parts in zip(*added, strict=True))
-        return WideOutput(users, popularity, AddedScores(*merged))
+        return WideOutput(users, popularity, AddedScores.join((repeats, followers)))

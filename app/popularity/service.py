@@ -69,14 +69,14 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
 
 async def _count_events(context: AppContext, predictor: Predictor) -> tuple[ItemEvents, ...] | None:
     """Count the events since a model's training; None if the model reads no counts."""
-    counts, since = predictor.bundle.recommender.counts, predictor.counts_from
-    if counts is None or since is None:
+    counts = predictor.bundle.recommender.counts
+    if counts is None:
         return None
     base = counts.popularity.base
     ignored = predictor.bundle.manifest.recommender.ignored_actions
     rows = await context.database.read(
         lambda session: PopularityRepository(session).count(
-            since, now(), base.width, base.first_at, ignored
+            base.end_at, now(), base.width, base.first_at, ignored
         )
     )
     return tuple(sorted(rows, key=lambda row: (row.last_at, row.item_id)))

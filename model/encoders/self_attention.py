@@ -8,7 +8,12 @@ from jaxtyping import Float, Float64, Int64
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch, gather_positions, select_positions
+from model.batch import (
+    SequenceBatch,
+    gather_positions,
+    number_within_samples,
+    select_positions,
+)
 from model.config import Config
 from model.interfaces import (
     EncoderOutput,
@@ -195,11 +200,8 @@ class SelfAttention(SequenceEncoder):
         cache = final_block.project_kv(states, inputs.time)
         length = batch.rows.shape[1]
         sample, index = torch.div(positions, length, rounding_mode="floor"), positions % length
-        counts = torch.bincount(sample, minlength=len(states))
-        slots = (
-            torch.arange(len(sample), device=sample.device) - (counts.cumsum(0) - counts)[sample]
-        )
-        chosen = index.new_zeros(len(states), int(counts.max()))
+        slots, most = number_within_samples(sample, len(states))
+        chosen = index.new_zeros(len(states), most)
         chosen[sample, slots] = index
         visible = torch.arange(length, device=index.device) <= chosen.unsqueeze(-1)
         output = final_block.attend(

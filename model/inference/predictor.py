@@ -50,17 +50,11 @@ class Predictor:
         """The catalog of the bundle."""
         return self.bundle.catalog
 
-    @property
-    def counts_from(self) -> int | None:
-        """When the events begin that `count_on` counts, epoch microseconds; None if it cannot."""
-        counts = self.bundle.recommender.counts
-        return None if counts is None else counts.popularity.base.end_at
-
     def count_on(self, later: CountedEvents) -> "Predictor":
         """Build a predictor whose popularity also counts events after those of the training.
 
         Args:
-            later: events from `counts_from` on, in place of any that were counted before.
+            later: events after those of the training, in place of any that were counted before.
 
         Raises:
             ValueError: if the model reads no counts.
@@ -69,7 +63,7 @@ class Predictor:
         if counts is None:
             raise ValueError(
                 "only a model with a wide part counts events, but that of "
-                f"{self.version} has none; check `counts_from`"
+                f"{self.version} has none; check its `counts`"
             )
         # Copies share the weights.
         recommender = copy(self.bundle.recommender)

@@ -1,13 +1,14 @@
 """Scores of the items that followed the last events, counted over all users."""
 
-from typing import NamedTuple, final
+from typing import final
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
 from model.followers import Followers
+from model.layers.added_scores import AddedScores
 from model.layers.repeat_scores import HistoryQueries
 
 LAST_EVENTS = 8
@@ -19,18 +20,6 @@ without dropout, the encoder would learn only what is left."""
 
 _STARTS_AT = -1.0
 _STEP = -0.7
-
-
-class ScoredFollowers(NamedTuple):
-    """Followers of the last events, with a score each; a follower of two events is listed twice.
-
-    Attributes:
-        rows: catalog rows, 0 for none.
-        scores: -inf for none.
-    """
-
-    rows: Int64[Tensor, "queries followers"]
-    scores: Float[Tensor, "queries followers"]
 
 
 @final
@@ -59,8 +48,8 @@ class FollowerScorer(nn.Module):
         batch: SequenceBatch,
         queries: HistoryQueries,
         followers: Followers,
-    ) -> ScoredFollowers:
-        """Score the followers at each query."""
+    ) -> AddedScores:
+        """Score the followers at each query; a follower of two events is listed twice."""
         sample, last = queries.sample, queries.last
         positions = last[:, None] - torch.arange(LAST_EVENTS, device=last.device)
         events = batch.rows[sample[:, None], positions.clamp(min=0)]
@@ -74,4 +63,4 @@ class FollowerScorer(nn.Module):
             drawn = torch.rand(len(rows), device=rows.device) < DROPOUT
             left_out = left_out | drawn[:, None, None]
         scores = scores.masked_fill(left_out, float("-inf"))
-        return ScoredFollowers(rows.flatten(1), scores.flatten(1))
+        return AddedScores(rows.flatten(1), scores.flatten(1))

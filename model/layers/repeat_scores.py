@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch
+from model.batch import SequenceBatch, number_within_samples
 from model.popularity import FEATURES, PopularityFeatures
 
 HALF_LIVES = (7.0, 28.0, 112.0, 448.0, float("inf"))
@@ -164,9 +164,8 @@ def _sum_by_item(
 
     One product per history: the queries of a history are put side by side, padded.
     """
-    counts = torch.bincount(sample, minlength=len(is_same))
-    slots = torch.arange(len(sample), device=sample.device) - (counts.cumsum(0) - counts)[sample]
-    padded = weights.new_zeros(len(is_same), int(counts.max()), *weights.shape[1:])
+    slots, most = number_within_samples(sample, len(is_same))
+    padded = weights.new_zeros(len(is_same), most, *weights.shape[1:])
     padded[sample, slots] = weights
     sums = torch.bmm(padded.flatten(1, 2), is_same.to(weights.dtype))
     return sums.view_as(padded)[sample, slots]

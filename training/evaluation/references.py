@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from model.clock import MICROSECONDS_PER_DAY
 from training.data.dataset import Dataset
 from training.data.split import Questions
-from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock
+from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock, split_into_blocks
 
 WEEK = 7 * MICROSECONDS_PER_DAY
 
@@ -45,9 +45,8 @@ def fit_references(dataset: Dataset, is_training: NDArray[np.bool_]) -> dict[str
 
 def score_reference(reference: Reference, questions: Questions, items: int) -> Iterator[ScoreBlock]:
     """Score questions by a reference, in blocks that fit in memory."""
-    size = max(BLOCK_ELEMENTS // (items + 1), 1)
-    for begin in range(0, len(questions), size):
-        chosen = np.arange(begin, min(begin + size, len(questions)))
+    for part in split_into_blocks(len(questions), BLOCK_ELEMENTS // (items + 1)):
+        chosen = np.arange(part.start, part.stop)
         yield ScoreBlock(chosen, torch.from_numpy(reference.score(questions.select(chosen))))
 
 
