@@ -133,6 +133,9 @@ class FitConfig(Config):
     """Share of training positions whose query time is withheld, so that it is optional."""
     loss: LossConfig = SoftmaxConfig()
     """The loss of the items."""
+    item_vectors: Literal["random", "co_occurrence"] = "random"
+    """Initial item vectors: random, or from how often items follow each other. Items that users
+    choose together then start close to each other, which saves the first epochs."""
     next_time_weight: NonNegativeFloat = 1.0
     """Weight of the likelihood of the next event's time, for encoders that model it."""
     continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()

@@ -1,5 +1,8 @@
 """Counts of the training events, for the wide part of a recommender."""
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 import polars as pl
 from jaxtyping import Bool, Float, Int64
@@ -24,13 +27,31 @@ LEAST_WEIGHT = 2.0
 """Pairs of baskets that two items must be in to be counted as followers."""
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """How often an item followed another one; each pair of items appears once.
+
+    Attributes:
+        items: catalog rows.
+        followers: catalog rows.
+        weights: table 0 counts all users, each further one leaves out a part of them.
+        rows: catalog rows, padding included.
+    """
+
+    items: Int64[np.ndarray, " pairs"]
+    followers: Int64[np.ndarray, " pairs"]
+    weights: Float[np.ndarray, "tables pairs"]
+    rows: int
+
+
 def count_training_events(
-    dataset: Dataset, is_training: NDArray[np.bool_], predict: Predict
+    dataset: Dataset, is_training: NDArray[np.bool_], pairs: PairCounts
 ) -> EventCounts:
     """Count the training events, with tables of followers for every part of the users."""
     return EventCounts(
         popularity=PopularityTable(count_popularity(dataset, is_training), whole=True),
-        followers=count_followers(dataset, is_training, predict),
+        followers=rank_followers(pairs),
     )
 
 
@@ -46,15 +67,15 @@ def count_popularity(dataset: Dataset, counted: Bool[np.ndarray, " events"]) -> 
     )
 
 
-def count_followers(
+def count_pairs(
     dataset: Dataset, counted: Bool[np.ndarray, " events"], predict: Predict
-) -> Followers:
+) -> PairCounts:
     """Count what followed each item: the next three events, or the next basket."""
     rows = len(dataset.catalog) + 1
     pairs = _pair_baskets if predict == "next_basket" else _pair_events
     keys, weights, users = pairs(dataset, np.flatnonzero(counted & (dataset.rows > 0)), rows)
     table = pl.DataFrame({"key": keys, "weight": weights, "fold": assign_folds(users)})
-    sums = table.group_by("key").agg(
+    sums = table.group_by("key", maintain_order=True).agg(
         pl.col("weight").sum().alias("all"),
         *(
             pl.col("weight").filter(pl.col("fold") == fold).sum().alias(f"fold{fold}")
@@ -66,8 +87,16 @@ def count_followers(
     items, followers = np.divmod(sums["key"].to_numpy(), rows)
     every = sums["all"].to_numpy()
     without = [every - sums[f"fold{fold}"].to_numpy() for fold in range(1, FOLDS + 1)]
+    return PairCounts(items, followers, np.stack([every, *without]), rows)
+
+
+def rank_followers(pairs: PairCounts) -> Followers:
+    """Rank the followers of every item, in one table of all users and one without each fold."""
     return Followers.stack(
-        [Followers.rank(items, followers, of_users, rows=rows) for of_users in (every, *without)]
+        [
+            Followers.rank(pairs.items, pairs.followers, weights, rows=pairs.rows)
+            for weights in pairs.weights
+        ]
     )
 
 

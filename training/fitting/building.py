@@ -9,8 +9,9 @@ from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from training.config import RunConfig
 from training.data.dataset import Dataset
-from training.data.event_counts import count_training_events
+from training.data.event_counts import count_pairs, count_training_events
 from training.data.item_groups import assign_groups
+from training.fitting.item_vectors import initialise_item_vectors
 
 
 def build_recommender(
@@ -40,8 +41,13 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
-    if recommender.wide is not None:
-        recommender.counts = count_training_events(dataset, is_training, config.data.predict)
+    starts_from_pairs = config.fit.item_vectors == "co_occurrence"
+    if recommender.wide is not None or starts_from_pairs:
+        pairs = count_pairs(dataset, is_training, config.data.predict)
+        if recommender.wide is not None:
+            recommender.counts = count_training_events(dataset, is_training, pairs)
+        if starts_from_pairs:
+            initialise_item_vectors(recommender.items.weight, pairs, seed=config.fit.seed)
     return described, recommender
 
 

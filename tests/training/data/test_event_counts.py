@@ -14,8 +14,9 @@ from training.data.event_counts import (
     LEAST_WEIGHT,
     WEIGHTS,
     assign_folds,
-    count_followers,
+    count_pairs,
     count_popularity,
+    rank_followers,
 )
 from training.data.split import Predict
 
@@ -58,7 +59,7 @@ def count_slowly(
 @pytest.mark.parametrize("table", range(FOLDS + 1))
 def test_followers_are_counted_over_the_users_of_a_table(predict: Predict, table: int) -> None:
     dataset = draw_dataset(baskets=predict == "next_basket")
-    found = count_followers(dataset, np.ones(len(dataset), dtype=np.bool_), predict)
+    found = rank_followers(count_pairs(dataset, np.ones(len(dataset), dtype=np.bool_), predict))
     everyone = count_slowly(dataset, predict, None)
     expected = count_slowly(dataset, predict, table or None)
     for row in range(1, len(dataset.catalog) + 1):
@@ -94,8 +95,10 @@ def test_events_that_are_not_counted_follow_nothing() -> None:
             ]
         )
     )
-    found = count_followers(dataset, first_half, "next_event")
-    expected = count_followers(shorter, np.ones(len(shorter), dtype=np.bool_), "next_event")
+    found = rank_followers(count_pairs(dataset, first_half, "next_event"))
+    expected = rank_followers(
+        count_pairs(shorter, np.ones(len(shorter), dtype=np.bool_), "next_event")
+    )
     assert torch.equal(found.log_counts, expected.log_counts)
 
 

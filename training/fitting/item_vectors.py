@@ -1,0 +1,54 @@
+"""Initial item vectors from the pairs of items that follow each other."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.sparse import csr_array
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+
+from training.data.event_counts import PairCounts
+
+_SMOOTHING = 0.75
+"""Exponent of the items' shares that pairs are compared with; it tempers rare items."""
+
+_NOISE = 0.2
+"""Length of the random vector that is added to each vector of length 0.9."""
+
+
+@torch.no_grad()
+def initialise_item_vectors(
+    vectors: Float[Tensor, "rows dim"], pairs: PairCounts, *, seed: int
+) -> None:
+    """Replace random item vectors by a factorisation of the pairs, in place.
+
+    An entry of the factorised matrix is log(weight of a pair / weight expected by chance), where
+    that is positive. Vectors have about unit length, as random ones; those of items without pairs
+    stay as they are.
+
+    Paper: Levy and Goldberg 2014 (positive pointwise mutual information); the exponent, and the
+        symmetric split of the singular values, Levy, Goldberg and Dagan 2015.
+    """
+    matrix = _compare_with_chance(pairs)
+    rank = min(vectors.shape[1], len(vectors) - 1)
+    left, singular, _ = randomized_svd(matrix, rank, random_state=seed)
+    paired = np.flatnonzero(matrix.sum(axis=1))
+    factors = left[paired] * np.sqrt(singular)
+    units = factors / np.linalg.norm(factors, axis=1, keepdims=True).clip(1e-9)
+    known = torch.from_numpy(paired).to(vectors.device)
+    started = _NOISE * vectors[known]
+    started[:, :rank] += 0.9 * torch.from_numpy(units).to(vectors)
+    vectors[known] = started
+
+
+def _compare_with_chance(pairs: PairCounts) -> csr_array:
+    """Compute the positive pointwise mutual information of items, in either order."""
+    shape = (pairs.rows, pairs.rows)
+    directed = csr_array((pairs.weights[0], (pairs.items, pairs.followers)), shape=shape)
+    matrix = (directed + directed.T).tocoo()
+    of_item = matrix.sum(axis=1)
+    smoothed = of_item**_SMOOTHING
+    share = smoothed / max(smoothed.sum(), np.finfo(np.float64).tiny)
+    above = np.log(matrix.data / (of_item[matrix.row] * share[matrix.col]))
+    kept = above > 0
+    return csr_array((above[kept], (matrix.row[kept], matrix.col[kept])), shape=shape)
