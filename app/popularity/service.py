@@ -56,8 +56,7 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
             events = await _count_events(context, predictor)
         except (DatabaseUnavailableError, OverloadedError):
             return
-        # A version that was opened again has forgotten what it counted.
-        if not events or Counted(predictor, events) == counted.get(version):
+        if events is None or events == _get_counted(predictor, counted.get(version)):
             continue
         later = _to_rows(predictor, events)
         renewed = await asyncio.to_thread(predictor.count_on, later)
@@ -65,6 +64,14 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
             context.model_manager.renew(predictor, renewed)
         counted[version] = Counted(renewed, events)
         _log.info("popularity_refreshed", version=version, events=int(later.counts.sum()))
+
+
+def _get_counted(predictor: Predictor, last: Counted | None) -> tuple[ItemEvents, ...]:
+    """Return the stored events that an open model counts, given its version's last refresh.
+
+    A version that was opened again has forgotten what it counted.
+    """
+    return () if last is None or last.predictor is not predictor else last.events
 
 
 async def _count_events(context: AppContext, predictor: Predictor) -> tuple[ItemEvents, ...] | None:

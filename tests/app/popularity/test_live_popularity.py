@@ -103,6 +103,15 @@ def test_ignored_actions_and_unknown_items_are_not_counted(client: Client) -> No
     assert rank(client)["i5"] < before["i5"]
 
 
+def test_events_of_erased_users_are_no_longer_counted(client: Client) -> None:
+    before = rank(client)
+    choose(client, "i7", 5)
+    wait_until(lambda: rank(client)["i7"] > before["i7"])
+    for n in range(5):
+        assert client.request("DELETE", f"/v1/users/u{n}").status_code == 200
+    wait_until(lambda: rank(client) == before)
+
+
 def test_counting_can_be_switched_off(settings: Settings) -> None:
     with running(settings.model_copy(update={"popularity_interval_seconds": 0.0})) as client:
         before = rank(client)
