@@ -387,12 +387,14 @@ class PopularityTable:
         if self._whole is not None:
             self._whole = self._whole.to(instants.device)
             return PopularityFeatures(self._whole, snapshots, self.popularity.last)
-        distinct, index = torch.unique(snapshots, return_inverse=True)
-        requested, last = distinct.tolist(), self.popularity.last
-        table = torch.stack(
-            [self._latest if one == last else self._compute_one(one) for one in requested]
+        requested, last = sorted(set(snapshots.tolist())), self.popularity.last
+        features = [self._latest if one == last else self._compute_one(one) for one in requested]
+        # A single snapshot is not copied: it has a line per feature of the whole catalog.
+        table = features[0].unsqueeze(0) if len(features) == 1 else torch.stack(features)
+        entry_of = torch.searchsorted(snapshots.new_tensor(requested), snapshots)
+        return PopularityFeatures(
+            table, entry_of, len(requested) - 1 if requested[-1] == last else -1
         )
-        return PopularityFeatures(table, index, len(requested) - 1 if requested[-1] == last else -1)
 
     def _compute_from_checkpoint(self, snapshot: int) -> Float[Tensor, "features rows"]:
         """Compute the features at a snapshot from the nearest earlier checkpoint.

@@ -130,18 +130,24 @@ class Recommender(nn.Module):
             return vectors
         return torch.cat((vectors, self._require_counts().popularity.latest.T), dim=-1)
 
-    def static_vectors(self) -> Float[Tensor, "rows width"]:
-        """Compute the coordinates of `item_vectors` that do not depend on the query time."""
-        vectors = self._constrain(self.items.weight)
+    def static_vectors(
+        self, rows: Int64[Tensor, " rows"] | slice = slice(None)
+    ) -> Float[Tensor, "rows width"]:
+        """Compute the coordinates of `item_vectors` that do not depend on the query time.
+
+        Args:
+            rows: of the catalog; all by default.
+        """
+        vectors = self._constrain(self.items.weight[rows])
         columns = [vectors]
         if self.encoder.similarity == "l2":
             lengths = vectors.square().sum(-1)
             columns += [
-                (self._shift_bias() - lengths)[:, None],
+                (self._shift_bias()[rows] - lengths)[:, None],
                 torch.ones_like(vectors[:, :1]),
             ]
         elif self.item_bias is not None:
-            columns.append(self.item_bias[:, None])
+            columns.append(self.item_bias[rows, None])
         return torch.cat(columns, dim=-1) if len(columns) > 1 else vectors
 
     def user_vectors(self, users: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape width"]:
@@ -208,15 +214,24 @@ class Recommender(nn.Module):
         self, encoded: EncoderOutput, rows: Int64[Tensor, " items"]
     ) -> Float[Tensor, "batch items"]:
         """Score some catalog rows for the histories of `forward`, without repeat scores."""
-        vectors = self.static_vectors()[rows]
+        vectors = self.static_vectors(rows)
         if encoded.popularity is None:
             return encoded.user @ vectors.T
         users, gates = encoded.user.tensor_split((vectors.shape[1],), dim=-1)
         return encoded.popularity.add_to(users @ vectors.T, gates, rows)
 
-    def vectors_at(self, features: Float[Tensor, "features rows"]) -> Float[Tensor, "rows width"]:
-        """Compute `item_vectors` with the popularity features of another time."""
-        return torch.cat((self.static_vectors(), features.T), dim=-1)
+    def score_at(
+        self, user: Float[Tensor, " width"], features: Float[Tensor, "features rows"]
+    ) -> Float[Tensor, " rows"]:
+        """Score every catalog row for one user vector, with the popularity features of any time.
+
+        Without repeat scores. Copies no item vectors, unlike `user @ item_vectors().T`.
+        """
+        encoded, _, gates = user.tensor_split((self.encoder.dim, len(user) - FEATURES))
+        scores: Tensor = self._constrain(self.items.weight) @ encoded
+        if self.item_bias is not None:
+            scores += self.item_bias
+        return scores.addmv_(features.T, gates)
 
     def score_encoded(
         self, at: ScoredPositions, vectors: Float[Tensor, "rows width"]
@@ -301,10 +316,10 @@ class Recommender(nn.Module):
 
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
         """Encode every history at its last event; `user` is in the coordinates of item vectors."""
-        encoded = self.encoder(batch, self._embed(batch.rows))
-        starts = torch.arange(len(batch.rows), device=self.device) * batch.rows.shape[1]
-        queries = HistoryQueries.at_positions(batch, starts + batch.lengths - 1)
-        return self._add_wide_part(batch, encoded, queries)
+        encoded: EncoderOutput = self.encoder(batch, self._embed(batch.rows))
+        if self.wide is None:
+            return encoded._replace(user=self.user_vectors(encoded.user))
+        return self._add_wide_part(self.wide, batch, encoded, HistoryQueries.at_last_events(batch))
 
     def sweep(
         self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]
@@ -317,6 +332,8 @@ class Recommender(nn.Module):
         if not isinstance(self.encoder, QuerySweep):
             raise _build_unsupported_error(self.encoder, "QuerySweep")
         encoded = self.encoder.sweep(batch, self._embed(batch.rows), query_times)
+        if self.wide is None:
+            return encoded._replace(user=self.user_vectors(encoded.user))
         zeros = torch.zeros_like(query_times, dtype=torch.int64)
         queries = HistoryQueries(
             sample=zeros,
@@ -324,14 +341,12 @@ class Recommender(nn.Module):
             times=query_times,
             given=batch.query_given[0, -1].float().expand_as(query_times),
         )
-        return self._add_wide_part(batch, encoded, queries)
+        return self._add_wide_part(self.wide, batch, encoded, queries)
 
     def _add_wide_part(
-        self, batch: SequenceBatch, encoded: EncoderOutput, queries: HistoryQueries
+        self, part: WidePart, batch: SequenceBatch, encoded: EncoderOutput, queries: HistoryQueries
     ) -> EncoderOutput:
-        if self.wide is None:
-            return encoded._replace(user=self.user_vectors(encoded.user))
-        wide: WideOutput = self.wide(encoded.user, batch, queries, self._require_counts())
+        wide: WideOutput = part(encoded.user, batch, queries, self._require_counts())
         own: AddedScores | None = None
         if encoded.repeat_scores is not None:
             rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows

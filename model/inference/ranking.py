@@ -13,9 +13,9 @@ from model.bundle.index import ItemIndex
 from model.inference.diversity import diversify
 from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
+from model.inference.retrieval import ExhaustiveRetriever, IndexRetriever, Retriever
 from model.inference.selection import Rows, Scores, Selection, require_permitted
 from model.interfaces import CandidateScorer, EncoderOutput
-from model.popularity import PopularityFeatures
 from model.recommender import Recommender
 
 _POOL = 5
@@ -84,28 +84,19 @@ def rank_encoded(
         batch: the histories, one per user vector; or a single one, encoded at several instants.
         selections: one per user vector.
     """
-    users = recommender.index_queries(encoded.user).numpy()
-    indices = _IndicesByTime(recommender, index, encoded.popularity)
     reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
-    for user_index, (user, selection) in enumerate(zip(users, selections, strict=True)):
+    for user_index, selection in enumerate(selections):
         pool = max(_POOL * selection.n, 50) if selection.diversity else selection.n
         attention = None if encoded.attention is None else encoded.attention[user_index]
         intensity = None if encoded.intensity is None else encoded.intensity[user_index]
         of_row = None
         with stages("search"):
-            index = indices.find(user_index)
-            rows, scores = index.search(
-                user,
-                max(pool, CANDIDATES) if reranks else pool,
-                exclude=selection.excluded,
-                allowed=selection.allowed,
-            )
+            retriever = _choose_retriever(recommender, index, encoded, user_index)
+            rows, scores = retriever.search(max(pool, CANDIDATES) if reranks else pool, selection)
             repeats = sum_repeat_scores(batch, encoded, user_index)
             if repeats is not None:
-                rows, scores = merge_repeat_scores(
-                    rows, scores, repeats, index=index, user=user, selection=selection
-                )
+                rows, scores = merge_repeat_scores(rows, scores, repeats, retriever, selection)
         if reranks and len(rows):
             scores, of_row, attention = rerank(recommender, batch, user_index, rows)
         # Equal scores keep the order of the catalog, as FAISS does.
@@ -121,26 +112,14 @@ def rank_encoded(
     return rankings
 
 
-class _IndicesByTime:
-    """The index of a bundle, and exact ones of the popularity at earlier query times."""
-
-    def __init__(
-        self, recommender: Recommender, latest: ItemIndex, popularity: PopularityFeatures | None
-    ) -> None:
-        self._recommender = recommender
-        self._popularity = popularity
-        self._latest = latest
-        self._earlier: dict[int, ItemIndex] = {}
-
-    def find(self, user_index: int) -> ItemIndex:
-        """Return the index with the popularity at the query time of a user vector."""
-        if self._popularity is None:
-            return self._latest
-        snapshot = int(self._popularity.entry_of[user_index])
-        if snapshot == self._popularity.latest:
-            return self._latest
-        if snapshot not in self._earlier:
-            features = self._popularity.table[snapshot]
-            vectors = self._recommender.vectors_at(features)[1:].numpy()
-            self._earlier[snapshot] = ItemIndex.build(vectors, "dot")
-        return self._earlier[snapshot]
+def _choose_retriever(
+    recommender: Recommender, index: ItemIndex, encoded: EncoderOutput, user_index: int
+) -> Retriever:
+    """Choose the index, if it holds the popularity at the query time of a user vector."""
+    user, popularity = encoded.user[user_index], encoded.popularity
+    if popularity is not None:
+        snapshot = int(popularity.entry_of[user_index])
+        if snapshot != popularity.latest:
+            scores = recommender.score_at(user, popularity.table[snapshot])
+            return ExhaustiveRetriever(scores.numpy())
+    return IndexRetriever(index, recommender.index_queries(user).numpy())

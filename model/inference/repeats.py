@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from model.batch import SequenceBatch
-from model.bundle.index import ItemIndex
 from model.catalog import PADDING_ROW
+from model.inference.retrieval import Retriever
 from model.inference.selection import Rows, Scores, Selection
 from model.interfaces import EncoderOutput
 
@@ -50,12 +50,10 @@ def merge_repeat_scores(
     rows: Rows,
     scores: Scores,
     repeats: RepeatScores,
-    *,
-    index: ItemIndex,
-    user: Scores,
+    retriever: Retriever,
     selection: Selection,
 ) -> tuple[Rows, Scores]:
-    """Merge the permitted rows of `repeats` into the best rows of an index.
+    """Merge the permitted rows of `repeats` into the best rows of a retriever.
 
     Repeat scores only ever increase a score, so the best rows of the union are the best rows of
     the catalog.
@@ -64,6 +62,6 @@ def merge_repeat_scores(
     repeated, added = repeats.rows[permitted], repeats.scores[permitted]
     if not len(repeated):
         return rows, scores
-    increased = np.logaddexp(index.score(user, repeated), added)
+    increased = np.logaddexp(retriever.score(repeated), added)
     others = ~np.isin(rows, repeated)
     return np.append(rows[others], repeated), np.append(scores[others], increased)

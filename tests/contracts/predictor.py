@@ -77,17 +77,7 @@ class PredictorContract:
     def test_the_items_are_the_best_of_the_catalog(self, predictor: Predictor) -> None:
         @given(happened=histories, within=constraints)
         def check(happened: list[tuple[str, float]], within: Constraints) -> None:
-            query = query_of(happened)
-            scores = score_all(predictor, query)
-            if scores is None:
-                return
-            allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
-            best = sorted(allowed, key=lambda item_id: -scores[item_id])[: within.n]
-            items = predictor.recommend(query, within).items
-            expected = [scores[item_id] for item_id in best]
-            # Items of equal scores may stand in any order.
-            assert [scores[item.item_id] for item in items] == pytest.approx(expected, abs=1e-6)
-            assert [item.score for item in items] == pytest.approx(expected, abs=1e-4)
+            assert_best_of_catalog(predictor, query_of(happened), within)
 
         check()
 
@@ -346,6 +336,20 @@ class PredictorContract:
         alone = [recommend_all(predictor, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda query: recommend_all(predictor, query), queries)) == alone
+
+
+def assert_best_of_catalog(predictor: Predictor, query: Query, within: Constraints) -> None:
+    """The recommended items are those of scoring every item without the index."""
+    scores = score_all(predictor, query)
+    if scores is None:
+        return
+    allowed = [item_id for item_id in ITEM_IDS if is_allowed(item_id, query, within)]
+    best = sorted(allowed, key=lambda item_id: -scores[item_id])[: within.n]
+    items = predictor.recommend(query, within).items
+    expected = [scores[item_id] for item_id in best]
+    # Items of equal scores may stand in any order.
+    assert [scores[item.item_id] for item in items] == pytest.approx(expected, abs=1e-6)
+    assert [item.score for item in items] == pytest.approx(expected, abs=1e-4)
 
 
 def recommend_all(predictor: Predictor, query: Query) -> Recommendation:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.bundle.index import ItemIndex
 from model.catalog import Catalog
@@ -25,7 +27,15 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.positional import PositionalConfig
 from model.wide import WideConfig
 from tests import tiny
-from tests.contracts.predictor import PredictorContract, query_of, recommend_all, score_all
+from tests.contracts.predictor import (
+    PredictorContract,
+    assert_best_of_catalog,
+    constraints,
+    histories,
+    query_of,
+    recommend_all,
+    score_all,
+)
 from tests.tiny import DAY, ENCODER, ITEMS, LAST_AT
 
 GROUPS = ("early", "late")
@@ -93,6 +103,16 @@ class TestWide(PredictorContract):
             assert [item.score for item in items] == pytest.approx(
                 [scores[item_id] for item_id in best], abs=1e-4
             )
+
+    def test_filtered_items_are_the_best_at_any_query_time(self, predictor: Predictor) -> None:
+        """Candidates of the index, with those of repeats and followers, leave nothing out."""
+
+        @given(happened=histories, within=constraints, day=st.integers(1, 230))
+        def check(happened: list[tuple[str, float]], within: Constraints, day: int) -> None:
+            query = query_of(happened, tiny.FIRST_AT + day * DAY)
+            assert_best_of_catalog(predictor, query, within)
+
+        check()
 
 
 class TestDistances(PredictorContract):
