@@ -11,6 +11,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    model_validator,
 )
 
 from model.config import Config
@@ -188,6 +189,17 @@ class RunConfig(Config):
     """Histories averaged in the bundle's attention profile; 0 for no profile."""
     gate: GateConfig = GateConfig()
     """The conditions for a retrained model to be served."""
+
+    @model_validator(mode="after")
+    def _require_baskets_to_be_predicted(self) -> "RunConfig":
+        reads_baskets = isinstance(self.encoder, SelfAttentionConfig) and self.encoder.baskets
+        if reads_baskets and self.data.predict != "next_basket":
+            # Events of a basket attend to each other: one would read the next one, its target.
+            raise ValueError(
+                "an encoder that reads baskets predicts the next one, but data.predict is "
+                f"{self.data.predict}; set it to next_basket, or encoder.baskets to false"
+            )
+        return self
 
     @classmethod
     def read(cls, recipe: str | Path) -> "RunConfig":

@@ -5,14 +5,13 @@ from typing import Literal, cast, final
 
 import torch
 from jaxtyping import Float, Float64, Int64
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from model.batch import (
     SequenceBatch,
     gather_positions,
     number_within_samples,
-    select_positions,
 )
 from model.config import Config
 from model.interfaces import (
@@ -23,6 +22,7 @@ from model.interfaces import (
     TimeEncoding,
     TimeKernel,
 )
+from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
 from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
@@ -52,6 +52,10 @@ class SelfAttentionConfig(Config):
     """Events of a history in use, the most recent ones."""
     position_table: bool = True
     """Add a learned vector per position, counted from the oldest event in use."""
+    baskets: bool = False
+    """Read the events of one instant as a set, whose order means nothing, where baskets are
+    predicted. They share a position, and the next basket is predicted from the mean of the last
+    one. Not with modulation."""
     repeats: bool = False
     """Add a pointer to the history's own items, for data where users return to them."""
     query: Literal["sum", "mlp"] = "sum"
@@ -64,6 +68,15 @@ class SelfAttentionConfig(Config):
     and their harmonics. Not with a kernel or positions."""
     modulation: ModulationConfig | None = None
     """Scale the attention weight of an event by the intensity of its item's group."""
+
+    @model_validator(mode="after")
+    def _require_one_reading(self) -> "SelfAttentionConfig":
+        if self.baskets and self.modulation is not None:
+            raise ValueError(
+                "an encoder reads baskets as sets or modulates attention, but both are set; "
+                "leave out modulation, or set baskets to false"
+            )
+        return self
 
     def build(self, *, items: int = 0, actions: int = 0) -> "SelfAttention":
         """Build the module for a catalog of `items` and `actions` known actions."""
@@ -97,6 +110,10 @@ class SelfAttention(SequenceEncoder):
     logits, and states contain no interval; the output for a single event is then the same at every
     query time. With modulation, every block is an SMLayer, whose weights do not sum to one.
 
+    With `baskets`, the events of an instant have one position and one interval, attend to each
+    other, and the state that encodes a history begins as the mean of its last basket: the output
+    does not depend on the order within baskets.
+
     Shape: items (batch, len, dim) -> user (batch, dim)
 
     Paper: Xu et al. 2019, section 6, stacked as SASRec (Kang & McAuley 2018); with a kernel, NTKA
@@ -121,6 +138,7 @@ class SelfAttention(SequenceEncoder):
         dropout: float,
         max_history: int,
         position_table: bool,
+        baskets: bool,
         repeats: bool,
         query: Literal["sum", "mlp"],
         actions: int,
@@ -133,6 +151,7 @@ class SelfAttention(SequenceEncoder):
         time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
         self.dim = dim
         self.max_history = max_history
+        self.baskets = baskets
         self.is_normalised = item_groups is None
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
@@ -168,6 +187,11 @@ class SelfAttention(SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
+        if self.baskets:
+            every = torch.arange(batch.rows.shape[1], device=batch.rows.device)
+            output, content, inputs = self._encode_at(batch, items, every.expand_as(batch.rows))
+            users: Tensor = self.norm(output.states)
+            return PositionOutputs(users, self._compute_repeat_scores(users, content, inputs))
         inputs = self._build_block_inputs(batch)
         content = self._embed(batch, items)
         states = content + inputs.event_interval
@@ -176,7 +200,7 @@ class SelfAttention(SequenceEncoder):
             states, _, modulation = block.attend_causally(states, inputs)
             if modulation is not None:
                 intensities.append(modulation.intensities)
-        users: Tensor = self.norm(states)
+        users = self.norm(states)
         repeat_scores = self._compute_repeat_scores(users, content, inputs)
         return PositionOutputs(users, repeat_scores, tuple(intensities))
 
@@ -192,39 +216,66 @@ class SelfAttention(SequenceEncoder):
         """
         if self.item_groups is not None or self.pointer is not None:
             return None
-        inputs = self._build_block_inputs(batch)
-        states = self._embed(batch, items) + inputs.event_interval
-        *earlier, final_block = self._blocks
-        for block in earlier:
-            states = block.attend_causally(states, inputs).states
-        cache = final_block.project_kv(states, inputs.time)
         length = batch.rows.shape[1]
         sample, index = torch.div(positions, length, rounding_mode="floor"), positions % length
-        slots, most = number_within_samples(sample, len(states))
-        chosen = index.new_zeros(len(states), most)
+        slots, most = number_within_samples(sample, len(batch.rows))
+        chosen = index.new_zeros(len(batch.rows), most)
         chosen[sample, slots] = index
-        visible = torch.arange(length, device=index.device) <= chosen.unsqueeze(-1)
-        output = final_block.attend(
-            gather_positions(states, chosen), cache, inputs.gather(chosen), visible=visible
-        )
+        output, _, _ = self._encode_at(batch, items, chosen)
         users: Tensor = self.norm(output.states[sample, slots])
         return users
 
+    def _encode_at(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "batch len dim"],
+        chosen: Int64[Tensor, "batch chosen"],
+        *,
+        need_weights: bool = False,
+    ) -> tuple[BlockOutput, Float[Tensor, "batch len dim"], BlockInputs]:
+        """Encode the events up to each chosen position of a history.
+
+        The last block is computed at the chosen positions only.
+
+        Returns:
+            The output of the last block, the embedded events, and the inputs of the blocks at the
+            chosen positions.
+        """
+        *earlier, final_block = self._blocks
+        baskets = number_baskets(batch.times) if self.baskets else None
+        if baskets is not None:
+            batch = share_query_times(batch, baskets)
+        inputs = self._build_block_inputs(batch)
+        at_chosen = inputs.gather(chosen)
+        content = self._embed(batch, items, baskets)
+        states = content + inputs.event_interval
+        positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
+        visible = positions <= chosen.unsqueeze(-1)
+        if baskets is None:
+            for block in earlier:
+                states = block.attend_causally(states, inputs).states
+            queries = gather_positions(states, chosen)
+        else:
+            # The events of a basket attend to all of it.
+            within = baskets.unsqueeze(1) <= baskets.unsqueeze(2)
+            within = within & (batch.rows > 0).unsqueeze(1)
+            pooled = gather_positions(average_baskets(content, baskets), chosen)
+            queries = pooled + at_chosen.event_interval
+            for block in earlier:
+                cache = block.project_kv(states, inputs.time)
+                queries = block.attend(queries, cache, at_chosen, visible=visible).states
+                states = block.attend(states, cache, inputs, visible=within).states
+        cache = final_block.project_kv(states, inputs.time)
+        output = final_block.attend(
+            queries, cache, at_chosen, visible=visible, need_weights=need_weights
+        )
+        return output, content, at_chosen
+
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        inputs = self._build_block_inputs(batch)
-        content = self._embed(batch, items)
-        states = content + inputs.event_interval
-        *earlier, final_block = self._blocks
-        for block in earlier:
-            states = block.attend_causally(states, inputs).states
-        cache = final_block.project_kv(states, inputs.time)
-        last, is_event = batch.lengths - 1, (batch.rows > 0).unsqueeze(1)
-        query = inputs.select(last)
-        output = final_block.attend(
-            select_positions(states, last), cache, query, visible=is_event, need_weights=True
-        )
-        return self._build_encoder_output(output, content, query)
+        last = (batch.lengths - 1).unsqueeze(1)
+        output, content, inputs = self._encode_at(batch, items, last, need_weights=True)
+        return self._build_encoder_output(output, content, inputs)
 
     def sweep(
         self,
@@ -237,6 +288,10 @@ class SelfAttention(SequenceEncoder):
         Only the last position depends on the query time, so the keys and values of the earlier
         positions are computed once.
         """
+        if self.baskets:
+            # All intervals of the last basket depend on the query time.
+            repeated = _repeat_at(batch, query_times)
+            return self(repeated, items.expand(len(query_times), -1, -1))
         content = self._embed(batch, items)
         all_inputs = self._build_block_inputs(batch)
         earlier = all_inputs.drop_last()
@@ -268,12 +323,15 @@ class SelfAttention(SequenceEncoder):
             intensity=None if modulation is None else modulation.intensity.mean(1).squeeze(1),
         )
 
-    def _embed(self, batch: SequenceBatch, items: Tensor) -> Tensor:
+    def _embed(self, batch: SequenceBatch, items: Tensor, baskets: Baskets | None = None) -> Tensor:
         content = items
         if self.actions is not None:
             content = content + self.actions(batch.actions)
         if self.positions is not None:
-            content = content + self.positions.weight[: items.shape[1]]
+            if baskets is None:
+                content = content + self.positions.weight[: items.shape[1]]
+            else:
+                content = content + self.positions(baskets)
         dropped: Tensor = self.dropout(content)
         return dropped
 
@@ -365,6 +423,16 @@ class SelfAttention(SequenceEncoder):
     @property
     def _blocks(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
+
+
+def _repeat_at(batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]) -> SequenceBatch:
+    """Repeat the only history of a batch, once per query time of its last event."""
+    repeated = SequenceBatch(
+        *(tensor.expand(len(query_times), *tensor.shape[1:]) for tensor in batch)
+    )
+    ends = repeated.query_times.clone()
+    ends[:, -1] = query_times
+    return repeated._replace(query_times=ends)
 
 
 def _count_events(batch: SequenceBatch) -> Tensor:

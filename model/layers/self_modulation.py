@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch, select_positions
+from model.batch import SequenceBatch, gather_positions, select_positions
 from model.config import Config
 from model.layers.item_groups import ItemGroups
 from model.layers.time_aware_attention import split_heads
@@ -55,6 +55,13 @@ class ModulationInputs(NamedTuple):
         return self._replace(
             intervals=select_positions(self.intervals, positions),
             given=select_positions(self.given, positions),
+        )
+
+    def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "ModulationInputs":
+        """Keep several query positions of each history."""
+        return self._replace(
+            intervals=gather_positions(self.intervals, positions),
+            given=gather_positions(self.given, positions),
         )
 
 

@@ -55,21 +55,13 @@ class BlockInputs(NamedTuple):
     kernel: Float[Tensor, "batch queries len"] | None = None
     modulation: ModulationInputs | None = None
 
-    def select(self, positions: Int64[Tensor, " batch"]) -> "BlockInputs":
-        """Keep one query position of each history, and all events."""
-        return BlockInputs(
-            self.time.select(positions),
-            select_positions(self.event_interval, positions),
-            None if self.kernel is None else select_positions(self.kernel, positions),
-            None if self.modulation is None else self.modulation.select(positions),
-        )
-
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "BlockInputs":
-        """Keep several query positions of each history, and all events; without modulation."""
+        """Keep several query positions of each history, and all events."""
         return BlockInputs(
             self.time.gather(positions),
             gather_positions(self.event_interval, positions),
             None if self.kernel is None else gather_positions(self.kernel, positions),
+            None if self.modulation is None else self.modulation.gather(positions),
         )
 
     def drop_last(self) -> "BlockInputs":
