@@ -11,6 +11,7 @@ from cli.evaluate import evaluate_command
 from cli.export_events import export_events_command
 from cli.import_events import import_events_command
 from cli.import_items import import_items_command
+from cli.inspect import inspect_command
 from cli.keys import keys_app
 from cli.migrate import migrate_command
 from cli.models import models_app
@@ -33,6 +34,7 @@ app.command("import-events")(import_events_command)
 app.command("import-items")(import_items_command)
 app.command("export-events")(export_events_command)
 app.command("erase-user")(erase_user_command)
+app.command("inspect")(inspect_command)
 app.command("train")(train_command)
 app.command("retrain")(retrain_command)
 app.command("evaluate")(evaluate_command)

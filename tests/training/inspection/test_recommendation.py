@@ -1,0 +1,128 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.training.inspection.event_tables import draw_events, draw_sessions, make_events
+from training.config import DataConfig, RunConfig
+from training.data.split import ByUserConfig
+from training.inspection.profile import DataProfile, profile_events
+from training.inspection.recommendation import (
+    HISTORY_LENGTHS,
+    Recommendation,
+    decide_predict,
+    format_recipe,
+    recommend_recipe,
+)
+
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture(scope="module")
+def profile() -> DataProfile:
+    return profile_events(draw_events())
+
+
+def read_back(recommendation: Recommendation, directory: Path) -> RunConfig:
+    file = directory / "recipe.toml"
+    file.write_text(format_recipe(recommendation, "For a test."))
+    return RunConfig.read(file)
+
+
+def test_baskets_that_are_days_apart_are_predicted_as_baskets() -> None:
+    assert decide_predict(profile_events(draw_sessions(gap_seconds=8 * DAY_SECONDS))) == (
+        "next_basket"
+    )
+
+
+def test_ties_within_a_session_of_seconds_are_no_baskets() -> None:
+    profile = profile_events(draw_sessions(gap_seconds=35))
+    assert profile.baskets.tied_steps > 0.6
+    assert decide_predict(profile) == "next_event"
+    predict = recommend_recipe(profile).reasons[0]
+    assert (predict.setting, predict.value) == ("data.predict", "next_event")
+    assert "the next instant is only 35 s" in predict.reason
+
+
+def test_single_events_are_predicted_one_by_one(profile: DataProfile) -> None:
+    assert decide_predict(profile) == "next_event"
+
+
+def test_histories_at_one_instant_are_no_baskets() -> None:
+    rows = [(f"u{n % 10}", f"i{n}", 0) for n in range(100)]
+    recommendation = recommend_recipe(profile_events(make_events(rows)))
+    assert recommendation.config.data.predict == "next_event"
+    assert "no user has events at two instants" in recommendation.reasons[0].reason
+
+
+def test_repeats_decide_about_the_items_of_the_history(profile: DataProfile) -> None:
+    returning = recommend_recipe(profile).config
+    assert not returning.data.exclude_seen
+    assert returning.wide is not None
+    assert returning.wide.repeats
+    new = recommend_recipe(replace(profile, repeats=0.002)).config
+    assert new.data.exclude_seen
+    assert new.wide is not None
+    assert not new.wide.repeats
+
+
+def test_settings_that_are_given_are_kept(profile: DataProfile) -> None:
+    data = DataConfig(predict="next_basket", exclude_seen=True, ignored_actions=("cancel",))
+    recommendation = recommend_recipe(profile, data, ByUserConfig(test=0.2))
+    assert recommendation.config.data == data.model_copy(update={"read_actions": False})
+    assert recommendation.config.split == ByUserConfig(test=0.2)
+    reasons = {one.setting: one.reason for one in recommendation.reasons}
+    assert reasons["data.predict"] == reasons["split.test"] == "as given"
+
+
+def test_actions_are_read_if_there_are_several(profile: DataProfile) -> None:
+    several = replace(profile, actions=(("buy", 9), ("view", 5)))
+    assert recommend_recipe(several).config.data.read_actions
+    one_left = replace(several, ignored_actions=("view",))
+    assert not recommend_recipe(one_left).config.data.read_actions
+
+
+@pytest.mark.parametrize(("p90", "length"), [(3, 8), (16, 16), (72, 100), (5_000, 200)])
+def test_max_history_covers_most_users(profile: DataProfile, p90: float, length: int) -> None:
+    longer = replace(profile, user_events=replace(profile.user_events, p90=p90))
+    assert recommend_recipe(longer).config.encoder.max_history == length
+    assert length in HISTORY_LENGTHS
+
+
+@pytest.mark.parametrize(
+    ("events", "tokens", "dropout"),
+    [(2_000, 400, 0.3), (600_000, 2_000, 0.2), (50_000_000, 6_400, 0.2)],
+)
+def test_the_number_of_events_decides_batches_and_dropout(
+    profile: DataProfile, events: int, tokens: int, dropout: float
+) -> None:
+    config = recommend_recipe(replace(profile, events=events)).config
+    assert config.fit.tokens == tokens
+    assert config.encoder.kind == "self_attention"
+    assert config.encoder.dropout == dropout
+
+
+@pytest.mark.parametrize("gap_seconds", [35, 8 * DAY_SECONDS])
+@pytest.mark.parametrize("data", [None, DataConfig(ignored_actions=('a "b"\\c', "Rückgabe"))])
+def test_a_written_recipe_is_read_back(
+    gap_seconds: int, data: DataConfig | None, tmp_path: Path
+) -> None:
+    profile = profile_events(draw_sessions(gap_seconds=gap_seconds))
+    recommendation = recommend_recipe(profile, data)
+    assert read_back(recommendation, tmp_path) == recommendation.config
+
+
+def test_every_setting_of_a_written_recipe_has_its_reason(profile: DataProfile) -> None:
+    recommendation = recommend_recipe(profile)
+    text = " ".join(format_recipe(recommendation, "For a test.").replace("\n# ", " ").split())
+    assert text.startswith("# For a test.")
+    for one in recommendation.reasons:
+        assert one.reason in text
+        assert len(one.reason) > 10
+
+
+def test_a_header_with_line_breaks_stays_a_comment(profile: DataProfile, tmp_path: Path) -> None:
+    recommendation = recommend_recipe(profile)
+    file = tmp_path / "recipe.toml"
+    file.write_text(format_recipe(recommendation, "For\n[fit]\nepochs = 99"))
+    assert RunConfig.read(file).fit.epochs == recommendation.config.fit.epochs

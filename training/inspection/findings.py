@@ -1,0 +1,206 @@
+"""Suspicious things in events: what to check before a model is trained on them."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from model.clock import MICROSECONDS_PER_DAY, to_datetime
+from training.data.dataset import Dataset
+
+_EARLIEST_PLAUSIBLE = 631_152_000_000_000  # 1990-01-01
+_FEW_EVENTS = 1_000
+_UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to check.
+
+    Attributes:
+        title: what was found, in a few words.
+        detail: how much of it, and what to do.
+    """
+
+    title: str
+    detail: str
+
+
+def find_suspicious(
+    dataset: Dataset, *, resolution: str, items: pl.DataFrame | None, now: int
+) -> tuple[Finding, ...]:
+    """Find what looks wrong in the events.
+
+    Args:
+        resolution: of the timestamps, such as "day".
+        items: the table of items, if there is one.
+        now: epoch microseconds; later events are in the future.
+    """
+    found = (
+        _find_few_events(dataset),
+        _find_duplicates(dataset),
+        _find_future(dataset, now),
+        _find_implausibly_old(dataset),
+        _find_whole_days(resolution),
+        _find_bulk_instant(dataset, resolution),
+        _find_single_instants(dataset),
+        _find_silence(dataset),
+        _find_heavy_user(dataset),
+        _find_single_events(dataset),
+        _find_undoing_actions(dataset),
+        _find_undescribed_items(dataset, items),
+    )
+    return tuple(finding for finding in found if finding is not None)
+
+
+def _find_few_events(dataset: Dataset) -> Finding | None:
+    if len(dataset) >= _FEW_EVENTS:
+        return None
+    return Finding(
+        "few events",
+        f"{len(dataset):,} events are too few to train and to measure a model on",
+    )
+
+
+def _find_duplicates(dataset: Dataset) -> Finding | None:
+    same = pl.DataFrame([dataset.user_of, dataset.times, dataset.rows, dataset.action_rows])
+    repeats = len(dataset) - same.n_unique()
+    if repeats == 0:
+        return None
+    return Finding(
+        "duplicates",
+        f"{repeats:,} events ({repeats / len(dataset):.1%}) equal another in user, item, instant "
+        "and action; drop them unless each counts",
+    )
+
+
+def _find_future(dataset: Dataset, now: int) -> Finding | None:
+    later = int(np.count_nonzero(dataset.times > now))
+    if later == 0:
+        return None
+    return Finding(
+        "timestamps in the future",
+        f"{later:,} events are later than now, the last in "
+        f"{to_datetime(int(dataset.times.max())):%Y-%m-%d}; a split by time would test on them, so "
+        "correct or drop them",
+    )
+
+
+def _find_implausibly_old(dataset: Dataset) -> Finding | None:
+    early = int(np.count_nonzero(dataset.times < _EARLIEST_PLAUSIBLE))
+    if early == 0:
+        return None
+    return Finding(
+        "timestamps before 1990",
+        f"{early:,} events, the first in {to_datetime(int(dataset.times.min())):%Y-%m-%d}; 1970 "
+        "often means a missing time, or a number in another unit than seconds",
+    )
+
+
+def _find_whole_days(resolution: str) -> Finding | None:
+    if resolution != "day":
+        return None
+    return Finding(
+        "timestamps are whole days",
+        "the order within a day is that of the source, and the hour is unknown; bring finer "
+        "timestamps if there are any",
+    )
+
+
+def _find_bulk_instant(dataset: Dataset, resolution: str) -> Finding | None:
+    """Find an instant that many users share, such as that of an import."""
+    if resolution == "day":
+        return None  # many users share each day
+    begins = np.ones(len(dataset), dtype=np.bool_)
+    begins[1:] = (np.diff(dataset.times) != 0) | (np.diff(dataset.user_of) != 0)
+    instants, users = np.unique(dataset.times[begins], return_counts=True)
+    most = int(users.argmax())
+    if users[most] < max(10, 0.05 * len(dataset.user_ids)):
+        return None
+    return Finding(
+        "one instant for many users",
+        f"{users[most]:,} users have events at {to_datetime(int(instants[most])):%Y-%m-%d %H:%M:%S}"
+        " UTC; if that is the time of an import, leave those events out",
+    )
+
+
+def _find_single_instants(dataset: Dataset) -> Finding | None:
+    starts, ends = dataset.offsets[:-1], dataset.offsets[1:]
+    counts = ends - starts
+    single = (dataset.times[starts] == dataset.times[ends - 1]) & (counts > 1)
+    events = int(counts[single].sum())
+    if events < 0.05 * len(dataset):
+        return None
+    return Finding(
+        "whole histories at one instant",
+        f"{np.count_nonzero(single):,} users ({events / len(dataset):.1%} of the events) have all "
+        "their events at one instant; they teach nothing about what follows",
+    )
+
+
+def _find_silence(dataset: Dataset) -> Finding | None:
+    instants = np.unique(dataset.times)
+    if len(instants) < 100:
+        return None
+    gaps = np.diff(instants)
+    longest = int(gaps.argmax())
+    days = gaps[longest] / MICROSECONDS_PER_DAY
+    if gaps[longest] < 0.05 * (instants[-1] - instants[0]) or days < 1:
+        return None
+    return Finding(
+        "a silent stretch",
+        f"no event of any user for {days:,.0f} days from "
+        f"{to_datetime(int(instants[longest])):%Y-%m-%d}; are events missing?",
+    )
+
+
+def _find_heavy_user(dataset: Dataset) -> Finding | None:
+    counts = np.diff(dataset.offsets)
+    heaviest = int(counts.argmax())
+    share = counts[heaviest] / len(dataset)
+    if len(counts) < 20 or share < 0.02 or counts[heaviest] < 100 * np.median(counts):
+        return None
+    return Finding(
+        "one user with a large share",
+        f"user {dataset.user_ids[heaviest]!r} has {counts[heaviest]:,} events ({share:.1%}); a "
+        "shared account or a crawler would bias the popularity of all items",
+    )
+
+
+def _find_single_events(dataset: Dataset) -> Finding | None:
+    counts = np.bincount(dataset.rows)[1:]
+    single = int(np.count_nonzero(counts == 1))
+    if single < 0.05 * len(counts):
+        return None
+    return Finding(
+        "items with one event",
+        f"{single:,} of {len(counts):,} items ({single / len(counts):.0%}); their vectors cannot "
+        "be learned well: data.min_item_events leaves them out",
+    )
+
+
+def _find_undoing_actions(dataset: Dataset) -> Finding | None:
+    names = [action for action in dataset.actions if _UNDOING.search(action)]
+    if not names:
+        return None
+    options = " ".join(f"--ignore-action {name}" for name in names)
+    return Finding(
+        "actions that may undo others",
+        f"{', '.join(names)}: if a recommendation should not lead to them, leave them out with "
+        f"{options}",
+    )
+
+
+def _find_undescribed_items(dataset: Dataset, items: pl.DataFrame | None) -> Finding | None:
+    if items is None:
+        return None
+    known = set(items["item_id"])
+    missing = sum(item_id not in known for item_id in dataset.catalog.item_ids)
+    if missing == 0:
+        return None
+    return Finding(
+        "items without a description",
+        f"{missing:,} of {len(dataset.catalog):,} items with events are missing in the items; "
+        "they have neither title nor categories",
+    )
