@@ -5,10 +5,13 @@ from typing import Annotated
 
 import torch
 import typer
+from pydantic import ValidationError
 
 from cli.console import exit_on_error, print_message, print_report
-from cli.options import Erased, Events, Recipe, Threads, load_erasures
+from cli.options import RECIPE_HELP, Erased, Events, Threads, load_erasures
 from cli.publish import find_bundle
+from model.bundle.manifest import Manifest
+from model.errors import ProvenanceError
 from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events
@@ -18,16 +21,21 @@ from training.run import build_dataset
 
 def evaluate_command(
     events: Events,
-    recipe: Recipe,
     bundle: Annotated[Path, typer.Option(help="A bundle, or the output directory of train.")],
+    recipe: Annotated[
+        str | None, typer.Option(help=f"{RECIPE_HELP} By default the recipe of the bundle.")
+    ] = None,
     erased: Erased = None,
     threads: Threads = 2,
 ) -> None:
     """Evaluate a bundle and the reference rankers on the test questions of a recipe."""
     with exit_on_error():
         torch.set_num_threads(threads)
-        config = RunConfig.read(recipe)
         predictor = open_predictor(find_bundle(bundle))
+        if recipe is None:
+            config = _read_recipe_of(predictor.bundle.manifest)
+        else:
+            config = RunConfig.read(recipe)
         if predictor.bundle.manifest.provenance.get("refitted_after_measuring"):
             print_message(
                 "[yellow]this bundle was refitted on all events, including the test's; "
@@ -42,3 +50,18 @@ def evaluate_command(
             max_history=predictor.bundle.manifest.max_history,
         )
         print_report(report)
+
+
+def _read_recipe_of(manifest: Manifest) -> RunConfig:
+    """Read the recipe that a bundle was trained with.
+
+    Raises:
+        ProvenanceError: if the bundle does not record one that this release can read.
+    """
+    try:
+        return RunConfig.model_validate(manifest.provenance.get("recipe"))
+    except ValidationError as error:
+        raise ProvenanceError(
+            "without --recipe, the bundle must record the recipe it was trained with, but this one "
+            "has none that this release can read; pass --recipe"
+        ) from error

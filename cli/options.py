@@ -30,9 +30,11 @@ Erased = Annotated[
         "Events from a database never contain its erased users."
     ),
 ]
-Recipe = Annotated[
-    str,
-    typer.Option(help=f"A TOML file, or a shipped recipe: {', '.join(list_shipped_recipes())}."),
+RECIPE_HELP = f"A TOML file, or a shipped recipe: {', '.join(list_shipped_recipes())}."
+Recipe = Annotated[str, typer.Option(help=RECIPE_HELP)]
+OptionalRecipe = Annotated[
+    str | None,
+    typer.Option(help=f"{RECIPE_HELP} By default the one that kairos inspect recommends."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads for tensor operations.", min=1)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]

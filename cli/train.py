@@ -5,14 +5,16 @@ from typing import Annotated
 
 import torch
 import typer
+from rich.markup import escape
 
 from cli.console import exit_on_error, print_message, print_report
+from cli.inspect import describe_source
 from cli.options import (
     Device,
     Erased,
     Events,
     Items,
-    Recipe,
+    OptionalRecipe,
     Threads,
     load_erasures,
     parse_device,
@@ -20,14 +22,16 @@ from cli.options import (
 from cli.progress import TrainingProgress
 from training.config import RunConfig
 from training.data.erasures import Erasures
-from training.data.sources import read_events, read_items
+from training.data.sources import format_location, read_events, read_items
+from training.inspection.profile import profile_events
+from training.inspection.recommendation import format_recipe, recommend_recipe
 from training.run import Outcome, train
 
 
 def train_command(
     events: Events,
-    recipe: Recipe,
     output: Annotated[Path, typer.Option(help="Directory for checkpoint, report and bundle.")],
+    recipe: OptionalRecipe = None,
     items: Items = None,
     erased: Erased = None,
     seed: Annotated[int | None, typer.Option(help="Replaces the recipe's seed.")] = None,
@@ -36,10 +40,17 @@ def train_command(
 ) -> None:
     """Fit a recipe on events, evaluate it, and write a bundle.
 
+    Without a recipe, the events are inspected and the recommended one is used; it is written into
+    the output directory as recipe.toml.
+
     Run the same command again to resume an interrupted run.
     """
     with exit_on_error():
-        config = RunConfig.read(recipe)
+        erasures = load_erasures(erased)
+        if recipe is None:
+            config = _recommend_config(events, erasures, output)
+        else:
+            config = RunConfig.read(recipe)
         if seed is not None:
             config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
         outcome = run_training(
@@ -48,7 +59,7 @@ def train_command(
             items,
             output,
             threads=threads,
-            erasures=load_erasures(erased),
+            erasures=erasures,
             device=parse_device(device),
         )
         print_report(outcome.report)
@@ -57,6 +68,19 @@ def train_command(
             "with kairos publish"
         )
         typer.echo(outcome.bundle)
+
+
+def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> RunConfig:
+    """Inspect the events, and write the recommended recipe into the output directory."""
+    profile = profile_events(read_events(events, erasures=erasures))
+    recommendation = recommend_recipe(profile)
+    file = output / "recipe.toml"
+    output.mkdir(parents=True, exist_ok=True)
+    source = format_location(events)
+    file.write_text(format_recipe(recommendation, describe_source(profile, source)), "utf-8")
+    predict = recommendation.config.data.predict
+    print_message(f"no recipe given: using the recommended one ({predict}), {escape(str(file))}")
+    return recommendation.config
 
 
 def run_training(
