@@ -26,7 +26,8 @@ is refused with its name. A table that has several kinds needs its key `kind`.
 [models.md](models.md) describes the kinds of encoders and time encodings, with their papers.
 
 `kairos inspect events.parquet --recipe my.toml` writes a recipe that suits your events, with a
-reason for every setting ([inspect.md](inspect.md)). `kairos train` without `--recipe` uses the same.
+reason for every setting ([inspect.md](inspect.md)). `kairos train` without `--recipe` uses
+the same.
 
 This recipe is a start by hand. It predicts the next event (the shipped recipe `demo`
 predicts baskets and drops events whose action is `cancel`), and splits by time, as `kairos retrain`
