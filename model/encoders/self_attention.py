@@ -66,6 +66,9 @@ class SelfAttentionConfig(Config):
     calendar: bool = False
     """Also encode intervals at the exact periods of the calendar: an hour, a day, a week, a year
     and their harmonics. Not with a kernel or positions."""
+    damping: bool = False
+    """Let attention forget: weights also fall exponentially with the age of an event, at learned
+    rates; with positions, with the number of events since."""
     modulation: ModulationConfig | None = None
     """Scale the attention weight of an event by the intensity of its item's group."""
 
@@ -141,6 +144,7 @@ class SelfAttention(SequenceEncoder):
         baskets: bool,
         repeats: bool,
         query: Literal["sum", "mlp"],
+        damping: bool,
         actions: int,
         time_encoding: TimeEncoding | TimeKernel,
         modulations: Sequence[SelfModulation | None],
@@ -167,6 +171,7 @@ class SelfAttention(SequenceEncoder):
                 dropout=dropout,
                 time_dim=time_dim,
                 query=query,
+                damping=damping,
                 uses_kernel=uses_kernel,
                 modulation=modulation,
             )
@@ -345,6 +350,7 @@ class SelfAttention(SequenceEncoder):
             self._compute_phasors(times),
             self._compute_phasors(query_times),
             self._compute_basis_projection(),
+            times,
         )
         return BlockInputs(
             time,
@@ -365,6 +371,7 @@ class SelfAttention(SequenceEncoder):
             time.events.expand(len(instants), -1, -1),
             self._compute_phasors(counts if self._uses_positions else instants),
             time.projection,
+            None if time.days is None else time.days.expand(len(instants), -1),
         )
         modulation: ModulationInputs | None = None
         if self.item_groups is not None:
@@ -410,7 +417,7 @@ class SelfAttention(SequenceEncoder):
     ) -> Tensor | None:
         if self.pointer is None:
             return None
-        events, queries, projection = inputs.time
+        events, queries, projection, _ = inputs.time
         keys = self.pointer.project_keys(content, events, projection)
         scores: Tensor = self.pointer(users, keys, queries, projection, inputs.kernel)
         return scores

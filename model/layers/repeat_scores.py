@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch, number_within_samples
+from model.layers.baskets import number_baskets
 from model.popularity import FEATURES, PopularityFeatures
 
 HALF_LIVES = (7.0, 28.0, 112.0, 448.0, float("inf"))
@@ -130,7 +131,7 @@ def describe_items(
     is_last = is_read & (next_same[sample] > last) & (rows > 0)
 
     days = (queries.times.unsqueeze(1) - batch.times[sample]).clamp_(min=0).float()
-    baskets = _count_baskets(batch.times)[sample]
+    baskets = number_baskets(batch.times).float()[sample]
     baskets = (baskets.gather(1, last) - baskets).clamp_(min=0)
     ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
     ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
@@ -157,13 +158,6 @@ def describe_items(
 def _find_first(is_same: Bool[Tensor, "batch len len"]) -> Int64[Tensor, "batch len"]:
     """Find the position of the first event of each event's item."""
     return is_same.byte().argmax(-1)
-
-
-def _count_baskets(times: Float64[Tensor, "batch len"]) -> Float[Tensor, "batch len"]:
-    """Count the baskets before each event's; events of one instant are a basket."""
-    begins = times.new_zeros(times.shape, dtype=torch.float32)
-    torch.ne(times[:, 1:], times[:, :-1], out=begins[:, 1:])
-    return begins.cumsum_(1)
 
 
 def _sum_by_item(

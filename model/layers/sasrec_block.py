@@ -83,7 +83,7 @@ class SASRecBlock(nn.Module):
 
     def project_kv(self, states: Float[Tensor, "batch len dim"], inputs: SASRecInputs) -> KVCache:
         """Project positions to the keys and values that queries of this block attend to."""
-        events, _, projection = inputs.time
+        events, projection = inputs.time.events, inputs.time.projection
         values = self.value_proj(states) + self.time_value_proj(projection.bias)
         keys = self.query_key.project_keys(states, events, projection)
         return KVCache(
@@ -108,7 +108,7 @@ class SASRecBlock(nn.Module):
             need_weights: also compute the attention weights.
         """
         residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
-        _, query_phasors, projection = inputs.time
+        query_phasors, projection = inputs.time.queries, inputs.time.projection
         queries = self.query_key.project_queries(residual, query_phasors, projection)
         keys, values = cache.attention
         weights: Tensor | None = None

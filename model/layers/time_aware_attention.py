@@ -4,14 +4,18 @@ Keys and values depend on both the event and the query time, yet no tensor is co
 the Fourier basis of an interval is a rotation of the basis at the event's time (`fourier_basis`).
 """
 
+import math
 from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Complex64, Float
+from jaxtyping import Bool, Complex64, Float, Float64
 from torch import Tensor, nn
 
 from model.layers.fourier_basis import BasisProjection, basis, rotate
+
+_SLOWEST, _FASTEST = 3650.0, 365.0
+"""Half-lives of damping at the start, in days."""
 
 EventPhasors = Complex64[Tensor, "#batch len frequencies"]
 QueryPhasors = Complex64[Tensor, "#batch queries frequencies"]
@@ -107,6 +111,29 @@ class KernelScale(nn.Module):
 
 
 @final
+class Damping(nn.Module):
+    """Rates at which attention forgets, one per head: weights halve after ln(2) / rate days.
+
+    A logit gains `-rate (T_q - t_i)`. Its part `-rate T_q` is the same for all events, so that
+    the softmax drops it: `t_i` is a coordinate of the key and `rate` one of the query. Nothing is
+    exponentiated, so decades of history neither overflow nor vanish.
+
+    Shape: queries (batch, heads, queries, width) -> (batch, heads, queries, 1)
+    """
+
+    def __init__(self, *, heads: int) -> None:
+        super().__init__()
+        half_lives = torch.logspace(math.log10(_SLOWEST), math.log10(_FASTEST), heads)
+        self.log_rates = nn.Parameter((math.log(2) / half_lives).log())
+
+    def forward(
+        self, queries: Float[Tensor, "batch heads queries width"]
+    ) -> Float[Tensor, "batch heads queries 1"]:
+        """Compute the coordinate of the queries."""
+        return self.log_rates.exp()[:, None, None].expand(*queries.shape[:-1], 1)
+
+
+@final
 class TimeAwareQueryKey(nn.Module):
     """Query and key projections whose products are time-aware attention logits.
 
@@ -182,11 +209,18 @@ class TimeAwareAttention(nn.Module):
     """
 
     def __init__(
-        self, *, dim: int, heads: int, time_dim: int, query: nn.Module | None = None
+        self,
+        *,
+        dim: int,
+        heads: int,
+        time_dim: int,
+        query: nn.Module | None = None,
+        damping: bool = False,
     ) -> None:
         super().__init__()
         self.heads = heads
         self.query_key = TimeAwareQueryKey(dim=dim, heads=heads, time_dim=time_dim, query=query)
+        self.damping = Damping(heads=heads) if damping else None
         self.value_proj = nn.Linear(dim, dim)
         self.time_value_proj = TimeProjection(time_dim=time_dim, dim=dim)
         self.out_proj = nn.Linear(dim, dim)
@@ -196,12 +230,25 @@ class TimeAwareAttention(nn.Module):
         states: Float[Tensor, "batch len dim"],
         events: EventPhasors,
         projection: BasisProjection,
+        days: Float64[Tensor, "#batch len"] | None = None,
     ) -> KeyValues:
-        """Project events to keys and values."""
+        """Project events to keys and values.
+
+        Args:
+            days: times of the events from any origin, which damping needs.
+        """
         values = self.value_proj(states) + self.time_value_proj(projection.bias)
-        return KeyValues(
+        key_values = KeyValues(
             self.query_key.project_keys(states, events, projection),
             append_basis(values, events, self.heads),
+        )
+        if self.damping is None or days is None:
+            return key_values
+        column = F.pad(days.to(values.dtype)[:, None, :, None], (0, 1))
+        column = column.expand(len(values), self.heads, -1, -1)
+        # Fused attention needs keys and values of one width, and rotation needs an even one.
+        return KeyValues(
+            torch.cat((key_values.keys, column), dim=-1), F.pad(key_values.values, (0, 2))
         )
 
     def attend(
@@ -219,7 +266,7 @@ class TimeAwareAttention(nn.Module):
             masked = _build_mask(mask, bias)
             attn_mask = bias if masked is None else bias.masked_fill(masked, float("-inf"))
         output = F.scaled_dot_product_attention(
-            self.query_key.project_queries(states, queries, projection),
+            self._project_queries(states, queries, projection),
             key_values.keys,
             key_values.values,
             attn_mask=attn_mask,
@@ -237,7 +284,7 @@ class TimeAwareAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the attention weights: per query, a distribution over its visible events."""
-        query_heads = self.query_key.project_queries(states, queries, projection)
+        query_heads = self._project_queries(states, queries, projection)
         logits = query_heads @ key_values.keys.transpose(-1, -2)
         if mask.bias is not None:
             logits = logits + mask.bias
@@ -256,7 +303,17 @@ class TimeAwareAttention(nn.Module):
         """Compute the output of `attend` from given weights, which need not sum to one."""
         return self._merge_heads(weights @ key_values.values, queries, projection)
 
+    def _project_queries(
+        self, states: Tensor, queries: Tensor, projection: BasisProjection
+    ) -> Tensor:
+        heads = self.query_key.project_queries(states, queries, projection)
+        if self.damping is None:
+            return heads
+        return torch.cat((heads, F.pad(self.damping(heads), (0, 1))), dim=-1)
+
     def _merge_heads(self, output: Tensor, queries: Tensor, projection: BasisProjection) -> Tensor:
+        if self.damping is not None:
+            output = output[..., :-2]
         merged: Tensor = self.out_proj(
             merge_heads(output, queries, self.time_value_proj, projection, self.heads)
         )

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple, final
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
@@ -20,11 +20,16 @@ from model.layers.time_aware_attention import (
 
 
 class TimeInputs(NamedTuple):
-    """Phasors of event times and query times, computed once per batch for all blocks."""
+    """Phasors of event times and query times, computed once per batch for all blocks.
+
+    Attributes:
+        days: times of the events since the first one, for damping.
+    """
 
     events: EventPhasors
     queries: QueryPhasors
     projection: BasisProjection
+    days: Float64[Tensor, "#batch len"] | None = None
 
     def select(self, positions: Int64[Tensor, " batch"]) -> "TimeInputs":
         """Keep one query position of each history, and all events."""
@@ -36,7 +41,17 @@ class TimeInputs(NamedTuple):
 
     def keep_last_event(self) -> "TimeInputs":
         """Keep the last event only, and all queries."""
-        return self._replace(events=self.events[:, -1:])
+        days = None if self.days is None else self.days[:, -1:]
+        return self._replace(events=self.events[:, -1:], days=days)
+
+    def drop_last(self) -> "TimeInputs":
+        """Drop the last position of each history, as an event and as a query."""
+        return TimeInputs(
+            self.events[:, :-1],
+            self.queries[:, :-1],
+            self.projection,
+            None if self.days is None else self.days[:, :-1],
+        )
 
 
 class BlockInputs(NamedTuple):
@@ -66,9 +81,8 @@ class BlockInputs(NamedTuple):
 
     def drop_last(self) -> "BlockInputs":
         """Drop the last position of each history, as an event and as a query."""
-        events, queries, projection = self.time
         return BlockInputs(
-            TimeInputs(events[:, :-1], queries[:, :-1], projection),
+            self.time.drop_last(),
             self.event_interval[:, :-1],
             None if self.kernel is None else self.kernel[:, :-1, :-1],
             None
@@ -168,6 +182,7 @@ class TimeAwareBlock(nn.Module):
         dropout: float,
         time_dim: int,
         query: Literal["sum", "mlp"] = "sum",
+        damping: bool = False,
         uses_kernel: bool = False,
         modulation: SelfModulation | None = None,
     ) -> None:
@@ -179,6 +194,7 @@ class TimeAwareBlock(nn.Module):
             heads=heads,
             time_dim=time_dim,
             query=QueryMLP(dim=dim) if query == "mlp" else None,
+            damping=damping,
         )
         self.kernel_scale = KernelScale(heads=heads) if uses_kernel else None
         self.modulation = modulation
@@ -190,7 +206,7 @@ class TimeAwareBlock(nn.Module):
         """Project positions to the keys and values that queries of this block attend to."""
         normed = self.attention_norm(states)
         return KVCache(
-            self.attention.project_kv(normed, time.events, time.projection),
+            self.attention.project_kv(normed, time.events, time.projection, time.days),
             None if self.modulation is None else self.modulation.project_values(normed),
         )
 
@@ -216,7 +232,8 @@ class TimeAwareBlock(nn.Module):
             query_inputs = torch.cat((query_inputs, inputs.event_interval), dim=-1)
         bias = None if self.kernel_scale is None else self.kernel_scale(inputs.kernel)
         mask = AttentionMask(visible, is_causal, bias)
-        key_values, (_, queries, projection) = cache.attention, inputs.time
+        key_values = cache.attention
+        queries, projection = inputs.time.queries, inputs.time.projection
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
         if need_weights or self.modulation is not None:

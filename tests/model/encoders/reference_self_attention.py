@@ -37,6 +37,7 @@ class QueryTime(NamedTuple):
     Attributes:
         ages: per event up to the query, phi(T_q - t_i); of no features where a kernel encodes time.
         event_interval: projected features of the interval since the query's own event.
+        elapsed: per event up to the query, days (or events) since then.
         kernel: per event up to the query, K(T_q, t_i); zeros where features encode time.
         interval: days since the query's own event; None where it is withheld.
         membership: per event up to the query, the groups of its item.
@@ -44,6 +45,7 @@ class QueryTime(NamedTuple):
 
     ages: list[Tensor]
     event_interval: Tensor
+    elapsed: list[float]
     kernel: Tensor
     interval: float | None
     membership: Tensor
@@ -99,6 +101,7 @@ def _query_time(
     encoding = encoder.time_encoding
     membership = weights.get("item_groups.membership", torch.zeros(100, 0))
     kernel = torch.zeros(q + 1, dtype=torch.float64)
+    elapsed = [float(query_time - times[i]) for i in range(q + 1)]
     if isinstance(encoding, TimeKernel):
         ages = [torch.zeros(0, dtype=torch.float64)] * (q + 1)
         kernel = torch.stack(
@@ -107,6 +110,7 @@ def _query_time(
     else:
         uses_positions = encoding.domain == "position"
         intervals = [q + 1 - i if uses_positions else query_time - times[i] for i in range(q + 1)]
+        elapsed = [float(interval) for interval in intervals]
         ages = [
             torch.tensor(features_by_definition(encoding, float(interval)), dtype=torch.float64)
             for interval in intervals
@@ -114,6 +118,7 @@ def _query_time(
     return QueryTime(
         ages=ages,
         event_interval=weights["interval_proj.weight"] @ ages[q] if given else weights["withheld"],
+        elapsed=elapsed,
         kernel=kernel,
         interval=float(query_time - times[q]) if given else None,
         membership=membership[batch.rows[sample, : q + 1]].double(),
@@ -135,7 +140,9 @@ def _block(
             logits[i] = (projected * key).view(heads, width).sum(-1) / width**0.5
             if "kernel_scale.scale" in weights:
                 logits[i] += weights["kernel_scale.scale"] * at.kernel[i]
-        attention[q, :, : q + 1] = (logits.exp() / logits.exp().sum(0)).T
+            if "attention.damping.log_rates" in weights:
+                logits[i] -= weights["attention.damping.log_rates"].exp() * at.elapsed[i]
+        attention[q, :, : q + 1] = logits.softmax(0).T
         if "modulation.log_scale" in weights:
             intensity = _intensity(weights, heads, attention[q], normed[: q + 1], at.interval)
             intensities.append(intensity)

@@ -60,6 +60,16 @@ class TestCalendar(SelfAttentionContract):
     uses_time = True
 
 
+class TestDamping(SelfAttentionContract):
+    config = small(MercerConfig(periods=3, degree=2), damping=True)
+    uses_time = True
+
+
+class TestPositionalWithDamping(SelfAttentionContract):
+    config = small(PositionalConfig(frequencies=8), damping=True)
+    uses_time = False
+
+
 class TestBochner(SelfAttentionContract):
     config = small(BochnerNonparametricConfig(frequencies=12))
     uses_time = True

@@ -1,5 +1,7 @@
 """Time-aware attention: masks, weights and the query perceptron."""
 
+import math
+
 import pytest
 import torch
 
@@ -69,3 +71,32 @@ def test_the_query_mlp_follows_its_formula() -> None:
 
 def _twice(part: torch.Tensor | None) -> torch.Tensor | None:
     return None if part is None else part.expand(2, *part.shape[1:])
+
+
+def test_damping_over_decades_equals_its_exponential() -> None:
+    none = torch.empty(0, dtype=torch.float64)
+    projection = scaled_basis(none)
+    plain = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=0)
+    damped = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=0, damping=True)
+    damped.load_state_dict(plain.state_dict(), strict=False)
+    assert damped.damping is not None
+    half_lives = torch.tensor([1.0, 3650.0], dtype=torch.float64)
+    with torch.no_grad():
+        damped.damping.log_rates.copy_((math.log(2) / half_lives).log())
+    days = torch.tensor([[0.0, 5_000.0, 14_000.0, 14_599.0, 14_600.0]], dtype=torch.float64)
+    states = torch.randn(1, LENGTH, DIM)
+    no_phasors = phasors(days, none)
+    weights, expected = (
+        attention.attention_weights(
+            states,
+            attention.project_kv(states, no_phasors, projection, days),
+            no_phasors,
+            projection,
+        )
+        for attention in (damped, plain)
+    )
+    decay = torch.exp2((days - days.max()) / half_lives[:, None]).unsqueeze(1)
+    expected = expected.double() * decay
+    torch.testing.assert_close(
+        weights.double(), expected / expected.sum(-1, keepdim=True), rtol=2e-3, atol=1e-7
+    )
