@@ -18,9 +18,10 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from model.clock import MICROSECONDS_PER_DAY
+from training.blocks import split_into_blocks
 from training.data.dataset import Dataset
 from training.data.split import Questions
-from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock, split_into_blocks
+from training.evaluation.scoring import BLOCK_ELEMENTS, ScoreBlock
 
 WEEK = 7 * MICROSECONDS_PER_DAY
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from model.batch import SequenceBatch
 from model.interfaces import CausalEncoder
 from model.recommender import Recommender
+from training.blocks import split_into_blocks
 from training.data.batches import Windows, collate
 from training.data.dataset import Dataset
 from training.data.split import Questions
@@ -117,12 +118,6 @@ def group_by_length(
         count = max(min(TOKENS // longest, BLOCK_ELEMENTS // rows), 1)
         yield chosen[begin : begin + count]
         begin += count
-
-
-def split_into_blocks(count: int, size: int) -> Iterator[slice]:
-    """Yield consecutive slices of at most `size`, and at least one, that cover `count` rows."""
-    for begin in range(0, count, max(size, 1)):
-        yield slice(begin, min(begin + max(size, 1), count))
 
 
 def _score_last(

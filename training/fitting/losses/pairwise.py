@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from training.blocks import split_into_blocks
 from training.config import BCEConfig, BPRConfig, GBCEConfig
 from training.data.batches import TrainingBatch
-from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
+from training.fitting.losses.softmax import CHUNK_ELEMENTS
 from training.fitting.losses.weighting import weighted_mean
 
 PairwiseConfig = BCEConfig | GBCEConfig | BPRConfig
@@ -171,7 +172,7 @@ class CandidateProduct(torch.autograd.Function):
 
 def _split_owners(vectors: Tensor, rows: Tensor) -> Iterator[slice]:
     per_owner = max(rows.shape[1] * vectors.shape[1], 1)
-    return split_into_chunks(len(rows), max(CHUNK_ELEMENTS // per_owner, 1))
+    return split_into_blocks(len(rows), CHUNK_ELEMENTS // per_owner)
 
 
 def score_negatives(

@@ -8,8 +8,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from model.popularity import PopularityFeatures
-from training.fitting.losses.chunks import CHUNK_ELEMENTS, split_into_chunks
+from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
+
+CHUNK_ELEMENTS = 2_000_000
+"""Elements of the largest intermediate tensor: logits, or candidate vectors."""
 
 _LEAST_ADDED = -1e4
 
@@ -65,7 +68,7 @@ class LinearLogSumExp(torch.autograd.Function):
         # One buffer for all chunks: a new allocation each would fault its pages in again, and
         # glibc fragmented until all of them together were resident.
         buffer = _allocate_buffer(users, vectors)
-        for part in split_into_chunks(len(users), len(buffer)):
+        for part in split_into_blocks(len(users), len(buffer)):
             logits = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
             if gates is not None and table is not None and index is not None:
                 PopularityFeatures(table, index[part]).add_to(logits, gates[part])
@@ -83,7 +86,7 @@ class LinearLogSumExp(torch.autograd.Function):
         of_vectors = torch.zeros_like(vectors)
         of_gates = None if gates is None else torch.empty_like(gates)
         buffer = _allocate_buffer(users, vectors)
-        for part in split_into_chunks(len(users), len(buffer)):
+        for part in split_into_blocks(len(users), len(buffer)):
             share = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
             features = None
             if of_gates is not None:
