@@ -359,8 +359,10 @@ class PopularityTable:
         self._whole: Tensor | None = None
         if whole:
             self._whole = popularity.compute_features(range(popularity.snapshots))
+            self._latest = self._whole[-1].clone()
+        else:
+            self._latest = popularity.compute_state().features()
         self._base = base or popularity
-        self._latest = popularity.compute_state().features()
         self._checkpoints: tuple[Checkpoint, ...] = ()
         self._compute_one = lru_cache(maxsize=_KEPT_SNAPSHOTS)(self._compute_from_checkpoint)
 

@@ -15,6 +15,7 @@ from model.popularity import (
     HALF_LIVES,
     MOST_FEATURES,
     MOST_SPANS,
+    DecayedCounts,
     Popularity,
     PopularityTable,
 )
@@ -157,6 +158,26 @@ def test_a_table_looks_up_what_was_computed(whole: bool) -> None:
     rows = torch.tensor([[1, 2], [3, 4], [5, 6], [1, 6]])
     of_items = torch.stack([chosen[query][:, rows[query]].T for query in range(4)])
     torch.testing.assert_close(found.of_items(rows), of_items, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_latest_features_are_those_of_all_events(whole: bool) -> None:
+    popularity = count(draw_log())
+    expected = popularity.compute_state().features()
+    latest = PopularityTable(popularity, whole=whole).latest
+    torch.testing.assert_close(latest, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_whole_table_computes_the_last_state_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    popularity = count(draw_log())
+    states = []
+    compute = DecayedCounts.features
+    monkeypatch.setattr(
+        DecayedCounts, "features", lambda state: states.append(state.at) or compute(state)
+    )
+    PopularityTable(popularity, whole=True)
+    assert len(states) == popularity.snapshots
+    assert states.count(popularity.end_at) == 1
 
 
 def test_gates_add_weighted_features() -> None:
