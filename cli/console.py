@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from model.errors import KairosError
+from training.evaluation.counting import CountingSettings
 from training.evaluation.report import Report
 
 EXIT_FAILURE = 1
@@ -69,6 +70,8 @@ def print_report(report: Report) -> None:
         lead = "" if ahead is None else f"{ahead.mean:+.4f} ({ahead.low:+.4f}, {ahead.high:+.4f})"
         table.add_row(name, *(f"{row[column]:.4f}" for column in columns), lead)
     print_table(table)
+    if report.counting is not None:
+        print_message(f"counting: {_format_counting(report.counting)}")
     for name, row in report.after_a_gap.items():
         if name == "model" and row["questions"]:
             print_message(
@@ -76,3 +79,10 @@ def print_report(report: Report) -> None:
                 f"{report.rows['model']['questions']:.0f} questions; "
                 f"cold targets {report.cold_targets:.2%}"
             )
+
+
+def _format_counting(settings: CountingSettings) -> str:
+    half_life, window = settings.half_life_days, settings.window_days
+    own = "no decay" if half_life is None else f"half-life of {half_life:g} days"
+    counted = "window of all events" if window is None else f"window of {window:g} days"
+    return f"{own}, weight of popularity {settings.weight:g}, {counted}"

@@ -15,6 +15,8 @@ from model.errors import ProvenanceError
 from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events
+from training.evaluation.counting import tune_counting
+from training.evaluation.live_counts import count_live
 from training.evaluation.report import build_report
 from training.run import build_dataset
 
@@ -43,11 +45,16 @@ def evaluate_command(
             )
         table = read_events(events, erasures=load_erasures(erased))
         split = config.split.split(build_dataset(config, table, None), config.data.predict)
+        counting = tune_counting(split, exclude_seen=config.data.exclude_seen)
+        recommender = predictor.bundle.recommender
+        split = split.reindex(predictor.catalog, predictor.bundle.manifest.recommender.actions)
         report = build_report(
-            predictor.bundle.recommender,
-            split.reindex(predictor.catalog, predictor.bundle.manifest.recommender.actions),
+            recommender,
+            split,
             config.data,
             max_history=predictor.bundle.manifest.max_history,
+            live=count_live(recommender, split.dataset),
+            counting=counting,
         )
         print_report(report)
 

@@ -20,10 +20,12 @@ from model.catalog import Catalog
 from model.errors import ForeignCheckpointError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
+from model.wide import EventCounts
 from training.config import RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
 from training.data.split import Questions, Split, is_before
+from training.evaluation.counting import CountingSettings, tune_counting
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
 from training.evaluation.live_counts import count_live, use_counts
@@ -81,12 +83,16 @@ class Fitted:
         split: the events cut for measurement; without validation questions if the validation
             events moved into the training part (`fit.refit_before_test`).
         model: the recommender, fitted to the training part of the split.
+        live: counts of all events, for a model that reads counts.
+        counting: the settings of the counting reference, chosen on the validation questions.
     """
 
     whole: Dataset
     split: Split
     model: TrainedModel
     state: FitState
+    live: EventCounts | None
+    counting: CountingSettings
 
 
 @dataclass(frozen=True)
@@ -179,16 +185,20 @@ def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) 
     whole = build_dataset(run.config, events, items)
     split = run.config.split.split(whole, run.config.data.predict)
     model = _build_model(run, split.dataset, split.is_training)
+    live = count_live(model.recommender, split.dataset)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, split.dataset, split.is_training)
         state = FitState()
     else:
-        state = _fit_with_checkpoints(run, split, model.recommender)
+        state = _fit_with_checkpoints(run, split, model.recommender, live)
+    counting = tune_counting(split, exclude_seen=run.config.data.exclude_seen)
     if run.config.fit.refit_before_test:
+        live = None  # Of the smaller catalog; its memory is free during the refit.
         split = split.move_to_test(whole, run.config.data.predict)
         model = _refit(run, split.dataset, split.train_ends, state)
+        live = count_live(model.recommender, split.dataset)
     model.recommender.to("cpu")
-    return Fitted(whole, split, model, state)
+    return Fitted(whole, split, model, state, live, counting)
 
 
 def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
@@ -198,6 +208,8 @@ def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
         fitted.split,
         run.config.data,
         max_history=run.config.encoder.max_history,
+        live=fitted.live,
+        counting=fitted.counting,
     )
     report.write(run.output / "report.json")
     return report
@@ -247,8 +259,14 @@ def _build_model(run: Run, dataset: Dataset, is_training: NDArray[np.bool_]) -> 
     return TrainedModel(config, recommender.to(run.device), dataset, is_training, initial_kernels)
 
 
-def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> FitState:
-    """Fit with early stopping on the validation questions, writing a checkpoint every epoch."""
+def _fit_with_checkpoints(
+    run: Run, split: Split, recommender: Recommender, live: EventCounts | None
+) -> FitState:
+    """Fit with early stopping on the validation questions, writing a checkpoint every epoch.
+
+    Args:
+        live: the counts that are read for the validation questions.
+    """
     config = run.config
     identity = compute_fingerprint(config, split.dataset)
     optimizer = make_optimizer(recommender, config.fit)
@@ -259,8 +277,6 @@ def _fit_with_checkpoints(run: Run, split: Split, recommender: Recommender) -> F
             raise
         (run.output / CHECKPOINT).unlink()
         state = None
-
-    live = count_live(recommender, split.dataset)
 
     def validate(current: Recommender) -> dict[str, float]:
         with use_counts(current, live):

@@ -57,7 +57,7 @@ class TrainingRunSummary:
     """Number of test events on which every ranker was evaluated."""
     metrics: dict[str, dict[str, float]] | None
     """By ranker (`challenger`, `champion`, `popular_all_time`, `popular_last_week`,
-    `last_item_markov`; `_withheld`: without the query time), then by metric."""
+    `last_item_markov`, `counting_live`; `_withheld`: without the query time), then by metric."""
     decision: GateDecision | None
 
 

@@ -1,6 +1,7 @@
 """The `kairos evaluate` command."""
 
 import json
+import re
 from pathlib import Path
 
 from tests.cli.world import World, kairos
@@ -15,6 +16,9 @@ def test_evaluate_prints_the_metrics_of_the_report(world: World, run: Path) -> N
         (line,) = [line for line in printed.splitlines() if line.split()[1:2] == [name]]
         expected = [f"{row[column]:.4f}" for column in ("hit_rate@10", "ndcg@10", "recall@10")]
         assert [cell.strip() for cell in line.strip("│").split("│")][1:4] == expected
+    assert re.search(
+        r"^counting: .*, weight of popularity [\d.]+, window of", printed, re.MULTILINE
+    )
 
 
 def test_the_recipe_of_the_bundle_is_the_default(world: World, run: Path) -> None:

@@ -9,11 +9,16 @@ from numpy.typing import NDArray
 from model.errors import TrainingError
 from model.history import Event, Query
 from model.inference.answers import Constraints
+from model.recommender import Recommender
 from model.store.opening import open_predictor
+from model.wide import EventCounts, WideConfig
 from tests import tiny
 from tests.training.progress import RecordingProgress
 from tests.training.recipes import REFIT, RUN
 from training.data.dataset import Dataset
+from training.data.split import Split
+from training.evaluation.counting import CountingSettings
+from training.evaluation.live_counts import count_live
 from training.fitting.fit import EpochReport
 from training.run import Outcome, train
 
@@ -129,3 +134,44 @@ def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
         open_predictor(outcome.bundle).bundle.recommender.item_vectors().numpy()
     )
     return vectors
+
+
+@pytest.mark.parametrize(("moves", "built"), [(False, 1), (True, 2)])
+def test_live_counts_are_built_once_per_catalog(
+    events: pl.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moves: bool,
+    built: int,
+) -> None:
+    catalogs = []
+
+    def count(recommender: Recommender, dataset: Dataset) -> EventCounts | None:
+        catalogs.append(dataset.catalog)
+        return count_live(recommender, dataset)
+
+    monkeypatch.setattr("training.run.count_live", count)
+    fit = RUN.fit.model_copy(update={"epochs": 1, "refit_before_test": moves})
+    config = RUN.model_copy(update={"wide": WideConfig(), "fit": fit})
+    outcome = train(config, events, None, tmp_path, progress=RecordingProgress())
+    assert "model_live" in outcome.report.rows
+    assert len(catalogs) == built
+
+
+def test_counting_is_tuned_before_the_validation_moves(
+    events: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = CountingSettings(half_life_days=30, weight=0.1, window_days=1)
+    questions = []
+
+    def tune(split: Split, *, exclude_seen: bool) -> CountingSettings:
+        questions.append(len(split.validation))
+        return chosen
+
+    monkeypatch.setattr("training.run.tune_counting", tune)
+    fit = RUN.fit.model_copy(update={"epochs": 1, "refit_before_test": True})
+    config = RUN.model_copy(update={"fit": fit})
+    outcome = train(config, events, None, tmp_path, progress=RecordingProgress())
+    assert outcome.report.counting == chosen
+    assert len(questions) == 1
+    assert questions[0] > 0

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from model.config import Config
 from model.recommender import Recommender
+from model.wide import EventCounts
 from training.config import DataConfig
 from training.data.negatives import SeenItems, sample_candidates
 from training.data.split import Split
+from training.evaluation.counting import COUNTING_LIVE, CountingSettings, fit_counting
 from training.evaluation.evaluate import evaluate, rank_targets, select_after_gap
-from training.evaluation.live_counts import count_live, use_counts
+from training.evaluation.live_counts import use_counts
 from training.evaluation.metrics import SAMPLED, Ranks, paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
 
@@ -36,10 +38,13 @@ class Report(Config):
     Attributes:
         rows: metrics per ranker; `model_withheld` is the model without the query time, and
             `model_live`, of a model with a wide part, counts the popularity of items up to each
-            query time, where `model` counts the training events only. Names that end in
-            `_sampled100` are of ranks among a hundred random items.
+            query time, where `model` counts the training events only. `counting` and
+            `counting_live` differ in the same way. Names that end in `_sampled100` are of ranks
+            among a hundred random items.
         after_a_gap: the same on questions later than the last event of their history.
         ahead: the model's lead over every other ranker, by paired bootstrap over the questions.
+            Over `counting_live` it is the lead of `model_live`, if there is one.
+        counting: the settings of the counting reference; None in reports without it.
         cold_targets: share of the targets that the catalog does not hold; every ranker misses
             them.
     """
@@ -47,6 +52,7 @@ class Report(Config):
     rows: dict[str, dict[str, float]]
     after_a_gap: dict[str, dict[str, float]] = Field(default_factory=dict)
     ahead: dict[str, Difference] = Field(default_factory=dict)
+    counting: CountingSettings | None = None
     cold_targets: float = 0.0
 
     def write(self, file: Path) -> None:
@@ -68,9 +74,20 @@ class Report(Config):
 
 
 def build_report(
-    recommender: Recommender, split: Split, data: DataConfig, *, max_history: int
+    recommender: Recommender,
+    split: Split,
+    data: DataConfig,
+    *,
+    max_history: int,
+    live: EventCounts | None,
+    counting: CountingSettings,
 ) -> Report:
-    """Rank the test questions by the model, with and without query time, and by every reference."""
+    """Rank the test questions by the model, with and without query time, and by every reference.
+
+    Args:
+        live: from `training.evaluation.live_counts.count_live`.
+        counting: from `training.evaluation.counting.tune_counting`.
+    """
     dataset, questions = split.dataset, split.test
     candidates = None
     if data.sampled_metrics:
@@ -88,7 +105,6 @@ def build_report(
         )
         for name, withheld in ((MODEL, False), (WITHHELD, True))
     }
-    live = count_live(recommender, dataset)
     if live is not None:
         with use_counts(recommender, live):
             ranks_of[LIVE] = evaluate(
@@ -99,21 +115,27 @@ def build_report(
                 exclude_seen=data.exclude_seen,
                 candidates=candidates,
             )
-    for name, reference in fit_references(dataset, split.is_known_before_test).items():
+    known = split.is_known_before_test
+    references = fit_references(dataset, known) | fit_counting(dataset, known, counting)
+    for name, reference in references.items():
         blocks = score_reference(reference, questions, len(dataset.catalog))
         ranks_of[name] = rank_targets(
             blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
         )
     own = ranks_of[MODEL].ndcg(10)
+    own_live = ranks_of.get(LIVE, ranks_of[MODEL]).ndcg(10)
     later = select_after_gap(dataset, questions)
     return Report(
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         after_a_gap={name: _summarise_subset(ranks, later) for name, ranks in ranks_of.items()},
         ahead={
-            name: Difference(*paired_bootstrap(own, ranks.ndcg(10)))
+            name: Difference(
+                *paired_bootstrap(own_live if name == COUNTING_LIVE else own, ranks.ndcg(10))
+            )
             for name, ranks in ranks_of.items()
             if name != MODEL
         },
+        counting=counting,
         cold_targets=float(np.mean(questions.target_rows == 0)),
     )
 

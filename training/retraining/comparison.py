@@ -13,6 +13,7 @@ from model.wide import EventCounts
 from training.config import GateMetric, RunConfig
 from training.data.dataset import Dataset
 from training.data.split import Questions, build_questions, build_questions_after
+from training.evaluation.counting import COUNTING_LIVE, fit_counting
 from training.evaluation.evaluate import rank_targets
 from training.evaluation.live_counts import count_live, use_counts
 from training.evaluation.metrics import Ranks, paired_bootstrap
@@ -24,7 +25,7 @@ from training.run import Fitted
 CHALLENGER = "challenger"
 CHAMPION = "champion"
 POPULARITY = ("popular_all_time", "popular_last_week")
-REFERENCES = (*POPULARITY, "last_item_markov")
+REFERENCES = (*POPULARITY, "last_item_markov", COUNTING_LIVE)
 
 
 class Comparison(Config):
@@ -57,7 +58,7 @@ class Comparison(Config):
 def compare(
     fitted: Fitted, config: RunConfig, champion: Predictor | None, *, is_warm: bool = False
 ) -> tuple[Comparison, Questions]:
-    """Rank the same questions by challenger, champion, popularity and Markov.
+    """Rank the same questions by challenger, champion, popularity, Markov and counting.
 
     The questions are those of the split's test. If the champion was trained on some of their
     targets, the questions are each user's first event after the champion's data instead, provided
@@ -121,15 +122,17 @@ def _score_rankers(
 ) -> Iterator[tuple[str, Iterable[ScoreBlock]]]:
     """Yield the name and the scores of every ranker, in terms of the whole catalog."""
     whole, split = fitted.whole, fitted.split
-    models = [(CHALLENGER, split.dataset, fitted.model.recommender, config.encoder.max_history)]
+    challenger = fitted.model.recommender
+    models = [
+        (CHALLENGER, split.dataset, challenger, fitted.live, config.encoder.max_history),
+    ]
     if champion is not None:
         described = champion.bundle.manifest.recommender
         known = whole.reindex(champion.catalog, described.actions)
-        models.append(
-            (CHAMPION, known, champion.bundle.recommender, champion.bundle.manifest.max_history)
-        )
-    for name, dataset, recommender, max_history in models:
-        live = count_live(recommender, dataset)
+        recommender = champion.bundle.recommender
+        live = count_live(recommender, known)
+        models.append((CHAMPION, known, recommender, live, champion.bundle.manifest.max_history))
+    for name, dataset, recommender, live, max_history in models:
         for ending, withheld in (("", False), ("_withheld", True)):
             blocks = score_questions(
                 recommender, dataset, questions, max_history=max_history, withheld=withheld
@@ -137,7 +140,8 @@ def _score_rankers(
             # As they would be served: both count the popularity of items up to each question.
             blocks = _read_counts(blocks, recommender, live)
             yield name + ending, _to_whole_catalog(blocks, whole, dataset)
-    references = fit_references(split.dataset, split.is_known_before_test)
+    counted = split.dataset, split.is_known_before_test
+    references = fit_references(*counted) | fit_counting(*counted, fitted.counting)
     for name in REFERENCES:
         blocks = score_reference(references[name], questions, len(split.dataset.catalog))
         yield name, _to_whole_catalog(blocks, whole, split.dataset)

@@ -32,7 +32,7 @@ def test_a_run_writes_its_report_as_json_and_markdown(with_champion: Workspace) 
     written_report = json.loads((directory / REPORT).read_text())
     assert written_report["comparison"]["rows"].keys() == {
         *("challenger", "challenger_withheld", "champion", "champion_withheld"),
-        *("popular_all_time", "popular_last_week", "last_item_markov"),
+        *("popular_all_time", "popular_last_week", "last_item_markov", "counting_live"),
     }
     assert written_report["data"]["events"] == 2 * len(ring_world())
     page = (directory / PAGE).read_text()
