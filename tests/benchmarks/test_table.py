@@ -8,6 +8,7 @@ from benchmarks.papers.harness.results import MeasuredRow, read_measured
 from benchmarks.papers.harness.suite import Suite
 from benchmarks.papers.harness.table import render_page, render_suite
 from tests.benchmarks.tiny_suite import record_of, suite_in
+from training.evaluation.report import Difference
 
 
 @pytest.fixture
@@ -108,3 +109,45 @@ def test_the_page_and_its_plots_are_written_beside_the_records(
     assert has_digest(plot, digest_figures(suite, read_measured(tmp_path, suite)))
     assert "plots/tiny.svg" in (tmp_path / "README.md").read_text()
     assert render(tmp_path) == [tmp_path / "README.md"]
+
+
+def with_counting(measured: MeasuredRow) -> MeasuredRow:
+    """The same records with the rows of the counting reference, better than all others."""
+    popular = measured.records[0].report.rows["popular_all_time"]
+    rows = {
+        "counting": popular | {"accuracy": 0.35, "ndcg@10": 0.5},
+        "counting_live": popular | {"accuracy": 0.37, "ndcg@10": 0.9},
+    }
+    return MeasuredRow(
+        measured.row,
+        tuple(
+            record.model_copy(
+                update={
+                    "report": record.report.model_copy(
+                        update={
+                            "rows": record.report.rows | rows,
+                            "ahead": record.report.ahead
+                            | {name: Difference(0.2, 0.1, 0.3) for name in rows},
+                        }
+                    )
+                }
+            )
+            for record in measured.records
+        ),
+    )
+
+
+def test_counting_is_shown_where_any_record_has_it(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    assert "counting" not in render_suite(suite, measured)
+    page = render_suite(suite, [*measured[:-1], with_counting(measured[-1])])
+    assert line_of(page, "counting, frozen").startswith("| counting, frozen | reference | 35.00 |")
+    assert line_of(page, "counting, live").startswith("| counting, live | reference | 37.00 |")
+
+
+def test_the_lead_is_over_a_reference_of_frozen_counts(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    page = render_suite(suite, [with_counting(each) for each in measured])
+    assert "Against counting, frozen, the best reference by ndcg@10: " in page
