@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from model.clock import to_datetime
 from tests.browser.conftest import OpenShop
@@ -88,11 +88,41 @@ def test_the_bars_are_the_metrics_of_the_manifest(
     shared_dashboard.settle()
     metrics = described(shared_dashboard, versions[1]["version"])["manifest"]["metrics"]
     references = [value for name, value in metrics.items() if name.endswith(f"_{metric}")]
-    assert len(references) == (5 if metric == METRIC else 0)
+    assert len(references) == (7 if metric == METRIC else 0)
     (bars,) = shared_dashboard.traces("metrics-chart")
     own = [metrics[metric], metrics[f"{metric}_withheld"]]
     assert bars["x"] == [*own, *sorted(references, reverse=True)]
     expect(page.locator("#metrics-summary")).to_contain_text(f"{metrics['questions']:.0f} test")
+
+
+def test_live_popularity_has_a_bar_of_its_own(
+    shop_dashboard: Dashboard, versions: list[dict[str, Any]]
+) -> None:
+    current = versions[1]["version"]
+    live = {f"{METRIC}_live": 0.4321, "mrr_live": 0.5432, "questions_live": 7.0}
+
+    def add_live(route: Route) -> None:
+        description = route.fetch().json()
+        description["manifest"]["metrics"] |= live
+        route.fulfill(json=description)
+
+    page = shop_dashboard.page
+    page.route(f"**/v1/models/{current}", add_live)
+    shop_dashboard.open(view=VIEW)
+    metrics = described(shop_dashboard, current)["manifest"]["metrics"]
+    (bars,) = shop_dashboard.traces("metrics-chart")
+    own = [metrics[METRIC], live[f"{METRIC}_live"], metrics[f"{METRIC}_withheld"]]
+    assert bars["x"][:3] == own
+    expect(page.locator("#metrics-chart")).to_contain_text("Live popularity")
+    expect(page.locator("#metrics-chart")).to_contain_text("Counting, frozen")
+    expect(page.locator("#metrics-chart")).to_contain_text("Counting, live")
+    expect(page.locator("#metrics-summary")).to_contain_text("live popularity 0.4321")
+    page.locator("#metrics-table summary").click()
+    row = page.locator("#metrics-table tr", has_text=METRIC).first
+    expect(row.locator("td").nth(2)).to_have_text("0.4321")
+    options = page.locator("#metric option").all_inner_texts()
+    assert METRIC in options
+    assert not [name for name in options if name.endswith("_live")]
 
 
 def test_training_is_drawn_by_epoch_with_the_best_one_marked(

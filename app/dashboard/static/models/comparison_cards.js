@@ -10,8 +10,8 @@ import {
   findComparingRun,
   groupByMetric,
   groupTestMetrics,
-  HEADLINE_REFERENCES,
   referenceName,
+  RUN_REFERENCES,
 } from "./data.js";
 import { checksTable } from "./records_cards.js";
 import { shortName } from "./versions_card.js";
@@ -106,19 +106,27 @@ function describeUnmeasured(isSame) {
 }
 
 /**
- * Whether two manifests describe the same test: window, events, split, and the references' metrics.
+ * Whether two manifests describe the same test: window, events, split, and the metrics of the references
+ * that both hold.
  *
  * @param {Description} one
  * @param {Description} other
  */
 function isSameTest({ manifest: one }, { manifest: other }) {
-  const describe = ({ data_window, counts, provenance, metrics }) =>
+  const named = ({ metrics }) =>
+    [...groupTestMetrics(metrics).metrics].flatMap(([name, { references }]) =>
+      references.map(([reference, value]) => ({ name: `${reference}_${name}`, value })),
+    );
+  // An older manifest holds fewer references.
+  const held = new Set(named(one).map(({ name }) => name));
+  const common = new Set(named(other).map(({ name }) => name).filter((name) => held.has(name)));
+  const describe = (manifest) =>
     JSON.stringify([
-      data_window,
-      counts,
-      provenance.recipe?.split ?? null,
-      metrics.questions ?? null,
-      [...groupTestMetrics(metrics).metrics].map(([name, { references }]) => [name, references]),
+      manifest.data_window,
+      manifest.counts,
+      manifest.provenance.recipe?.split ?? null,
+      manifest.metrics.questions ?? null,
+      named(manifest).filter(({ name }) => common.has(name)),
     ]);
   return one.metrics.questions !== undefined && describe(one) === describe(other);
 }
@@ -137,7 +145,7 @@ function compareInRun(run, one, other) {
         metric,
         suffix === "" ? "given" : "withheld",
         ...formatPair(rankers[mine + suffix], rankers[theirs + suffix] ?? null),
-        ...HEADLINE_REFERENCES.map((reference) => formatMetric(rankers[reference])),
+        ...RUN_REFERENCES.map((reference) => formatMetric(rankers[reference])),
       ]),
   );
   const columns = [
@@ -146,7 +154,7 @@ function compareInRun(run, one, other) {
     `${shortName(one)}, ${mine}`,
     `${shortName(other)}, ${theirs}`,
     "Difference",
-    ...HEADLINE_REFERENCES.map(referenceName),
+    ...RUN_REFERENCES.map(referenceName),
   ];
   return scrollTable("Metrics on the same questions", columns, rows, "compared");
 }
@@ -163,6 +171,9 @@ function compareManifests(one, other, isSame) {
     if (others === undefined) return [];
     return [
       [metric, "given", ...formatPair(values.given, others.given)],
+      ...(values.live === null || others.live === null
+        ? []
+        : [[metric, "given, live popularity", ...formatPair(values.live, others.live)]]),
       [metric, "withheld", ...formatPair(values.withheld, others.withheld)],
     ];
   });

@@ -64,6 +64,7 @@
  *
  * @typedef {object} TestMetric
  * @property {number} given with the query time given to the model
+ * @property {number | null} live with popularity counted up to each query time, where the model reads popularity
  * @property {number | null} withheld with the query time withheld
  * @property {[string, number][]} references other rankings on the same questions, by name
  */
@@ -122,6 +123,7 @@ function ignoreMissing(error) {
 export const currentVersion = (models) => models.find((model) => model.is_current)?.version ?? null;
 
 const WITHHELD = "_withheld";
+const LIVE = "_live";
 const QUESTIONS = "questions";
 /** @type {Record<string, string>} */
 const REFERENCE_NAMES = {
@@ -130,10 +132,15 @@ const REFERENCE_NAMES = {
   last_item_markov: "Markov, last item",
   personal_frequency: "Own most frequent",
   repeat_last: "Repeats of the last",
+  counting: "Counting, frozen",
+  counting_live: "Counting, live",
 };
 
 /** The references that have a column of their own, in that order. */
 export const HEADLINE_REFERENCES = ["popular_all_time", "popular_last_week", "last_item_markov"];
+
+/** The references of a retraining run, whose models read live popularity where they read any. */
+export const RUN_REFERENCES = [...HEADLINE_REFERENCES, "counting_live"];
 
 /**
  * The display name of a reference ranking.
@@ -148,7 +155,7 @@ export const referenceName = (reference) => REFERENCE_NAMES[reference] ?? refere
  * @param {Record<string, number>} metrics
  */
 export function groupTestMetrics(metrics) {
-  const names = Object.keys(metrics);
+  const names = Object.keys(metrics).filter((name) => !name.endsWith(LIVE));
   const paired = names.filter((name) => `${name}${WITHHELD}` in metrics && name !== QUESTIONS);
   const single = names.filter(
     (name) => !name.endsWith(WITHHELD) && name !== QUESTIONS && !paired.some((one) => isOf(name, one)),
@@ -158,6 +165,7 @@ export function groupTestMetrics(metrics) {
   for (const name of new Set([...paired, ...single])) {
     grouped.set(name, {
       given: metrics[name],
+      live: metrics[`${name}${LIVE}`] ?? null,
       withheld: metrics[`${name}${WITHHELD}`] ?? null,
       references: names
         .filter((other) => other !== name && other.endsWith(`_${name}`))

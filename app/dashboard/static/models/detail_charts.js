@@ -16,10 +16,11 @@ import { shortName } from "./versions_card.js";
  */
 
 const GIVEN = "Given the query time";
+const LIVE = "Live popularity";
 const WITHHELD = "Withheld";
 
 /**
- * One metric, with the query time given and withheld, beside other rankings.
+ * One metric, with the query time given, with live popularity and with the query time withheld, beside other rankings.
  *
  * @param {Description} description
  * @param {string} metric
@@ -72,10 +73,11 @@ export function drawMetrics({ manifest }, metric) {
 }
 
 /** @param {TestMetric} values */
-function metricRows({ given, withheld, references }) {
+function metricRows({ given, live, withheld, references }) {
   const others = references.map(([name, value]) => ({ name: referenceName(name), value, color: "--faint" }));
   others.sort((one, other) => other.value - one.value);
   const own = [{ name: GIVEN, value: given, color: "--series-1" }];
+  if (live !== null) own.push({ name: LIVE, value: live, color: "--series-3" });
   if (withheld !== null) own.push({ name: WITHHELD, value: withheld, color: "--series-2" });
   return [...own, ...others];
 }
@@ -87,12 +89,14 @@ function metricRows({ given, withheld, references }) {
 function metricsTable(metrics) {
   const named = [...metrics.values()].flatMap(({ references }) => references.map(([name]) => name));
   const references = [...new Set(named)];
+  const hasLive = [...metrics.values()].some(({ live }) => live !== null);
   return {
     caption: "Test metrics",
-    columns: ["Metric", "Given", "Withheld", ...references.map(referenceName)],
+    columns: ["Metric", "Given", ...(hasLive ? [LIVE] : []), "Withheld", ...references.map(referenceName)],
     rows: [...metrics].map(([name, one]) => [
       name,
       formatMetric(one.given),
+      ...(hasLive ? [formatMetric(one.live)] : []),
       formatMetric(one.withheld),
       ...references.map((reference) => formatMetric(new Map(one.references).get(reference))),
     ]),
