@@ -7,7 +7,6 @@ from model.wide import WideConfig
 from tests import tiny
 from training.config import DataConfig
 from training.data.dataset import Dataset
-from training.data.event_counts import count_training_events
 from training.data.split import LeaveOneOutConfig
 from training.evaluation.counting import CountingSettings
 from training.evaluation.live_counts import count_live
@@ -89,8 +88,6 @@ def test_live_counting_is_compared_with_the_live_model() -> None:
     split = LeaveOneOutConfig().split(dataset, "next_event")
     config = tiny.recommender_config(items=len(split.dataset.catalog), wide=WideConfig())
     recommender = tiny.recommender(config)
-    is_training = split.is_training
-    recommender.counts = count_training_events(split.dataset, is_training, "next_event")
     report = build_report(
         recommender,
         split,
