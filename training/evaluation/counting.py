@@ -38,6 +38,9 @@ WINDOWS = (1.0, 7.0, 28.0, 112.0, None)
 MOST_QUESTIONS = 2_000
 """Validation questions that the settings are chosen on, at most; of more, a random part."""
 
+MOST_SCORES = 50_000_000
+"""Scores of these questions, at most: a large catalog allows fewer questions, but at least 100."""
+
 
 class CountingSettings(Config):
     """The settings of the counting reference; the defaults are for data without validation."""
@@ -158,8 +161,9 @@ def tune_counting(split: Split, *, exclude_seen: bool) -> CountingSettings:
     settings = CountingSettings()
     if not len(questions):
         return settings
-    if len(questions) > MOST_QUESTIONS:
-        drawn = np.random.default_rng(0).choice(len(questions), MOST_QUESTIONS, replace=False)
+    most = min(MOST_QUESTIONS, max(MOST_SCORES // (len(split.dataset.catalog) + 1), 100))
+    if len(questions) > most:
+        drawn = np.random.default_rng(0).choice(len(questions), most, replace=False)
         questions = questions.select(np.sort(drawn))
     reference = Counting.fit(split.dataset, split.is_training, settings)
     measured: dict[CountingSettings, float] = {}
