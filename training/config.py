@@ -142,10 +142,13 @@ class FitConfig(Config):
     continuous_time: ContinuousTimeConfig = ContinuousTimeConfig()
     """The likelihood of the event times, for encoders with self-modulating attention."""
     refit_before_test: bool = False
-    """Before the test, train again on training and validation events, for the best number of
-    epochs: the model is then asked as soon after its last event as a deployed one."""
+    """Before the test, train again on training and validation events: the test is then as soon
+    after the model's last event as a request is in deployment."""
+    refit_from: Literal["random", "fitted"] = "random"
+    """Weights that a refit begins from: random ones, for the best number of epochs; or the fitted
+    ones, for half as many at half the learning rates, which takes half the time."""
     refit: bool = False
-    """After evaluation, train again on all events, for the best number of epochs."""
+    """After evaluation, train again on all events."""
     seed: int = 0
     """Seed of the initial weights, the order of batches, negatives and dropout."""
 

@@ -4,6 +4,7 @@
 `fit_recommender`, `evaluate_on_test` and `write_outcome`, and compares models between them.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ from training.export import Holdout, TrainedModel, compute_fingerprint, export, 
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
+from training.fitting.weights import copy_weights
+
+CONTINUED = 0.5
+"""Share of the epochs and of the learning rates of a refit from fitted weights."""
 
 
 class Progress(Protocol):
@@ -195,7 +200,7 @@ def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) 
     if run.config.fit.refit_before_test:
         live = None  # Of the smaller catalog; its memory is free during the refit.
         split = split.move_to_test(whole, run.config.data.predict)
-        model = _refit(run, split.dataset, split.train_ends, state)
+        model = _refit(run, split.dataset, split.train_ends, state, model)
         live = count_live(model.recommender, split.dataset)
     model.recommender.to("cpu")
     return Fitted(whole, split, model, state, live, counting)
@@ -227,7 +232,7 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
     """
     model = fitted.model
     if run.config.fit.refit:
-        model = _refit(run, fitted.whole, fitted.whole.offsets[1:], fitted.state)
+        model = _refit(run, fitted.whole, fitted.whole.offsets[1:], fitted.state, model)
     seconds = time.monotonic() - run.began
     bundle, latency = export(
         run.config,
@@ -306,21 +311,37 @@ def _fit_with_checkpoints(
 
 
 def _refit(
-    run: Run, dataset: Dataset, train_ends: NDArray[np.int64], state: FitState
+    run: Run,
+    dataset: Dataset,
+    train_ends: NDArray[np.int64],
+    state: FitState,
+    fitted: TrainedModel,
 ) -> TrainedModel:
-    """Train again on the events before `train_ends`, for as many epochs as were best."""
+    """Train again, on the events before `train_ends`; see `FitConfig.refit_from`."""
     is_training = is_before(dataset, train_ends)
     model = _build_model(run, dataset, is_training)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, dataset, is_training)
     else:
-        epochs = state.best_epoch or run.config.fit.epochs
-        run.progress.start_fit("refit", epochs)
+        config = run.config.fit
+        epochs = state.best_epoch or config.epochs
+        # The learning rate decays to the last of the epochs.
+        changes: dict[str, float] = {"epochs": epochs}
+        if config.refit_from == "fitted":
+            copy_weights(
+                fitted.recommender, fitted.dataset.catalog, model.recommender, dataset.catalog
+            )
+            changes = {
+                "epochs": math.ceil(epochs * CONTINUED),
+                "learning_rate": config.learning_rate * CONTINUED,
+                "scalar_learning_rate": (config.scalar_learning_rate or config.learning_rate)
+                * CONTINUED,
+            }
+        run.progress.start_fit("refit", int(changes["epochs"]))
         fit(
             model.recommender,
             _build_windows(run.config, dataset, train_ends),
-            # The learning rate decays to the last of these epochs.
-            run.config.fit.model_copy(update={"epochs": epochs}),
+            config.model_copy(update=changes),
             evaluate=None,
             on_step=run.progress.finish_step,
             on_epoch=lambda now, *_: run.progress.finish_epoch(now.reports[-1]),

@@ -20,6 +20,7 @@ class RecordingProgress:
         self.phases: list[str] = []
         self.steps = 0
         self.epochs: list[int] = []
+        self.losses: list[float] = []
 
     def start_fit(self, name: str, epochs: int) -> None:
         self.phases.append(name)
@@ -29,3 +30,4 @@ class RecordingProgress:
 
     def finish_epoch(self, report: EpochReport) -> None:
         self.epochs.append(report.epoch)
+        self.losses.append(report.loss)

@@ -1,4 +1,5 @@
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,28 @@ def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) ->
     assert progress.epochs == [1, 2, 3, *range(1, outcome.best_epoch + 1)]
     assert manifest.counts.events == len(events)
     assert manifest.data_window.last_at == events["timestamp"].to_physical().max()
+
+
+def test_a_refit_from_fitted_weights_goes_on_from_them(
+    events: pl.DataFrame, tmp_path: Path
+) -> None:
+    changes = {"refit": True, "learning_rate": 0.02, "warmup_steps": 0}
+    losses = {}
+    for start in ("random", "fitted"):
+        changed = RUN.fit.model_copy(update=changes | {"refit_from": start})
+        progress = RecordingProgress()
+        outcome = train(
+            RUN.model_copy(update={"fit": changed}),
+            events,
+            None,
+            tmp_path / start,
+            progress=progress,
+        )
+        share = {"random": 1.0, "fitted": 0.5}[start]
+        refitted = math.ceil(outcome.best_epoch * share)
+        assert progress.epochs == [1, 2, 3, *range(1, refitted + 1)]
+        losses[start] = progress.losses[3]
+    assert losses["fitted"] < losses["random"] - 0.2
 
 
 def test_the_same_run_gives_the_same_weights(

@@ -86,6 +86,7 @@ def recommend_recipe(
         _choose_calendar_phase(profile),
         *_choose_encoder(),
         _choose_layers(predicts_baskets=predicts_baskets),
+        _choose_baskets(predicts_baskets=predicts_baskets),
         _choose_dropout(profile),
         _choose_max_history(profile),
         _choose_calendar_periods(),
@@ -93,6 +94,7 @@ def recommend_recipe(
         *_choose_epochs(),
         _choose_tokens(profile),
         *_choose_learning_rates(),
+        _choose_item_vectors(),
         *_choose_refits(),
     ]
     settings: dict[str, object] = {}
@@ -246,6 +248,16 @@ def _choose_layers(*, predicts_baskets: bool) -> Reason:
     return Reason("encoder.layers", 2, "the order of single events takes two layers")
 
 
+def _choose_baskets(*, predicts_baskets: bool) -> Reason:
+    return Reason(
+        "encoder.baskets",
+        predicts_baskets,
+        "the order within a basket means nothing"
+        if predicts_baskets
+        else "events of one instant are predicted one by one",
+    )
+
+
 def _choose_dropout(profile: DataProfile) -> Reason:
     is_small = profile.events < SMALL_DATA_EVENTS
     return Reason(
@@ -301,10 +313,19 @@ def _choose_learning_rates() -> list[Reason]:
     ]
 
 
+def _choose_item_vectors() -> Reason:
+    return Reason(
+        "fit.item_vectors",
+        "co_occurrence",
+        "items that are chosen together start close to each other, which saves the first epochs",
+    )
+
+
 def _choose_refits() -> list[Reason]:
     return [
         Reason("fit.refit_before_test", True, "the test then measures a model without a gap"),
         Reason("fit.refit", True, "the bundle has learned from all events"),
+        Reason("fit.refit_from", "fitted", "later events change little, so half the epochs do"),
     ]
 
 

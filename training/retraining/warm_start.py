@@ -1,15 +1,11 @@
 """Warm start: begin from the weights of a trained model."""
 
-import torch
-
 from model.catalog import Catalog
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
+from training.fitting.weights import copy_weights
 from training.run import InitialiseWeights
-
-_ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
-"""Weights with one row per catalog row; encoders own none."""
 
 
 def copy_champion_weights(champion: Predictor) -> InitialiseWeights:
@@ -28,15 +24,7 @@ def copy_champion_weights(champion: Predictor) -> InitialiseWeights:
             TrainingError: if the champion is built from other settings.
         """
         _require_same_settings(champion, described)
-        learned = champion.bundle.recommender.state_dict()
-        rows = torch.tensor([0, *(champion.catalog.find(known) or 0 for known in catalog.item_ids)])
-        is_known = rows > 0
-        with torch.no_grad():
-            for name, weight in recommender.named_parameters():
-                if name in _ITEM_WEIGHTS:
-                    weight[is_known] = learned[name][rows[is_known]]
-                else:
-                    weight.copy_(learned[name])
+        copy_weights(champion.bundle.recommender, champion.catalog, recommender, catalog)
 
     return initialise
 

@@ -1,0 +1,29 @@
+"""Weights of one recommender as the start of another, items matched by id."""
+
+import torch
+
+from model.catalog import Catalog
+from model.recommender import Recommender
+
+_ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
+"""Weights with one row per catalog row; encoders own none."""
+
+
+@torch.no_grad()
+def copy_weights(
+    learned: Recommender, learned_catalog: Catalog, recommender: Recommender, catalog: Catalog
+) -> None:
+    """Replace weights by those of a recommender of the same architecture.
+
+    Items that it does not hold keep their own weights, and buffers such as the groups of items stay
+    as they are.
+    """
+    weights = learned.state_dict()
+    rows = torch.tensor([0, *(learned_catalog.find(known) or 0 for known in catalog.item_ids)])
+    is_known = rows > 0
+    for name, weight in recommender.named_parameters():
+        source = weights[name].to(weight.device)
+        if name in _ITEM_WEIGHTS:
+            weight[is_known.to(weight.device)] = source[rows[is_known].to(weight.device)]
+        else:
+            weight.copy_(source)
