@@ -146,7 +146,13 @@ def _render_facts(facts: tuple[Fact, ...]) -> Table:
 def _render_table(content: FactTable) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for number, header in enumerate(content.headers):
-        table.add_column(escape(header), justify="right" if number else "left", header_style="dim")
+        # Names stay on one line, heads may wrap.
+        table.add_column(
+            escape(header),
+            justify="right" if number else "left",
+            header_style="dim",
+            no_wrap=number == 0,
+        )
     for row in content.rows:
         table.add_row(*map(escape, row))
     return table

@@ -198,10 +198,16 @@ def _choose_popularity(profile: DataProfile) -> Reason:
         )
     if profile.popularity is not None and profile.popularity.recent:
         best = max(profile.popularity.recent, key=lambda it: it.gain)
+        often = max(profile.popularity.recent, key=lambda it: it.hit_rate)
         if best.gain > 1.05:
             reason += (
                 f"; the popularity of {best.days} days gives chosen items {best.gain:.2f} times "
                 "the share that the popularity of all time gives them"
+            )
+        elif often.hit_rate > 1.2 * profile.popularity.hit_rate:
+            reason += (
+                f"; {often.hit_rate:.1%} of the events are of the ten most popular items of the "
+                f"last {often.days} days, {profile.popularity.hit_rate:.1%} of those of all time"
             )
     return Reason("wide.popularity", True, reason)
 

@@ -1,7 +1,7 @@
 """The profile as sections of facts, tables and bar charts, for the terminal and for HTML."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
 from training.inspection.activity import Activity
@@ -147,14 +147,20 @@ def _describe_distributions(profile: DataProfile) -> Section:
     charts = [_draw_sizes("Users by their number of events", profile.user_histogram)]
     if profile.gap_histogram is not None:
         charts.append(_draw_durations("Times between a user's instants", profile.gap_histogram))
-    names = tuple(field.name for field in fields(Quantiles))
-    heads = {"p10": "10%", "p25": "25%", "p75": "75%", "p90": "90%", "p99": "99%"}
+    columns = {
+        "mean": "mean",
+        "p10": "10%",
+        "median": "median",
+        "p90": "90%",
+        "p99": "99%",
+        "most": "most",
+    }
     return Section(
         "Users, items and times",
         table=FactTable(
-            ("", *(heads.get(name, name) for name in names)),
+            ("", *columns.values()),
             tuple(
-                (label, *(form(getattr(quantiles, name)) for name in names))
+                (label, *(form(getattr(quantiles, name)) for name in columns))
                 for label, quantiles, form in quantities
             ),
         ),
