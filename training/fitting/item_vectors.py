@@ -12,6 +12,10 @@ from training.data.event_counts import PairCounts
 _SMOOTHING = 0.75
 """Exponent of the items' shares that pairs are compared with; it tempers rare items."""
 
+_DISCOUNT = 1.0
+"""Weight that is taken from every pair: those met once are left out. They would put each training
+target beside the event before it, and the encoder would learn that this is always so."""
+
 _NOISE = 0.2
 """Length of the random vector that is added to each vector of length 0.9."""
 
@@ -23,7 +27,7 @@ def initialise_item_vectors(
     """Replace random item vectors by a factorisation of the pairs, in place.
 
     An entry of the factorised matrix is log(weight of a pair / weight expected by chance), where
-    that is positive. Vectors have about unit length, as random ones; those of items without pairs
+    that is positive and the pair was met more than once. Vectors have about unit length, as random ones; those of items without pairs
     stay as they are.
 
     Paper: Levy and Goldberg 2014 (positive pointwise mutual information); the exponent, and the
@@ -44,7 +48,9 @@ def initialise_item_vectors(
 def _compare_with_chance(pairs: PairCounts) -> csr_array:
     """Compute the positive pointwise mutual information of items, in either order."""
     shape = (pairs.rows, pairs.rows)
-    directed = csr_array((pairs.weights[0], (pairs.items, pairs.followers)), shape=shape)
+    weights = (pairs.weights[0] - _DISCOUNT).clip(min=0.0)
+    directed = csr_array((weights, (pairs.items, pairs.followers)), shape=shape)
+    directed.eliminate_zeros()
     matrix = (directed + directed.T).tocoo()
     of_item = matrix.sum(axis=1)
     smoothed = of_item**_SMOOTHING

@@ -7,7 +7,7 @@ from training.data.event_counts import PairCounts
 from training.fitting.item_vectors import initialise_item_vectors
 
 
-def pair_within_groups(groups: int, size: int, *, rows: int) -> PairCounts:
+def pair_within_groups(groups: int, size: int, *, rows: int, weight: float = 3.0) -> PairCounts:
     """Pair the items of each group with each other, as if users stayed within one."""
     items, followers = [], []
     for group in range(groups):
@@ -16,7 +16,7 @@ def pair_within_groups(groups: int, size: int, *, rows: int) -> PairCounts:
             for follower in members:
                 items.append(item)
                 followers.append(follower)
-    weights = np.ones((1, len(items)))
+    weights = np.full((1, len(items)), weight)
     return PairCounts(np.array(items), np.array(followers), weights, rows)
 
 
@@ -40,6 +40,13 @@ def test_items_without_pairs_keep_their_random_vectors() -> None:
     torch.manual_seed(3)
     expected = torch.randn(25, 16) * 16**-0.5
     assert torch.equal(initialise(pair_within_groups(4, 5, rows=25))[21:], expected[21:])
+
+
+def test_pairs_met_once_are_left_out() -> None:
+    torch.manual_seed(3)
+    expected = torch.randn(21, 16) * 16**-0.5
+    found = initialise(pair_within_groups(4, 5, rows=21, weight=1.0))
+    assert torch.equal(found[1:], expected[1:])
 
 
 def test_padding_stays_zero() -> None:
