@@ -27,8 +27,8 @@ def initialise_item_vectors(
     """Replace random item vectors by a factorisation of the pairs, in place.
 
     An entry of the factorised matrix is log(weight of a pair / weight expected by chance), where
-    that is positive and the pair was met more than once. Vectors have about unit length, as random ones; those of items without pairs
-    stay as they are.
+    that is positive and the pair was met more than once. Vectors have about unit length, as random
+    ones; those of items without pairs stay as they are.
 
     Paper: Levy and Goldberg 2014 (positive pointwise mutual information); the exponent, and the
         symmetric split of the singular values, Levy, Goldberg and Dagan 2015.
