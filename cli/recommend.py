@@ -1,7 +1,8 @@
 """The `kairos recommend` command."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import torch
@@ -27,6 +28,15 @@ _SCHEMA = pl.Schema(
         "reason": pl.String(),
     }
 )
+_PARTS = pl.List(
+    pl.Struct(
+        {
+            "name": pl.String(),
+            "share": pl.Float64(),
+            "terms": pl.List(pl.Struct({"name": pl.String(), "effect": pl.Float64()})),
+        }
+    )
+)
 
 
 def recommend_command(
@@ -40,12 +50,16 @@ def recommend_command(
     exclude_seen: Annotated[
         bool, typer.Option(help="Leave out the items of a user's history.")
     ] = True,
+    explain: Annotated[
+        bool, typer.Option(help="Add a column with the parts of each score.")
+    ] = False,
     erased: Erased = None,
 ) -> None:
     """Recommend items to every user of an event log at one query time, into a Parquet file.
 
     One row per item: user_id, rank (1 is best), item_id, title, score, reason ("model" or
-    "popular"), model_version, query_time.
+    "popular"), model_version, query_time. With --explain also parts: why this item, as in the API;
+    null without a wide part.
     """
     with exit_on_error():
         torch.set_num_threads(1)
@@ -55,10 +69,11 @@ def recommend_command(
         dataset = Dataset.of(read_events(events, erasures=load_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
         rows: list[tuple[str, int, str, str | None, float, str]] = []
+        parts: list[list[dict[str, Any]] | None] = []
         with show_row_progress("recommend", len(dataset.user_ids)) as advance:
             for user, user_id in enumerate(dataset.user_ids):
                 query = Query.as_of(dataset.history(user), instant, user_id=user_id)
-                answer = predictor.recommend(query, constraints)
+                answer = predictor.recommend(query, constraints, explain=explain)
                 rows += [
                     (
                         user_id,
@@ -70,10 +85,17 @@ def recommend_command(
                     )
                     for rank, item in enumerate(answer.items, start=1)
                 ]
+                parts += [
+                    None if item.parts is None else [asdict(part) for part in item.parts]
+                    for item in answer.items
+                ]
                 advance(1)
-        pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
+        table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
             model_version=pl.lit(predictor.version),
             query_time=pl.lit(instant).cast(pl.Datetime("us", "UTC")),
-        ).write_parquet(output)
+        )
+        if explain:
+            table = table.with_columns(pl.Series("parts", parts, dtype=_PARTS))
+        table.write_parquet(output)
         print_message(f"{len(dataset.user_ids)} users, {len(rows)} rows")
         typer.echo(output)

@@ -130,6 +130,9 @@ class EncoderOutput(NamedTuple):
             (`model.recommender.add_repeat_scores`), -inf to add nothing; None if the encoder does
             not score repeats.
         repeat_rows: the items that `repeat_scores` belong to, if not the events' own; 0 for none.
+        followers: how many of the last columns of `repeat_scores` are of followers, not of repeats.
+        calendar: what the calendar phase of the query time has added to the user vector, in the
+            coordinates of the encoder; None if nothing has.
         popularity: features of all items at each query time, whose weights are the last coordinates
             of `user`; None if the recommender has no wide part.
         intensity: per item group, the last block's intensity at the query time (events per day),
@@ -142,6 +145,8 @@ class EncoderOutput(NamedTuple):
     attention: Float[Tensor, "batch heads len"] | None = None
     repeat_scores: Float[Tensor, "batch repeats"] | None = None
     repeat_rows: Int64[Tensor, "batch repeats"] | None = None
+    followers: int = 0
+    calendar: Float[Tensor, "batch encoder_dim"] | None = None
     popularity: PopularityFeatures | None = None
     intensity: Float[Tensor, "batch groups"] | None = None
     next_time: IntervalDistribution | None = None

@@ -303,7 +303,11 @@ class Recommender(nn.Module):
         wide = self.wide(users, batch, queries, self._require_counts())
         vectors, gates = self.user_vectors(wide.users).tensor_split((-FEATURES,), dim=-1)
         return ScoredPositions(
-            vectors, gates, wide.popularity, AddedScores.join((added, wide.added)), outputs
+            vectors,
+            gates,
+            wide.popularity,
+            AddedScores.join((added, wide.repeats, wide.followers)),
+            outputs,
         )
 
     def _encode_at(self, batch: SequenceBatch, positions: Tensor) -> tuple[PositionOutputs, Tensor]:
@@ -351,12 +355,14 @@ class Recommender(nn.Module):
         if encoded.repeat_scores is not None:
             rows = batch.rows if encoded.repeat_rows is None else encoded.repeat_rows
             own = AddedScores(rows.expand_as(encoded.repeat_scores), encoded.repeat_scores)
-        added = AddedScores.join((own, wide.added))
+        added = AddedScores.join((own, wide.repeats, wide.followers))
         return encoded._replace(
             user=self.user_vectors(wide.users),
             popularity=wide.popularity,
             repeat_scores=None if added is None else added.log_scores,
             repeat_rows=None if added is None else added.rows,
+            followers=0 if wide.followers is None else wide.followers.rows.shape[1],
+            calendar=wide.calendar,
         )
 
     def _require_counts(self) -> EventCounts:

@@ -75,13 +75,17 @@ class WideOutput(NamedTuple):
 
     Attributes:
         users: the user vectors, with the calendar phase of the query time added.
+        calendar: what was added to the user vectors; None without a calendar.
         popularity: the popularity features of all items; their weights are `WidePart.gates(users)`.
-        added: None without scores of single items.
+        repeats: scores of the items of the history; None without repeats.
+        followers: scores of what followed the last events; None without followers.
     """
 
     users: Float[Tensor, "queries dim"]
+    calendar: Float[Tensor, "queries dim"] | None
     popularity: PopularityFeatures
-    added: AddedScores | None
+    repeats: AddedScores | None
+    followers: AddedScores | None
 
 
 @final
@@ -136,12 +140,14 @@ class WidePart(nn.Module):
         days = (queries.times * MICROSECONDS_PER_DAY).round().long()
         instants = batch.origins[queries.sample] + days
         popularity = counts.popularity.look_up(instants)
+        calendar: Tensor | None = None
         if self.calendar is not None:
-            users = users + self.calendar(instants) * queries.given.unsqueeze(-1)
+            calendar = self.calendar(instants) * queries.given.unsqueeze(-1)
+            users = users + calendar
         repeats = followers = None
         if self.repeats is not None:
             scores = self.repeats(users, batch, queries, popularity)
             repeats = AddedScores(batch.rows[queries.sample], scores)
         if self.followers is not None:
             followers = self.followers(users, batch, queries, counts.followers)
-        return WideOutput(users, popularity, AddedScores.join((repeats, followers)))
+        return WideOutput(users, calendar, popularity, repeats, followers)

@@ -9,9 +9,12 @@ from app.recommendations.schemas import (
     GroupIntensity,
     RecommendationAnswer,
     RecommendedItem,
+    ScorePart,
+    ScoreTerm,
 )
 from app.serving.item_overlay import ItemOverlayView
 from model.clock import MICROSECONDS_PER_SECOND
+from model.inference import answers
 from model.inference.answers import AttentionOverHistory, Recommendation, ScoredItem
 
 
@@ -60,9 +63,15 @@ def to_recommended_items(
             reason=item.reason,
             title=overlay.title(item.row),
             categories=overlay.categories(item.row),
+            parts=None if item.parts is None else tuple(map(_to_part, item.parts)),
         )
         for rank, item in enumerate(items, start=1)
     )
+
+
+def _to_part(part: answers.ScorePart) -> ScorePart:
+    terms = tuple(ScoreTerm(term.name, term.effect) for term in part.terms)
+    return ScorePart(part.name, part.share, terms)
 
 
 def _to_attention(

@@ -60,10 +60,41 @@ class RecommendationRequest(InstantRequest):
     """Whether the items are shown to a user and recorded as an impression. False for a preview:
     nothing is recorded, and the shadow is not queried."""
     explain: Literal["none", "attention", "heads", "occlusion"] = "none"
-    """`attention`: the attention weight of each event, averaged over heads. `heads`: also per head.
-    `occlusion`: also the score's change without each of the 20 most attended events."""
+    """`attention`: the attention weight of each event, averaged over heads, and the parts of each
+    item's score. `heads`: also weights per head. `occlusion`: also the score's change without each
+    of the 20 most attended events."""
     explain_item_id: Id | None = None
     """With `explain` = `occlusion`: the item whose score is explained. Default: the best item."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """One term of the `base` of an item's score, compared with its mean over the catalog."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    name: Literal["encoder", "popularity", "calendar"]
+    """`encoder`: how well the item fits the user's history at the query time. `popularity`: how
+    often all users chose it lately. `calendar`: how well it fits the hour, weekday and season."""
+    effect: float
+    """Natural logarithm of the factor by which the term raises the base: 0.7 doubles it, 0 is the
+    average item."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One reason for an item. The model adds up alternatives: the base, which every item has, the
+    user's repeats, and what usually follows the user's last events."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    name: Literal["base", "repeats", "followers"]
+    """`repeats`: the user's own earlier events of the item. `followers`: what followed the items of
+    the user's last events, over all users. `base`: everything else."""
+    share: float
+    """Share of the item's weight, the exponential of its score. The shares of an item sum to 1."""
+    terms: tuple[ScoreTerm, ...]
+    """What raises or lowers the base, largest first; empty for the other parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +112,9 @@ class RecommendedItem:
     """`model`: ranked by the model. `popular`: filled in by popularity."""
     title: str | None
     categories: tuple[str, ...]
+    parts: tuple[ScorePart, ...] | None = None
+    """With `explain`: why this item, largest part first. Null for an item that popularity filled
+    in, and for a model without a wide part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,28 @@
 from kairos_client.responses.response import Response, UtcDatetime
 
 
+class ScoreTerm(Response):
+    """One term of the base of an item's score, compared with its mean over the catalog."""
+
+    name: str
+    """`encoder`, `popularity` or `calendar`."""
+    effect: float
+    """Natural logarithm of the factor by which the term raises the base: 0.7 doubles it, 0 is the
+    average item."""
+
+
+class ScorePart(Response):
+    """One reason for an item."""
+
+    name: str
+    """`repeats`: the user's own earlier events of the item. `followers`: what followed the items of
+    the user's last events, over all users. `base`: everything else."""
+    share: float
+    """The shares of an item sum to 1."""
+    terms: tuple[ScoreTerm, ...] = ()
+    """What raises or lowers the base, largest first; empty for the other parts."""
+
+
 class RecommendedItem(Response):
     """One recommended item."""
 
@@ -15,6 +37,9 @@ class RecommendedItem(Response):
     """`model`, or `popular` for an item that fills up the list."""
     title: str | None = None
     categories: tuple[str, ...] = ()
+    parts: tuple[ScorePart, ...] | None = None
+    """With `explain`: why this item, largest part first. None without, for a popular item, and for
+    a model without a wide part."""
 
 
 class AttendedEvent(Response):

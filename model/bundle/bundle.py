@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import final
 
 import polars as pl
+from jaxtyping import Float
 from pydantic import JsonValue
+from torch import Tensor
 
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest
@@ -83,6 +85,11 @@ class Bundle:
     def action_rows(self) -> dict[str, int]:
         """The row of each known action in the action table, counted from 1."""
         return {name: row for row, name in enumerate(self.manifest.recommender.actions, start=1)}
+
+    @cached_property
+    def mean_item_vector(self) -> Float[Tensor, " static_width"]:
+        """The mean of the recommender's `static_vectors` over the catalog."""
+        return self.recommender.static_vectors(slice(1, None)).mean(0)
 
     def with_provenance(self, entries: dict[str, JsonValue]) -> "Bundle":
         """Copy the bundle, with more entries in its provenance."""

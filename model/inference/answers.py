@@ -10,6 +10,8 @@ from model.history import Event
 
 Reason = Literal["model", "popular"]
 Fallback = Literal["popular", "no_history"]
+PartName = Literal["base", "repeats", "followers"]
+TermName = Literal["encoder", "popularity", "calendar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,36 @@ class Constraints:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """One term of an item's base, compared with its mean over the catalog.
+
+    Attributes:
+        name: "encoder" for what the user vector and the item's bias give, "popularity" for how
+            often all users chose the item lately, "calendar" for the phase of the query time.
+        effect: natural logarithm of the factor by which the term raises the base's weight.
+    """
+
+    name: TermName
+    effect: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One of the alternatives whose weights add up to an item's.
+
+    Attributes:
+        name: "base" for what every item of the catalog has, "repeats" for the user's own events of
+            the item, "followers" for what followed the user's last events in all histories.
+        share: of the item's weight, the exponential of its score. The shares of an item sum to 1.
+        terms: of the base, largest first; empty for the others.
+    """
+
+    name: PartName
+    share: float
+    terms: tuple[ScoreTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredItem:
     """One recommended item.
 
@@ -44,12 +76,15 @@ class ScoredItem:
         score: larger is better; comparable within one recommendation and one reason only. Of a
             popular item, its events in the last seven days of the training data.
         reason: "model", or "popular" where popularity filled in.
+        parts: of the score, largest first; None where they were not requested, popularity filled
+            in, or the model has no wide part.
     """
 
     row: int
     item_id: str
     score: float
     reason: Reason
+    parts: tuple[ScorePart, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

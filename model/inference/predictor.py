@@ -18,7 +18,7 @@ from model.catalog import Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
 from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
-from model.inference.explanation import explain_ranking
+from model.inference.explanation import add_parts, explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
 from model.inference.query import collate_at, prepare_query, read_history
@@ -85,7 +85,7 @@ class Predictor:
         """Recommend the best items for a query, within the constraints.
 
         Args:
-            explain: return the attention weights.
+            explain: return the attention weights, and the parts of the items' scores.
             occlude: also return how the score of an item changes without each of the most attended
                 events; implies `explain`.
             occlude_for: the item; by default the best of the recommendation.
@@ -95,6 +95,7 @@ class Predictor:
             UnknownItemError: if the catalog does not hold `occlude_for`.
         """
         bundle = self.bundle
+        explain = explain or occlude
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
         prepared = prepare_query(bundle, query)
         has_item_space = bundle.recommender.encoder.has_item_space
@@ -108,7 +109,7 @@ class Predictor:
             (ranking,) = rank_rows(
                 bundle.recommender, bundle.index, prepared.batch, [selection], stages=stages
             )
-            if explain or occlude:
+            if explain:
                 with stages("explain"):
                     attention = explain_ranking(
                         bundle,
@@ -122,6 +123,9 @@ class Predictor:
                     warnings += ("attention_unavailable",)
         with stages("filter"):
             items, fallback = fill_up(bundle.catalog, selection, ranking, strict=constraints.strict)
+        if explain and ranking is not None:
+            with stages("explain"):
+                items = add_parts(bundle, ranking, items)
         return Recommendation(
             items=items,
             history_used=len(prepared.history.events),

@@ -44,6 +44,8 @@ class Ranking(NamedTuple):
         attention: heads x len; None where the model does not attend.
         of_row: the row that the attention is for, where it differs from item to item.
         intensity: per group of items; None where the model has none.
+        encoded: the histories of the batch.
+        user_index: of the history's user vector in `encoded`.
     """
 
     rows: Rows
@@ -51,6 +53,8 @@ class Ranking(NamedTuple):
     attention: Tensor | None
     of_row: int | None
     intensity: Tensor | None
+    encoded: EncoderOutput
+    user_index: int
 
 
 @torch.inference_mode()
@@ -108,7 +112,7 @@ def rank_encoded(
             rows, scores = rows[chosen], scores[chosen]
         with stages("filter"):
             require_permitted(rows, selection)
-        rankings.append(Ranking(rows, scores, attention, of_row, intensity))
+        rankings.append(Ranking(rows, scores, attention, of_row, intensity, encoded, user_index))
     return rankings
 
 

@@ -9,6 +9,8 @@ from model.clock import from_datetime
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.store.store import BundleStore
+from model.wide import WideConfig
+from tests.app import tiny_bundle
 from tests.cli.world import World, kairos
 
 QUERY_TIME = "2024-02-01T00:00:00Z"
@@ -59,6 +61,23 @@ def test_batch_recommendations_equal_those_of_the_bundle(
         ]
         assert rows["score"].to_list() == pytest.approx([item.score for item in answer.items])
     assert table["user_id"].n_unique() == events["user_id"].n_unique()
+
+
+def test_a_table_names_the_parts_of_scores_on_request(world: World, tmp_path: Path) -> None:
+    version = tiny_bundle.publish(tmp_path / "store", seed=0, wide=WideConfig())
+    output = tmp_path / "top.parquet"
+    kairos(
+        *("recommend", "--events", world.events, "--store", tmp_path / "store"),
+        *("--output", output, "--n", "2", "--query-time", QUERY_TIME, "--explain"),
+    )
+    table = pl.read_parquet(output).filter(pl.col("reason") == "model")
+    assert table["model_version"].unique().to_list() == [version]
+    assert table.height
+    for parts in table["parts"].to_list():
+        assert {part["name"] for part in parts} == {"base", "repeats", "followers"}
+        assert sum(part["share"] for part in parts) == pytest.approx(1)
+        names = {term["name"] for part in parts for term in part["terms"]}
+        assert names == {"encoder", "popularity", "calendar"}
 
 
 @pytest.mark.slow

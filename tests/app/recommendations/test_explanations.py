@@ -14,6 +14,7 @@ from app.db.tables import StoredRecommendation
 from app.settings import Settings
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
+from model.wide import WideConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, problem, running
 from tests.app.recommendations.recommendation_requests import build_inline, list_ids, recommend
@@ -34,6 +35,28 @@ def score_of(client: Client, item_id: str, history: list[dict[str, Any]]) -> flo
 
 def owed(answer: dict[str, Any]) -> list[float | None]:
     return [event["occlusion"] for event in answer["attention"]["events"]]
+
+
+def test_items_name_the_parts_of_their_scores(settings: Settings, tmp_path: Path) -> None:
+    store = tmp_path / "wide"
+    tiny_bundle.publish(store, seed=3, wide=WideConfig())
+    with running(settings.model_copy(update={"bundle_store": store})) as client:
+        answer = recommend(client, history=HISTORY, explain="attention", exclude_seen=False)
+        plain = recommend(client, history=HISTORY)
+        popular = recommend(client, history=[], explain="attention")
+    for item in answer["items"]:
+        shares = [part["share"] for part in item["parts"]]
+        assert {part["name"] for part in item["parts"]} == {"base", "repeats", "followers"}
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) == pytest.approx(1)
+        (base,) = (part for part in item["parts"] if part["name"] == "base")
+        assert {term["name"] for term in base["terms"]} == {"encoder", "popularity", "calendar"}
+    assert {item["parts"] for item in plain["items"] + popular["items"]} == {None}
+
+
+def test_a_model_without_a_wide_part_names_no_parts(client: Client) -> None:
+    answer = recommend(client, history=HISTORY, explain="attention")
+    assert {item["parts"] for item in answer["items"]} == {None}
 
 
 def test_occlusion_is_the_loss_of_score_without_the_event(client: Client) -> None:
