@@ -9,6 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from model.wide import WideConfig
+from tests.app import tiny_bundle
 from tests.browser import odd_models, world
 from tests.browser import shop as demo_shop
 from tests.browser.dashboard import Dashboard
@@ -157,6 +159,17 @@ def odd_service(
 
 
 @pytest.fixture(scope="session")
+def wide_service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a service with a model that has a wide part; read only."""
+    directory = tmp_path_factory.mktemp("wide")
+    tiny_bundle.publish(directory / "bundles", seed=3, wide=WideConfig())
+    with processes(directory, directory / "bundles") as start:
+        url = start().url
+        odd_models.fill(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
 def empty_service(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service without a published version; only looked at."""
     directory = tmp_path_factory.mktemp("empty")
@@ -185,6 +198,12 @@ def odd_dashboard(
 ) -> Dashboard:
     """The dashboard of `odd_service`, with the same checks."""
     return look_at(odd_service[0])
+
+
+@pytest.fixture
+def wide_dashboard(look_at: Callable[[str], Dashboard], wide_service: str) -> Dashboard:
+    """The dashboard of `wide_service`, with the same checks."""
+    return look_at(wide_service)
 
 
 @pytest.fixture

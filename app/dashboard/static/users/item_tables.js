@@ -4,6 +4,7 @@
 import { formatDuration, formatInstant, formatPercent } from "../shell/format.js";
 import { byId, html, itemLink, nothing, render } from "../shell/html.js";
 import { describeFallback, describeWarnings } from "../widgets/warnings.js";
+import { scoreParts } from "./score_parts.js";
 
 /** The card of top items: the items, how much of the history was used, fallback and warnings. */
 export class TopItemsCard {
@@ -11,6 +12,8 @@ export class TopItemsCard {
   #before = null;
   /** @type {{at: number, ids: string[]} | null} */
   #ranked = null;
+  /** Whether the model names the parts of its scores; a sweep does not return them. */
+  #hasParts = false;
 
   /** Compares the next ranks with none. */
   clear() {
@@ -30,8 +33,10 @@ export class TopItemsCard {
     this.#ranked = { at, ids };
     const ranks = this.#before && new Map(this.#before.map((id, index) => [id, index + 1]));
     byId("top-count").textContent = ids.length;
+    if (answer.recommendation_id) this.#hasParts = answer.items.some((item) => item.parts);
+    byId("parts-note").hidden = !this.#hasParts;
     render(
-      answer.items.map((item) => itemRow(item, ranks)),
+      answer.items.map((item) => itemRow(item, ranks, this.#hasParts)),
       byId("top-items"),
     );
     showBasis(answer, stored);
@@ -51,12 +56,13 @@ function showBasis(answer, stored) {
   );
 }
 
-function itemRow(item, ranks) {
+function itemRow(item, ranks, hasParts) {
   const kind = item.categories.join(", ");
   return html`<tr data-item=${item.item_id}>
     <td class="number rank">${item.rank}${ranks && rankChange(item, ranks)}</td>
     <td>
       ${itemLink(item.title, item.item_id)}${kind ? html`<span class="note block">${kind}</span>` : nothing}
+      ${hasParts && item.reason === "model" ? scoreParts(item.parts) : nothing}
     </td>
     <td class="number">
       ${formatScore(item)}${item.reason === "popular" ? html`<span class="badge">popular</span>` : nothing}
