@@ -59,11 +59,12 @@ bench: .venv/.installed  ## Measure the speed of training, serving and the index
 migrate: .venv/.installed  ## Upgrade the database schema
 	$(BIN)/kairos migrate
 
-docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, references of API and recipes, tables
+docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, references of API and recipes, demo recipe, tables
 	$(BIN)/kairos openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 	$(BIN)/python -m tests.architecture.tables
 	$(BIN)/python -m tests.promises.table
+	$(BIN)/kairos bench papers --suite retail --recommend
 	$(BIN)/kairos bench papers --render
 
 clean:  ## Remove caches and build outputs; keeps .venv, data and bundles

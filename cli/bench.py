@@ -37,9 +37,8 @@ def papers_command(
     folder: Annotated[Path, typer.Option(help="Directory with suites/ and results/.")] = Path(
         "benchmarks/papers"
     ),
-    jobs: Annotated[
-        int, typer.Option(help="Cells that run in parallel, one thread each.", min=1)
-    ] = 2,
+    jobs: Annotated[int, typer.Option(help="Cells that run in parallel.", min=1)] = 2,
+    threads: Annotated[int, typer.Option(help="Threads of each cell.", min=1)] = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     quick: Annotated[
         bool, typer.Option("--quick", help="Few users and epochs; nothing is recorded.")
@@ -47,12 +46,16 @@ def papers_command(
     render: Annotated[
         bool, typer.Option("--render", help="Only render the page and its plots.")
     ] = False,
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Only write the recommended recipes of the suites.")
+    ] = False,
     keep: Annotated[Path | None, typer.Option(help="Directory to keep the bundles in.")] = None,
 ) -> None:
     """Train the rows of suites, record their metrics, and render the tables of the papers.
 
     A cell is a row with a seed. Cells that are recorded with the same settings and data are
-    skipped, so the same command resumes an interrupted run.
+    skipped, so the same command resumes an interrupted run. Rows with the recommended recipe take
+    it from the data; it is written to the directory recommended/.
     """
     with exit_on_error():
         _require_harness()
@@ -68,12 +71,17 @@ def papers_command(
         suites = [Suite.read(folder / "suites" / f"{name}.toml") for name in suite or []]
         if not suites:
             raise KairosError("bench papers needs a suite, but got none; name one with --suite")
+        selected = () if rows is None else tuple(rows.split(","))
+        suites = [_recommend(each, selected, data, None if quick else folder) for each in suites]
+        if recommend:
+            return
         selection = Selection(
             data=data,
             results=folder / "results",
-            rows=() if rows is None else tuple(rows.split(",")),
+            rows=selected,
             seeds=_parse_seeds(seeds),
             device=device,
+            threads=threads,
             keep=keep,
         )
         if quick:
@@ -104,6 +112,19 @@ def _require_harness() -> None:
             "kairos bench runs in a clone of the repository, but there is no package `benchmarks`; "
             "clone it and run make setup"
         )
+
+
+def _recommend(suite: "Suite", rows: tuple[str, ...], data: Path, folder: Path | None) -> "Suite":
+    """Recommend a recipe for the suite if a selected row needs it; see `recommend_for_suite`."""
+    from benchmarks.papers.harness.recommended import recommend_for_suite  # noqa: PLC0415
+
+    selected = [suite.row(name) for name in rows] or suite.rows
+    if all(row.recipe != "recommended" for row in selected):
+        return suite
+    recommended = recommend_for_suite(suite, data, folder=folder)
+    if recommended != suite and folder is not None:
+        print_message(f"{suite.name}: the recommended recipe has changed")
+    return recommended
 
 
 def _run(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:

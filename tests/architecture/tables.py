@@ -9,7 +9,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from app.errors import ServiceError
 from app.observability.metrics import Metrics
 from app.settings import Settings
-from tests.architecture import api_reference, recipe_reference
+from tests.architecture import api_reference, demo_recipe, recipe_reference
 from tests.architecture.repository import ROOT, document
 
 
@@ -103,10 +103,10 @@ TABLES = (
 
 
 def main() -> None:
-    """Rewrite every generated table, the API reference and the recipe reference."""
+    """Rewrite every generated table, the references of API and recipes, and the demo's recipe."""
     for name, table, render in TABLES:
         (ROOT / name).write_text(between_markers(document(name), table, render()), "utf-8")
-    for page in (api_reference, recipe_reference):
+    for page in (api_reference, recipe_reference, demo_recipe):
         (ROOT / page.PAGE).write_text(page.render(), "utf-8")
 
 

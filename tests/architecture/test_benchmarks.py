@@ -5,9 +5,10 @@ import pytest
 from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.plot import digest_figures
+from benchmarks.papers.harness.recommended import format_recommended_recipe
 from benchmarks.papers.harness.render import ZOO, get_attention_plot_path, get_plot_path, has_digest
 from benchmarks.papers.harness.results import find_attention_curves, is_current, read_measured
-from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.suite import RECOMMENDED, Suite
 from benchmarks.papers.harness.table import render_page
 from benchmarks.papers.harness.zoo_table import find_measured_kinds, update_zoo_table
 from model.config import Config
@@ -63,6 +64,12 @@ def test_every_record_belongs_to_a_current_row_of_its_suite() -> None:
             record.suite, f"{record.row}-{record.seed}.json"
         )
         assert is_current(record, suite, suite.row(record.row)), f"{file}: run it again"
+
+
+def test_the_recommended_recipe_of_the_shipped_data_is_current() -> None:
+    suite = Suite.read(PAPERS / "suites" / "retail.toml")
+    written = (PAPERS / RECOMMENDED / "retail.toml").read_text("utf-8")
+    assert written == format_recommended_recipe(suite, ROOT), "make docs"
 
 
 def test_every_record_names_its_command_data_and_machine() -> None:

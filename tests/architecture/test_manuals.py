@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from model.config import Config
-from tests.architecture import api_reference, recipe_reference, tables
+from tests.architecture import api_reference, demo_recipe, recipe_reference, tables
 from tests.architecture.repository import document
 from training.config import RunConfig
 
@@ -24,6 +24,10 @@ def test_the_api_reference_is_up_to_date() -> None:
 
 def test_the_recipe_reference_is_up_to_date() -> None:
     assert document(recipe_reference.PAGE) == recipe_reference.render(), "make docs"
+
+
+def test_the_demo_recipe_is_what_is_recommended_for_its_data() -> None:
+    assert document(demo_recipe.PAGE) == demo_recipe.render(), "make docs"
 
 
 @pytest.mark.parametrize("config", recipe_reference.configurations().values())

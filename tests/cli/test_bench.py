@@ -9,10 +9,19 @@ import pytest
 
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from tests.cli.world import kairos
+from training.config import RunConfig
 
 INVALID_SUITE = SUITE.replace('"popularity"', '"crystal_ball"').replace(
     "seeds = [0, 3]", "seeds = 1"
 )
+
+RECOMMENDED_ROW = """
+[[rows]]
+name = "kairos"
+label = "Kairos"
+class = "query time given"
+recipe = "recommended"
+"""
 
 INTERRUPTIBLE = """
 import signal
@@ -69,7 +78,10 @@ def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
-    output = run_papers(folder, "--suite", "tiny", "--rows", "degree_2", "--quick")
+    output = run_papers(
+        folder, "--suite", "tiny", "--rows", "degree_2", "--quick", "--threads", "2"
+    )
+    assert ", 2 threads, torch" in output
     assert "| Mercer of degree 2 | query time given |" in output
     assert sorted(path.name for path in folder.iterdir()) == ["data", "suites"]
 
@@ -93,6 +105,14 @@ def test_an_interrupt_ends_the_running_cells(tmp_path: Path) -> None:
         # The pipe ends when every process that could write to it has ended.
         assert "failed" not in process.stderr.read()
     assert process.returncode == 130
+    assert not (folder / "results").exists()
+
+
+def test_recommended_recipes_are_written_without_a_training(tmp_path: Path) -> None:
+    folder = folder_with_suite(tmp_path, SUITE + RECOMMENDED_ROW)
+    output = run_papers(folder, "--suite", "tiny", "--recommend")
+    assert "tiny: the recommended recipe has changed" in output
+    assert RunConfig.read(folder / "recommended" / "tiny.toml").wide
     assert not (folder / "results").exists()
 
 

@@ -31,8 +31,6 @@ from training.evaluation.report import Report
 from training.fitting.fit import EpochReport
 from training.run import train
 
-THREADS = 1
-
 
 class ProfilePoint(Config):
     """One line of a bundle's `attention_profile.parquet`."""
@@ -106,6 +104,7 @@ class Cell(Config):
     """The sha256 of every file of the data."""
     record: Path
     device: str = "cpu"
+    threads: int = 1
     users: int | None = None
     """Size of a sample of users, for a quick look; all by default."""
     keep: Path | None = None
@@ -143,7 +142,7 @@ ReportProgress = Callable[[ProgressEvent], None]
 
 def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
     """Train, evaluate, and write the record."""
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(cell.threads)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     events = read_events(cell.folder / "events.parquet")
     titles = cell.folder / "items.parquet"
@@ -174,10 +173,10 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         data=cell.data,
         device=_read_device_name(cell.device),
         processor=_read_processor_name(),
-        threads=THREADS,
+        threads=cell.threads,
         python=platform.python_version(),
         torch=torch.__version__,
-        command=f"kairos bench papers --suite {cell.suite} --rows {cell.row} --seeds {cell.seed}",
+        command=_format_command(cell),
         started_at=started_at,
         seconds=round(outcome.seconds, 1),
         cpu_seconds=round(time.process_time() - busy, 1),
@@ -224,6 +223,13 @@ class _ProgressReporter:
                 seconds=report.seconds,
             )
         )
+
+
+def _format_command(cell: Cell) -> str:
+    threads = "" if cell.threads == 1 else f" --threads {cell.threads}"
+    return (
+        f"kairos bench papers --suite {cell.suite} --rows {cell.row} --seeds {cell.seed}{threads}"
+    )
 
 
 def _sample(events: pl.DataFrame, users: int) -> pl.DataFrame:

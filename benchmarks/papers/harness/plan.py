@@ -22,6 +22,8 @@ class Selection(NamedTuple):
     seeds: tuple[int, ...] = ()
     """For every row; by default those of the row."""
     device: str = "cpu"
+    threads: int = 1
+    """Threads of each cell."""
     users: int | None = None
     keep: Path | None = None
 
@@ -39,7 +41,7 @@ def plan(suite: Suite, selection: Selection) -> Plan:
     Raises:
         TrainingError: if there is no such row, or no data.
     """
-    folder = _find_data(selection.data, suite.data)
+    folder = find_data(selection.data, suite.data)
     files = _digest_files(folder)
     result = Plan([], [])
     for row in [suite.row(name) for name in selection.rows] or suite.rows:
@@ -66,12 +68,18 @@ def _build_cell(
         data=files,
         record=(selection.results / suite.name / f"{name}.json").absolute(),
         device=selection.device,
+        threads=selection.threads,
         users=selection.users,
         keep=keep,
     )
 
 
-def _find_data(data: Path, name: str) -> Path:
+def find_data(data: Path, name: str) -> Path:
+    """Find the folder of a data set: in the folder of all data sets, or by its own path.
+
+    Raises:
+        TrainingError: if there is none.
+    """
     for folder in (data / name, Path(name)):
         if (folder / "events.parquet").is_file():
             return folder

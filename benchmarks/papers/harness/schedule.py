@@ -1,4 +1,4 @@
-"""Runs the cells of a benchmark in parallel, each in its own process with one thread."""
+"""Runs the cells of a benchmark in parallel, each in its own process."""
 
 import os
 import subprocess
@@ -13,18 +13,15 @@ from typing import IO, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from benchmarks.papers.harness.cell import THREADS, Cell, ProgressEvent, Record
+from benchmarks.papers.harness.cell import Cell, ProgressEvent, Record
 
-ONE_THREAD = {
-    name: str(THREADS)
-    for name in (
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "POLARS_MAX_THREADS",
-    )
-}
-
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+"""Environment variables that bound the threads of a process."""
 
 CODE = Path(__file__).parents[3]
 """Working directory of the cells, so that they run this checkout's code."""
@@ -127,7 +124,7 @@ def _start(cell: Cell) -> _Child:
         stderr=errors,
         text=True,
         cwd=CODE,
-        env=os.environ | ONE_THREAD,
+        env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(cell.threads)),
     )
     assert process.stdin is not None
     process.stdin.write(cell.model_dump_json())

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
 from model.config import Config
 from model.encoders import EncoderConfig
@@ -19,6 +19,9 @@ Settings = dict[str, JsonValue]
 
 SHARED_FIELDS = ("dim", "dropout", "max_history")
 """The fields of the base's encoder that an encoder of another kind inherits."""
+
+RECOMMENDED = "recommended"
+"""The folder of the recipes that are recommended for suites, beside that of the suites."""
 
 TimeClass = Literal["order only", "intervals in the history", "query time given"]
 """What a model reads of time; rows are compared within a class."""
@@ -40,7 +43,7 @@ class Point(Config):
 
 
 class Row(Config):
-    """One model of a suite: its changes to the base, and its label."""
+    """One model of a suite: its changes to a recipe, and its label."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     label: str
@@ -49,6 +52,11 @@ class Row(Config):
     """In TOML a list, or a count that starts at 0."""
     published: Published | None = None
     point: Point | None = None
+    recipe: Literal["base", "recommended"] = "base"
+    """The recipe that the row changes: the suite's base, or what `recommend_recipe` recommends for
+    the suite's events with its `[base.data]` and `[base.split]`."""
+    without: tuple[str, ...] = ()
+    """Settings of that recipe that return to their defaults, by dotted name."""
     data: Settings = Field(default_factory=dict)
     split: Settings = Field(default_factory=dict)
     wide: Settings | None = None
@@ -60,6 +68,15 @@ class Row(Config):
     @classmethod
     def _count(cls, value: object) -> object:
         return tuple(range(value)) if isinstance(value, int) else value
+
+    @model_validator(mode="after")
+    def _keep_the_questions(self) -> "Row":
+        if self.recipe == "recommended" and (self.data or self.split):
+            raise ValueError(
+                "a row with the recommended recipe keeps the data and split of its suite, but row "
+                f"{self.name} changes them; change [base.data] or [base.split]"
+            )
+        return self
 
 
 class Curve(Config):
@@ -95,18 +112,27 @@ class Suite(Config):
     curves: tuple[Curve, ...] = ()
     panels: tuple[Panel, ...] = ()
     base: Settings
+    recommended: Settings | None = None
+    """The recipe recommended for the suite's events; None if it is not known."""
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 
     @classmethod
     def read(cls, file: Path) -> "Suite":
-        """Read a suite from its TOML file; its name is the file's.
+        """Read a suite from its TOML file, and its recommended recipe, if there is one.
 
         Raises:
             TrainingError: if there is no such file, or it is no valid suite.
         """
+        recommended = file.parent.with_name(RECOMMENDED) / file.name
         try:
             suite = cls.model_validate(
-                {"name": file.stem, **tomllib.loads(file.read_text("utf-8"))}
+                {
+                    "name": file.stem,
+                    "recommended": tomllib.loads(recommended.read_text("utf-8"))
+                    if recommended.exists()
+                    else None,
+                    **tomllib.loads(file.read_text("utf-8")),
+                }
             )
         except FileNotFoundError as error:
             shipped = sorted(path.stem for path in file.parent.glob("*.toml"))
@@ -144,21 +170,45 @@ class Suite(Config):
             row.model_copy(update={"fit": {k: v for k, v in row.fit.items() if k != "epochs"}})
             for row in self.rows
         ]
-        base = merge(self.base, {"fit": {"epochs": epochs}})
-        return self.model_copy(update={"base": base, "rows": tuple(rows)})
+        base, recommended = (
+            recipe and merge(recipe, {"fit": {"epochs": epochs}})
+            for recipe in (self.base, self.recommended)
+        )
+        return self.model_copy(
+            update={"base": base, "recommended": recommended, "rows": tuple(rows)}
+        )
 
     def merge_settings(self, row: Row, seed: int) -> Settings:
-        """Merge the base with the row's changes: the settings of a cell."""
+        """Merge the row's recipe with its changes: the settings of a cell.
+
+        Raises:
+            TrainingError: if the row changes the recommended recipe, which is not known.
+        """
+        recipe = self._find_recipe(row)
+        for setting in row.without:
+            recipe = _remove(recipe, setting.split("."))
         changes: Settings = {
             "data": row.data,
             "split": row.split,
-            "encoder": _inherit_shared_fields(self.base, row.encoder),
+            "encoder": _inherit_shared_fields(recipe, row.encoder),
             "fit": row.fit | {"seed": seed, "refit": False},
         }
         changed: Settings = {name: value for name, value in changes.items() if value}
         if row.wide is not None:
             changed["wide"] = row.wide
-        return merge(self.base, changed)
+        return merge(recipe, changed)
+
+    def _find_recipe(self, row: Row) -> Settings:
+        if row.recipe == "base":
+            return self.base
+        if self.recommended is None:
+            raise TrainingError(
+                f"row {row.name} of suite {self.name} has the recommended recipe, but there is no "
+                f"file {RECOMMENDED}/{self.name}.toml; write it from the data: "
+                f"kairos bench papers --suite {self.name} --recommend"
+            )
+        kept = {name: self.base[name] for name in ("profile_histories",) if name in self.base}
+        return kept | self.recommended
 
     def build_config(self, row: Row, seed: int) -> RunConfig:
         """Build the recipe of a row.
@@ -198,6 +248,15 @@ def merge(base: Settings, changes: Settings) -> Settings:
         else:
             merged[name] = value
     return merged
+
+
+def _remove(settings: Settings, path: list[str]) -> Settings:
+    """Remove a setting from nested tables; nothing changes where it is not set."""
+    first, *rest = path
+    inner = settings.get(first)
+    if not rest:
+        return {name: value for name, value in settings.items() if name != first}
+    return settings | {first: _remove(inner, rest)} if isinstance(inner, dict) else settings
 
 
 def digest(settings: Settings) -> str:

@@ -33,9 +33,12 @@ OPENING = """\
     kairos bench papers --render                     # this page and its plots, from the records
 
 A suite is one TOML file in [suites](suites): a base recipe and rows with changed settings. A row
-with a seed is one run, in its own process with one thread. Its record in `results/` holds settings,
-data digest, machine, command, durations and the whole report; the page shows the records whose
-settings equal the suites'. Only the retail data ships with Kairos.
+with a seed is one run, in its own process with one thread by default. Its record in `results/`
+holds settings, data digest, machine, command, durations and the whole report; the page shows the
+records whose settings equal the suites'. Only the retail data ships with Kairos.
+
+The recommended recipe is what `kairos inspect` recommends for a suite's events; the recipes, with
+reasons, are in [recommended](recommended), and `--recommend` rewrites them from the data.
 
 - Mean ± standard deviation over seeds; the best row of a class in bold.
 - The class is what a model reads of time: the order of events only, the intervals in the history,
@@ -44,8 +47,8 @@ settings equal the suites'. Only the retail data ships with Kairos.
 - Seconds are of the whole run, evaluation included. Runs shared the machine, so CPU seconds are
   more reliable.
 - Ties count against the model (`training/evaluation/metrics.py`). References are fitted on all
-  events before the test, models on the training part only.
-- All rows of a suite share one budget and one set of settings, except for a row's own settings.
+  events before the test, as is the recommended recipe; other models on the training part only.
+- The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
 
 
@@ -159,8 +162,8 @@ def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
 
 def _format_machine(measured: list[MeasuredRow]) -> str:
     machines = {
-        f"{record.processor}, {record.threads} thread, torch {record.torch}"
-        + ("" if record.device == "cpu" else f", on {record.device}")
+        f"{record.processor}, {record.threads} {'thread' if record.threads == 1 else 'threads'}, "
+        f"torch {record.torch}" + ("" if record.device == "cpu" else f", on {record.device}")
         for each in measured
         for record in each.records
     }

@@ -1,0 +1,58 @@
+"""The recommended recipe of a suite: for its events, with its task, filters and split fixed."""
+
+import tomllib
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from benchmarks.papers.harness.plan import find_data
+from benchmarks.papers.harness.suite import RECOMMENDED, Suite
+from training.config import DataConfig
+from training.data.sources import read_events
+from training.data.split import SplitConfig
+from training.inspection.profile import profile_events
+from training.inspection.recommendation import format_recipe, recommend_recipe
+
+
+def format_recommended_recipe(suite: Suite, data: Path) -> str:
+    """Format the recipe recommended for a suite as TOML, with a reason for every setting.
+
+    Args:
+        data: the folder with the data folders.
+
+    Raises:
+        TrainingError: if there is no data.
+    """
+    fixed = DataConfig.model_validate(suite.base.get("data", {}))
+    split: SplitConfig | None = TypeAdapter(SplitConfig | None).validate_python(
+        suite.base.get("split")
+    )
+    events = read_events(find_data(data, suite.data) / "events.parquet")
+    recommendation = recommend_recipe(profile_events(events, data=fixed), fixed, split)
+    return format_recipe(
+        recommendation,
+        f"Recommended for the events of suite {suite.name}, with its data and split; written by "
+        f"kairos bench papers --suite {suite.name} --recommend.",
+    )
+
+
+def recommend_for_suite(suite: Suite, data: Path, *, folder: Path | None) -> Suite:
+    """Recommend a recipe for a suite, and write it beside the suite if it has changed.
+
+    Args:
+        data: the folder with the data folders.
+        folder: of suites/ and recommended/; None writes nothing.
+
+    Returns:
+        The suite with this recipe.
+
+    Raises:
+        TrainingError: if there is no data.
+    """
+    recipe = format_recommended_recipe(suite, data)
+    if folder is not None:
+        file = folder / RECOMMENDED / f"{suite.name}.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_text("utf-8") != recipe:
+            file.write_text(recipe, "utf-8")
+    return suite.model_copy(update={"recommended": tomllib.loads(recipe)})
