@@ -24,8 +24,16 @@ SMALL_DATA_EVENTS = 200_000
 HISTORY_LENGTHS = (8, 16, 32, 64, 100, 128, 200)
 """Choices of the number of events that the encoder reads."""
 BATCHES_PER_EPOCH = 300
-TOKENS = (400, 6_400)
+TOKENS = (200, 6_400)
 """Bounds of the positions per batch."""
+EVENTS_READ = 3_500_000
+"""Events that a fit reads at most, over all epochs: some minutes on two cores."""
+EPOCHS = (2, 12)
+"""Bounds of the number of epochs."""
+WARMUP_STEPS = 100
+LOGITS = 4e9
+"""Scores of items per epoch above which the softmax is sampled: minutes on two cores."""
+NEGATIVES = 2_048
 
 _LINE = 100
 
@@ -91,11 +99,13 @@ def recommend_recipe(
         _choose_max_history(profile),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
-        *_choose_epochs(),
+        *_choose_epochs(profile),
         _choose_tokens(profile),
+        _choose_warmup(profile),
         *_choose_learning_rates(),
         _choose_item_vectors(),
         *_choose_refits(),
+        *_choose_loss(profile, predicts_baskets=predicts_baskets),
     ]
     settings: dict[str, object] = {}
     for one in reasons:
@@ -299,15 +309,45 @@ def _choose_time_encoding() -> list[Reason]:
     ]
 
 
-def _choose_epochs() -> list[Reason]:
-    reason = "early stopping on the validation questions decides"
-    return [Reason("fit.epochs", 10, reason), Reason("fit.patience", 3, reason)]
+def _choose_epochs(profile: DataProfile) -> list[Reason]:
+    least, most = EPOCHS
+    epochs = min(max(round(EVENTS_READ / profile.events), least), most)
+    return [
+        Reason("fit.epochs", epochs, f"at most, for {profile.events:,} events: a few minutes"),
+        Reason("fit.patience", 3, "epochs without an improvement on the validation questions"),
+    ]
 
 
 def _choose_tokens(profile: DataProfile) -> Reason:
-    least, most = TOKENS
-    tokens = min(max(round(profile.events / BATCHES_PER_EPOCH / 100) * 100, least), most)
+    tokens = _count_tokens(profile)
     return Reason("fit.tokens", tokens, f"about {profile.events / tokens:,.0f} batches per epoch")
+
+
+def _choose_warmup(profile: DataProfile) -> Reason:
+    batches = profile.events // _count_tokens(profile)
+    return Reason(
+        "fit.warmup_steps", min(batches, WARMUP_STEPS), "at most one epoch at a rising rate"
+    )
+
+
+def _count_tokens(profile: DataProfile) -> int:
+    least, most = TOKENS
+    return min(max(round(profile.events / BATCHES_PER_EPOCH / 100) * 100, least), most)
+
+
+def _choose_loss(profile: DataProfile, *, predicts_baskets: bool) -> list[Reason]:
+    """Sample the softmax where a full one would take most of the time."""
+    queries = profile.events
+    if predicts_baskets:
+        queries = round(queries * (1 - profile.baskets.tied_steps))
+    if queries * profile.items <= LOGITS:
+        return []
+    reason = f"{queries:,} predictions over {profile.items:,} items are too many to score them all"
+    return [
+        Reason("fit.loss.kind", "softmax", reason),
+        Reason("fit.loss.sample_above", 0, reason),
+        Reason("fit.loss.negatives", NEGATIVES, reason),
+    ]
 
 
 def _choose_learning_rates() -> list[Reason]:

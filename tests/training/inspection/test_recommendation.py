@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.inspection.event_tables import draw_events, draw_sessions, make_events
-from training.config import DataConfig, RunConfig
+from training.config import DataConfig, RunConfig, SoftmaxConfig
 from training.data.split import ByUserConfig
 from training.inspection.profile import DataProfile, profile_events
 from training.inspection.recommendation import (
@@ -90,16 +90,37 @@ def test_max_history_covers_most_users(profile: DataProfile, p90: float, length:
 
 
 @pytest.mark.parametrize(
-    ("events", "tokens", "dropout"),
-    [(2_000, 400, 0.3), (600_000, 2_000, 0.2), (50_000_000, 6_400, 0.2)],
+    ("events", "tokens", "dropout", "epochs", "warmup"),
+    [
+        (2_000, 200, 0.3, 12, 10),
+        (600_000, 2_000, 0.2, 6, 100),
+        (50_000_000, 6_400, 0.2, 2, 100),
+    ],
 )
-def test_the_number_of_events_decides_batches_and_dropout(
-    profile: DataProfile, events: int, tokens: int, dropout: float
+def test_the_number_of_events_decides_the_budget(
+    profile: DataProfile, events: int, tokens: int, dropout: float, epochs: int, warmup: int
 ) -> None:
     config = recommend_recipe(replace(profile, events=events)).config
     assert config.fit.tokens == tokens
+    assert config.fit.epochs == epochs
+    assert config.fit.warmup_steps == warmup
     assert config.encoder.kind == "self_attention"
     assert config.encoder.dropout == dropout
+
+
+@pytest.mark.parametrize(
+    ("items", "tied_steps", "is_sampled"),
+    [(5_000, 0.0, False), (20_000, 0.0, True), (20_000, 0.9, False)],
+)
+def test_many_predictions_over_many_items_are_sampled(
+    profile: DataProfile, items: int, tied_steps: float, is_sampled: bool
+) -> None:
+    baskets = replace(profile.baskets, tied_steps=tied_steps)
+    gaps = replace(profile.gaps, median=DAY_SECONDS) if profile.gaps else None
+    large = replace(profile, events=500_000, items=items, baskets=baskets, gaps=gaps)
+    loss = recommend_recipe(large).config.fit.loss
+    assert isinstance(loss, SoftmaxConfig)
+    assert (loss.sample_above == 0) == is_sampled
 
 
 @pytest.mark.parametrize("gap_seconds", [35, 8 * DAY_SECONDS])
