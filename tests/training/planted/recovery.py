@@ -19,9 +19,9 @@ from tests.training.planted.generators import PlantedEvents
 from tests.training.progress import SilentProgress
 from training.config import FitConfig, RunConfig
 from training.data.split import ByTimeConfig
-from training.evaluation.live_counts import count_live, use_counts
+from training.evaluation.live_counts import use_counts
 from training.evaluation.scoring import score_questions
-from training.run import Fitted, begin_run, fit_recommender
+from training.run import Fitted, Run, begin_run, fit_recommender
 
 ENCODER = SelfAttentionConfig(
     dim=32,
@@ -94,8 +94,12 @@ def build_config(
 
 def fit_planted(config: RunConfig, planted: PlantedEvents, output: Path) -> Fitted:
     """Fit a recommender to planted events, as a training run does."""
-    run = begin_run(config, output, progress=SilentProgress())
-    return fit_recommender(run, planted.to_frame(), None)
+    return fit_recommender(begin_planted(config, output), planted.to_frame(), None)
+
+
+def begin_planted(config: RunConfig, output: Path) -> Run:
+    """Begin a training run in an empty directory."""
+    return begin_run(config, output, progress=SilentProgress())
 
 
 @torch.no_grad()
@@ -109,7 +113,7 @@ def predict_test(fitted: Fitted, planted: PlantedEvents, *, live: bool = False) 
     dataset, questions = split.dataset, split.test
     columns = [int(item_id[1:]) for item_id in dataset.catalog.item_ids]
     model = np.zeros((len(questions), planted.oracle.shape[1]))
-    with use_counts(recommender, count_live(recommender, dataset) if live else recommender.counts):
+    with use_counts(recommender, fitted.live if live else recommender.counts):
         for block in score_questions(
             recommender, dataset, questions, max_history=recommender.encoder.max_history
         ):
