@@ -238,12 +238,12 @@ class Popularity:
         """Yield the decayed counts at some snapshots, ascending; see `compute_features`."""
         reached, state = checkpoint or Checkpoint(0, DecayedCounts.start(self.first_at, self.rows))
         for snapshot in snapshots:
-            while reached < snapshot:
-                part = slice(self._bounds[reached], self._bounds[reached + 1])
-                end = min(self.first_at + (reached + 1) * self.width, self.end_at)
+            if reached < snapshot:
+                part = slice(self._bounds[reached], self._bounds[snapshot])
+                end = min(self.first_at + snapshot * self.width, self.end_at)
                 counted = self.items[part], self._middles[part], self.counts[part]
                 state = state.advance(end, *counted)
-                reached += 1
+                reached = snapshot
             yield Checkpoint(reached, state)
 
     def compute_state(self) -> DecayedCounts:
