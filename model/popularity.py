@@ -385,10 +385,14 @@ class PopularityTable:
 
     def look_up(self, instants: Int64[Tensor, " queries"]) -> PopularityFeatures:
         """Look up the features at some instants, epoch microseconds."""
-        snapshots = self.popularity.find(instants)
         if self._whole is not None:
             self._whole = self._whole.to(instants.device)
-            return PopularityFeatures(self._whole, snapshots, self.popularity.last)
+            found = self.popularity.find(instants)
+            return PopularityFeatures(self._whole, found, self.popularity.last)
+        if int(instants.min()) >= self.popularity.end_at:
+            # What serving asks for, as a rule.
+            return PopularityFeatures(self._latest.unsqueeze(0), torch.zeros_like(instants), 0)
+        snapshots = self.popularity.find(instants)
         requested, last = sorted(set(snapshots.tolist())), self.popularity.last
         features = [self._latest if one == last else self._compute_one(one) for one in requested]
         # A single snapshot is not copied: it has a line per feature of the whole catalog.
