@@ -1,17 +1,11 @@
-"""What a ranking is based on, as values: attention, and the parts of scores."""
-
-from collections.abc import Sequence
-from dataclasses import replace
-
-import torch
+"""The attention behind a ranking, as values."""
 
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
 from model.history import Query
-from model.inference.answers import AttentionOverHistory, ScoredItem
+from model.inference.answers import AttentionOverHistory
 from model.inference.occlusion import measure_occlusion
 from model.inference.ranking import Ranking
-from model.inference.score_parts import split_scores
 
 
 def explain_ranking(
@@ -51,20 +45,3 @@ def explain_ranking(
         intensities=intensities,
         occlusion=occlusion,
     )
-
-
-def add_parts(
-    bundle: Bundle, ranking: Ranking, items: Sequence[ScoredItem]
-) -> tuple[ScoredItem, ...]:
-    """Add the parts of their scores to the items of a ranking, which come first in `items`."""
-    parts = split_scores(
-        bundle.recommender,
-        bundle.mean_item_vector,
-        ranking.encoded,
-        ranking.user_index,
-        torch.from_numpy(ranking.rows),
-    )
-    if parts is None:
-        return tuple(items)
-    ranked = (replace(item, parts=of_item) for item, of_item in zip(items, parts, strict=False))
-    return (*ranked, *items[len(parts) :])

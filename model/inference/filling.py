@@ -1,9 +1,11 @@
 """From ranked rows to items, filled up with popular ones."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from model.catalog import Catalog
-from model.inference.answers import Fallback, Reason, ScoredItem
+from model.inference.answers import Fallback, Reason, ScoredItem, ScorePart
 from model.inference.ranking import Ranking
 from model.inference.selection import Rows, Scores, Selection
 
@@ -18,7 +20,11 @@ def fill_up(
         strict: add no popular items.
     """
     fallback: Fallback | None = "no_history" if ranking is None else None
-    ranked = () if ranking is None else to_items(catalog, ranking.rows, ranking.scores, "model")
+    ranked = (
+        ()
+        if ranking is None
+        else to_items(catalog, ranking.rows, ranking.scores, "model", ranking.parts)
+    )
     missing = selection.n - len(ranked)
     if not missing or strict:
         return ranked, fallback
@@ -35,10 +41,15 @@ def fill_up(
 
 
 def to_items(
-    catalog: Catalog, rows: Rows, scores: Scores, reason: Reason
+    catalog: Catalog,
+    rows: Rows,
+    scores: Scores,
+    reason: Reason,
+    parts: Sequence[tuple[ScorePart, ...]] | None = None,
 ) -> tuple[ScoredItem, ...]:
     """Name the items of some rows."""
+    of_rows = [None] * len(rows) if parts is None else parts
     return tuple(
-        ScoredItem(row, catalog.item_ids[row - 1], score, reason)
-        for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+        ScoredItem(row, catalog.item_ids[row - 1], score, reason, of_row)
+        for row, score, of_row in zip(rows.tolist(), scores.tolist(), of_rows, strict=True)
     )

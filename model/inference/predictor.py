@@ -18,7 +18,7 @@ from model.catalog import Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
 from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
-from model.inference.explanation import add_parts, explain_ranking
+from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
 from model.inference.query import collate_at, prepare_query, read_history
@@ -105,9 +105,15 @@ class Predictor:
             warnings += ("diversity_unavailable",)
         ranking: Ranking | None = None
         attention = None
+        has_parts = explain and bundle.recommender.wide is not None
         if prepared.batch is not None:
             (ranking,) = rank_rows(
-                bundle.recommender, bundle.index, prepared.batch, [selection], stages=stages
+                bundle.recommender,
+                bundle.index,
+                prepared.batch,
+                [selection],
+                mean_vector=bundle.mean_item_vector if has_parts else None,
+                stages=stages,
             )
             if explain:
                 with stages("explain"):
@@ -123,9 +129,6 @@ class Predictor:
                     warnings += ("attention_unavailable",)
         with stages("filter"):
             items, fallback = fill_up(bundle.catalog, selection, ranking, strict=constraints.strict)
-        if explain and ranking is not None:
-            with stages("explain"):
-                items = add_parts(bundle, ranking, items)
         return Recommendation(
             items=items,
             history_used=len(prepared.history.events),

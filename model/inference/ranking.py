@@ -10,10 +10,12 @@ from torch import Tensor
 
 from model.batch import SequenceBatch
 from model.bundle.index import ItemIndex
+from model.inference.answers import ScorePart
 from model.inference.diversity import diversify
 from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.retrieval import ExhaustiveRetriever, IndexRetriever, Retriever
+from model.inference.score_parts import split_scores
 from model.inference.selection import Rows, Scores, Selection, require_permitted
 from model.interfaces import CandidateScorer, EncoderOutput
 from model.recommender import Recommender
@@ -23,7 +25,7 @@ _POOL = 5
 
 Stage = Literal["encode", "search", "filter", "explain"]
 """The parts of a recommendation that are timed: running the model, searching the index, applying
-the constraints, and computing occlusion."""
+the constraints, and computing explanations."""
 
 Stages = Callable[[Stage], AbstractContextManager[None]]
 """Times a stage: entering the context starts it, leaving it ends it."""
@@ -44,8 +46,8 @@ class Ranking(NamedTuple):
         attention: heads x len; None where the model does not attend.
         of_row: the row that the attention is for, where it differs from item to item.
         intensity: per group of items; None where the model has none.
-        encoded: the histories of the batch.
-        user_index: of the history's user vector in `encoded`.
+        parts: of the scores, per row; None where they were not requested, or the model has no wide
+            part.
     """
 
     rows: Rows
@@ -53,8 +55,7 @@ class Ranking(NamedTuple):
     attention: Tensor | None
     of_row: int | None
     intensity: Tensor | None
-    encoded: EncoderOutput
-    user_index: int
+    parts: list[tuple[ScorePart, ...]] | None
 
 
 @torch.inference_mode()
@@ -64,12 +65,20 @@ def rank_rows(
     batch: SequenceBatch,
     selections: Sequence[Selection],
     *,
+    mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
 ) -> list[Ranking]:
-    """Encode the histories of a batch, and find the best rows for each."""
+    """Encode the histories of a batch, and find the best rows for each.
+
+    Args:
+        mean_vector: split the scores into parts, which are compared with this mean of
+            `Recommender.static_vectors`; None to leave them whole.
+    """
     with stages("encode"):
         encoded: EncoderOutput = recommender(batch)
-    return rank_encoded(recommender, index, batch, encoded, selections, stages=stages)
+    return rank_encoded(
+        recommender, index, batch, encoded, selections, mean_vector=mean_vector, stages=stages
+    )
 
 
 @torch.inference_mode()
@@ -80,6 +89,7 @@ def rank_encoded(
     encoded: EncoderOutput,
     selections: Sequence[Selection],
     *,
+    mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
 ) -> list[Ranking]:
     """Find the best rows for each user vector of `encoded`.
@@ -87,6 +97,7 @@ def rank_encoded(
     Args:
         batch: the histories, one per user vector; or a single one, encoded at several instants.
         selections: one per user vector.
+        mean_vector: as of `rank_rows`.
     """
     reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
@@ -112,7 +123,13 @@ def rank_encoded(
             rows, scores = rows[chosen], scores[chosen]
         with stages("filter"):
             require_permitted(rows, selection)
-        rankings.append(Ranking(rows, scores, attention, of_row, intensity, encoded, user_index))
+        parts = None
+        if mean_vector is not None:
+            with stages("explain"):
+                parts = split_scores(
+                    recommender, mean_vector, encoded, user_index, torch.from_numpy(rows)
+                )
+        rankings.append(Ranking(rows, scores, attention, of_row, intensity, parts))
     return rankings
 
 
