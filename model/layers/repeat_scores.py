@@ -1,5 +1,6 @@
 """Scores of the items of a history, for data where users return to them."""
 
+import math
 from typing import NamedTuple, final
 
 import torch
@@ -16,10 +17,16 @@ HALF_LIVES = (7.0, 28.0, 112.0, 448.0, float("inf"))
 HALF_LIVES_IN_BASKETS = (1.0, 4.0, 16.0)
 """Baskets after which an event of a history weighs half."""
 
+PERIODS = (0.5, 1.0, 3.5, 7.0)
+"""Periods of the time since an item's last event, in days: users return at the same hour, or on the
+same weekday."""
+
 _HALF_LIVES = torch.tensor(HALF_LIVES).unsqueeze(1)
 _HALF_LIVES_IN_BASKETS = torch.tensor(HALF_LIVES_IN_BASKETS).unsqueeze(1)
+_FREQUENCIES = (2 * math.pi / torch.tensor(PERIODS)).unsqueeze(1)
 _SHARES = len(HALF_LIVES) + len(HALF_LIVES_IN_BASKETS)
 _INTERVALS = 5
+_PHASES = 2 * len(PERIODS)
 _STARTS_AT = HALF_LIVES.index(112.0)
 _LEAST_LOG_SHARE = -16.0
 _HIDDEN = 24
@@ -71,16 +78,17 @@ class RepeatScorer(nn.Module):
 
     The features of an item are the logarithms of its shares among the events of the history, which
     weigh half after so many days or baskets; the time and the number of baskets since its last
-    event, the mean interval between its events and the ratio of both; and its popularity. The score
-    is linear in them, with weights that the user vector shifts, plus a small perceptron and a bias
-    per item. It starts as the log share at a half-life of 112 days.
+    event, the mean interval between its events and the ratio of both; the phase of that time in the
+    day and the week; and its popularity. The score is linear in them, with weights that the user
+    vector shifts, plus a small perceptron and a bias per item. It starts as the log share at a
+    half-life of 112 days.
 
     Shape: users (queries, dim) -> (queries, len), -inf except at an item's last event
     """
 
     def __init__(self, *, items: int, dim: int) -> None:
         super().__init__()
-        features = _SHARES + _INTERVALS + FEATURES
+        features = _SHARES + _INTERVALS + _PHASES + FEATURES
         self.level = nn.Linear(dim, 1)
         self.weights = nn.Linear(dim, features)
         self.hidden = nn.Linear(features, _HIDDEN)
@@ -150,9 +158,11 @@ def describe_items(
     logs = torch.stack((days, baskets, interval), dim=1).log1p_()
     intervals = torch.cat((logs, ratio.unsqueeze(1), is_single.unsqueeze(1)), dim=1).div_(3)
 
+    angles = days.unsqueeze(1) * _FREQUENCIES.to(days.device)
+    phases = torch.cat((angles.cos(), angles.sin()), dim=1)
     popular = popularity.of_items(rows).transpose(1, 2)
     popular[:, :-2] -= popular[:, -2:-1]
-    return torch.cat((shares, intervals, popular.div_(5)), dim=1).transpose(1, 2), is_last
+    return torch.cat((shares, intervals, phases, popular.div_(5)), dim=1).transpose(1, 2), is_last
 
 
 def _find_first(is_same: Bool[Tensor, "batch len len"]) -> Int64[Tensor, "batch len"]:

@@ -4,12 +4,15 @@ import pytest
 import torch
 
 from model.history import Event, Query
-from model.layers.repeat_scores import HALF_LIVES, HistoryQueries, describe_items
-from model.popularity import PopularityFeatures
+from model.layers.repeat_scores import HALF_LIVES, PERIODS, HistoryQueries, describe_items
+from model.popularity import FEATURES, PopularityFeatures
 from model.recommender import Recommender
 from model.wide import WideConfig
 from tests import tiny
 from tests.contracts.histories import CATALOG, ITEMS, collate_queries, draw_queries, prefix
+
+PHASES = -(2 * len(PERIODS) + FEATURES)
+"""Where the features of phases begin; those of popularity follow."""
 
 CONFIG = tiny.recommender_config(items=ITEMS, wide=WideConfig())
 
@@ -51,20 +54,29 @@ def test_events_of_one_instant_are_one_basket() -> None:
     together, _ = describe(bought(("i1", 0), ("i2", 0), ("i3", 0), ("i4", 9)))
     apart, _ = describe(bought(("i1", 0), ("i4", 9)))
     baskets = len(HALF_LIVES)
-    of_first = [together[event, baskets:-8].tolist() for event in range(3)]
+    of_first = [together[event, baskets:PHASES].tolist() for event in range(3)]
     assert of_first[0] == of_first[1] == of_first[2]
     # One basket ago, whatever it held; its share is divided among its items.
-    assert of_first[0][3:] == apart[0, baskets + 3 : -8].tolist()
+    assert of_first[0][3:] == apart[0, baskets + 3 : PHASES].tolist()
 
 
 def test_the_mean_interval_is_that_between_an_items_events() -> None:
     features, _ = describe(bought(("i1", 0), ("i2", 3), ("i1", 10), ("i1", 20), at=25))
-    since, _, interval, ratio, is_single = (features[3, len(HALF_LIVES) + 3 : -8] * 3).tolist()
+    since, _, interval, ratio, is_single = (features[3, len(HALF_LIVES) + 3 : PHASES] * 3).tolist()
     assert since == pytest.approx(torch.tensor(6.0).log().item(), abs=1e-6)
     assert interval == pytest.approx(torch.tensor(11.0).log().item(), abs=1e-6)
     assert ratio == pytest.approx(5 / 11)
     assert is_single == 0
     assert (features[1, len(HALF_LIVES) + 7] * 3).item() == pytest.approx(1)
+
+
+def test_phases_are_of_the_time_since_an_items_last_event() -> None:
+    features, _ = describe(bought(("i1", 0), ("i2", 3), at=14))
+    cosines, sines = features[:, PHASES:-FEATURES].tensor_split(2, dim=1)
+    for event, days in enumerate((14, 11)):
+        angles = 2 * torch.pi * days / torch.tensor(PERIODS)
+        torch.testing.assert_close(cosines[event], angles.cos(), atol=1e-4, rtol=0)
+        torch.testing.assert_close(sines[event], angles.sin(), atol=1e-4, rtol=0)
 
 
 def test_a_position_scores_as_its_prefix(recommender: Recommender) -> None:
