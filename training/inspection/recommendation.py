@@ -27,7 +27,9 @@ BATCHES_PER_EPOCH = 300
 TOKENS = (200, 6_400)
 """Bounds of the positions per batch."""
 EVENTS_READ = 3_500_000
-"""Events that a fit reads at most, over all epochs: some minutes on two cores."""
+EVENTS_READ_IN_BASKETS = 5_000_000
+"""Events that a fit reads at most, over all epochs: some minutes on two cores. Where baskets are
+predicted, an epoch has fewer predictions."""
 EPOCHS = (2, 12)
 """Bounds of the number of epochs."""
 WARMUP_STEPS = 100
@@ -99,7 +101,7 @@ def recommend_recipe(
         _choose_max_history(profile),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
-        *_choose_epochs(profile),
+        *_choose_epochs(profile, predicts_baskets=predicts_baskets),
         _choose_tokens(profile),
         _choose_warmup(profile),
         *_choose_learning_rates(),
@@ -309,9 +311,10 @@ def _choose_time_encoding() -> list[Reason]:
     ]
 
 
-def _choose_epochs(profile: DataProfile) -> list[Reason]:
+def _choose_epochs(profile: DataProfile, *, predicts_baskets: bool) -> list[Reason]:
     least, most = EPOCHS
-    epochs = min(max(round(EVENTS_READ / profile.events), least), most)
+    budget = EVENTS_READ_IN_BASKETS if predicts_baskets else EVENTS_READ
+    epochs = min(max(round(budget / profile.events), least), most)
     return [
         Reason("fit.epochs", epochs, f"at most, for {profile.events:,} events: a few minutes"),
         Reason("fit.patience", 3, "epochs without an improvement on the validation questions"),
