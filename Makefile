@@ -66,6 +66,7 @@ docs: .venv/.installed  ## Rewrite the generated documents: OpenAPI snapshot, re
 	$(BIN)/python -m tests.promises.table
 	$(BIN)/kairos bench papers --suite retail --recommend
 	$(BIN)/kairos bench papers --render
+	$(BIN)/kairos bench ablations --render
 
 clean:  ## Remove caches and build outputs; keeps .venv, data and bundles
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

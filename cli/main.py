@@ -3,7 +3,7 @@
 import typer
 
 from cli.backup import backup_command
-from cli.bench import bench_app
+from cli.bench.command import bench_app
 from cli.demo import demo_command
 from cli.doctor.command import doctor_command
 from cli.erase_user import erase_user_command

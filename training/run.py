@@ -30,7 +30,8 @@ from training.evaluation.counting import CountingSettings, tune_counting
 from training.evaluation.evaluate import evaluate
 from training.evaluation.latency import LatencyCheck
 from training.evaluation.live_counts import count_live, use_counts
-from training.evaluation.report import Report, build_report
+from training.evaluation.metrics import Ranks
+from training.evaluation.report import Report, rank_test_questions, summarise_ranks
 from training.export import Holdout, TrainedModel, compute_fingerprint, export, find_window
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
@@ -207,8 +208,15 @@ def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) 
 
 
 def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
-    """Rank the test questions by model and references, and write the report into the output."""
-    report = build_report(
+    """Measure model and references on the test questions; write the report into the output."""
+    report = summarise_ranks(rank_on_test(run, fitted), fitted.split, fitted.counting)
+    report.write(run.output / "report.json")
+    return report
+
+
+def rank_on_test(run: Run, fitted: Fitted) -> dict[str, Ranks]:
+    """Rank the test questions by model and references; the keys are the rows of a report."""
+    return rank_test_questions(
         fitted.model.recommender,
         fitted.split,
         run.config.data,
@@ -216,8 +224,6 @@ def evaluate_on_test(run: Run, fitted: Fitted) -> Report:
         live=fitted.live,
         counting=fitted.counting,
     )
-    report.write(run.output / "report.json")
-    return report
 
 
 def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions) -> Outcome:

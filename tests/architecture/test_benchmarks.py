@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ablations.harness.ablations import Ablations, is_current_at_its_epochs
+from benchmarks.ablations.harness.page import render_ablations
 from benchmarks.papers.harness.attention_plot import digest_curves
 from benchmarks.papers.harness.cell import Record
 from benchmarks.papers.harness.plot import digest_figures
@@ -16,6 +18,7 @@ from tests.architecture.members import MEMBERS, kind
 from tests.architecture.repository import ROOT, document
 
 PAPERS = ROOT / "benchmarks" / "papers"
+ABLATIONS = ROOT / "benchmarks" / "ablations"
 SUITES = sorted((PAPERS / "suites").glob("*.toml"))
 REFRESH = "refresh it: kairos bench papers --render"
 
@@ -70,6 +73,28 @@ def test_the_recommended_recipe_of_the_shipped_data_is_current() -> None:
     suite = Suite.read(PAPERS / "suites" / "retail.toml")
     written = (PAPERS / RECOMMENDED / "retail.toml").read_text("utf-8")
     assert written == format_recommended_recipe(suite, ROOT), "make docs"
+
+
+def test_the_page_of_the_ablations_equals_the_records() -> None:
+    page = (ABLATIONS / "README.md").read_text("utf-8")
+    assert page == render_ablations(ABLATIONS, PAPERS), "kairos bench ablations --render"
+
+
+def test_every_row_of_the_ablations_is_a_run() -> None:
+    ablations = Ablations.read(ABLATIONS)
+    for name in ablations.suites:
+        suite = ablations.read_suite(name, PAPERS)
+        for row in suite.rows:
+            suite.build_config(row, seed=0)
+
+
+def test_every_record_of_the_ablations_is_of_a_current_row() -> None:
+    ablations = Ablations.read(ABLATIONS)
+    for file in (ABLATIONS / "results").rglob("*.json"):
+        record = Record.read(file)
+        suite = ablations.read_suite(record.suite, PAPERS)
+        row = suite.row(record.row)
+        assert is_current_at_its_epochs(record, suite, row), f"{file}: run it again"
 
 
 def test_every_record_names_its_command_data_and_machine() -> None:

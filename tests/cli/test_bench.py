@@ -1,4 +1,4 @@
-"""The `kairos bench papers` command."""
+"""The `kairos bench` command."""
 
 import signal
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.tiny_ablations import RECOMMENDED_ROW, folder_with_ablations
 from tests.benchmarks.tiny_suite import SUITE, folder_with_suite
 from tests.cli.world import kairos
 from training.config import RunConfig
@@ -14,14 +15,6 @@ from training.config import RunConfig
 INVALID_SUITE = SUITE.replace('"popularity"', '"crystal_ball"').replace(
     "seeds = [0, 3]", "seeds = 1"
 )
-
-RECOMMENDED_ROW = """
-[[rows]]
-name = "kairos"
-label = "Kairos"
-class = "query time given"
-recipe = "recommended"
-"""
 
 INTERRUPTIBLE = """
 import signal
@@ -135,4 +128,43 @@ def test_invalid_arguments_are_rejected(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     output = run_papers(folder_with_suite(tmp_path), *arguments, exit_code=1)
+    assert message in output
+
+
+def run_ablations(folder: Path, *arguments: str, exit_code: int = 0) -> str:
+    options = ("--folder", folder / "ablations", "--papers", folder / "papers")
+    data = ("--data", folder / "papers" / "data")
+    return kairos("bench", "ablations", *options, *data, *arguments, exit_code=exit_code).output
+
+
+@pytest.mark.slow
+def test_ablations_are_recorded_resumed_and_rendered(tmp_path: Path) -> None:
+    folder = folder_with_ablations(tmp_path)
+    selection = ("--rows", "full,no_drift,no_baskets", "--epochs", "1")
+    assert "2 cells, 0 of them recorded already" in run_ablations(folder, *selection)
+    page = (folder / "ablations" / "README.md").read_text()
+    assert "| without drift | " in page
+    assert "epochs: at most 1." in page
+    assert "2 cells, 2 of them recorded already" in run_ablations(folder, *selection)
+
+
+def test_rendering_ablations_needs_no_data(tmp_path: Path) -> None:
+    folder = folder_with_ablations(tmp_path)
+    run_ablations(folder, "--render")
+    page = (folder / "ablations" / "README.md").read_text()
+    assert page.startswith("# What each part of the recommended recipe is worth")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--suite", "huge"), "one of the suites ['tiny'], but got 'huge'"),
+        (("--rows", "no_magic"), "'no_magic'"),
+        (("--seeds", "one"), "write 0,1"),
+    ],
+)
+def test_invalid_ablations_are_rejected(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    output = run_ablations(folder_with_ablations(tmp_path), *arguments, exit_code=1)
     assert message in output

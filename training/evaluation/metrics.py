@@ -74,6 +74,28 @@ class Ranks:
         """Compute, per question, 1 where a target is ranked first. Meant for single targets."""
         return self.hit_rate(1)
 
+    def per_question(self, metric: str) -> NDArray[np.float64]:
+        """Compute a metric per question, by its name in tables, such as "ndcg@10".
+
+        Raises:
+            TrainingError: if there is no such metric.
+        """
+        match metric.partition("@"):
+            case ("hit_rate", _, k) if k.isdecimal():
+                return self.hit_rate(int(k))
+            case ("ndcg", _, k) if k.isdecimal():
+                return self.ndcg(int(k))
+            case ("recall", _, k) if k.isdecimal():
+                return self.recall(int(k))
+            case ("mrr", "", _):
+                return self.reciprocal_rank()
+            case ("accuracy", "", _):
+                return self.accuracy()
+        raise TrainingError(
+            "a metric per question is hit_rate@k, ndcg@k, recall@k, mrr or accuracy, but got "
+            f"{metric!r}; name one of these"
+        )
+
     def summarise(self, k: int = 10) -> dict[str, float]:
         """Average every metric over the questions; the keys are its names in tables."""
         summary = {

@@ -88,6 +88,22 @@ def build_report(
         live: from `training.evaluation.live_counts.count_live`.
         counting: from `training.evaluation.counting.tune_counting`.
     """
+    ranks_of = rank_test_questions(
+        recommender, split, data, max_history=max_history, live=live, counting=counting
+    )
+    return summarise_ranks(ranks_of, split, counting)
+
+
+def rank_test_questions(
+    recommender: Recommender,
+    split: Split,
+    data: DataConfig,
+    *,
+    max_history: int,
+    live: EventCounts | None,
+    counting: CountingSettings,
+) -> dict[str, Ranks]:
+    """Rank the test questions as `build_report` does; the keys are the rows of the report."""
     dataset, questions = split.dataset, split.test
     candidates = None
     if data.sampled_metrics:
@@ -122,9 +138,19 @@ def build_report(
         ranks_of[name] = rank_targets(
             blocks, dataset, questions, exclude_seen=data.exclude_seen, candidates=candidates
         )
+    return ranks_of
+
+
+def summarise_ranks(ranks_of: dict[str, Ranks], split: Split, counting: CountingSettings) -> Report:
+    """Summarise the ranks of the test questions.
+
+    Args:
+        ranks_of: from `rank_test_questions`.
+        counting: the settings of the counting reference.
+    """
     own = ranks_of[MODEL].ndcg(10)
     own_live = ranks_of.get(LIVE, ranks_of[MODEL]).ndcg(10)
-    later = select_after_gap(dataset, questions)
+    later = select_after_gap(split.dataset, split.test)
     return Report(
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         after_a_gap={name: _summarise_subset(ranks, later) for name, ranks in ranks_of.items()},
@@ -136,7 +162,7 @@ def build_report(
             if name != MODEL
         },
         counting=counting,
-        cold_targets=float(np.mean(questions.target_rows == 0)),
+        cold_targets=float(np.mean(split.test.target_rows == 0)),
     )
 
 

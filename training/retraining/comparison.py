@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from model.config import Config
 from model.errors import TrainingError
 from model.inference.predictor import Predictor
@@ -16,7 +13,7 @@ from training.data.split import Questions, build_questions, build_questions_afte
 from training.evaluation.counting import COUNTING_LIVE, fit_counting
 from training.evaluation.evaluate import rank_targets
 from training.evaluation.live_counts import count_live, use_counts
-from training.evaluation.metrics import Ranks, paired_bootstrap
+from training.evaluation.metrics import paired_bootstrap
 from training.evaluation.references import fit_references, score_reference
 from training.evaluation.report import Difference
 from training.evaluation.scoring import ScoreBlock, score_questions
@@ -95,7 +92,7 @@ def compare(
         name: rank_targets(blocks, whole, questions, exclude_seen=config.data.exclude_seen)
         for name, blocks in _score_rankers(fitted, config, champion, questions)
     }
-    own = _compute_per_question(ranks_of[CHALLENGER], config.gate.metric)
+    own = ranks_of[CHALLENGER].per_question(config.gate.metric)
     comparison = Comparison(
         metric=config.gate.metric,
         questions=len(questions),
@@ -107,9 +104,7 @@ def compare(
         ),
         rows={name: ranks.summarise() for name, ranks in ranks_of.items()},
         leads={
-            name: Difference(
-                *paired_bootstrap(own, _compute_per_question(ranks, config.gate.metric))
-            )
+            name: Difference(*paired_bootstrap(own, ranks.per_question(config.gate.metric)))
             for name, ranks in ranks_of.items()
             if name != CHALLENGER
         },
@@ -164,15 +159,3 @@ def _to_whole_catalog(
         scores = block.scores[:, own_rows]
         scores[:, own_rows == 0] = float("-inf")
         yield ScoreBlock(block.questions, scores)
-
-
-def _compute_per_question(ranks: Ranks, metric: GateMetric) -> NDArray[np.float64]:
-    match metric:
-        case "ndcg@10":
-            return ranks.ndcg(10)
-        case "hit_rate@10":
-            return ranks.hit_rate(10)
-        case "mrr":
-            return ranks.reciprocal_rank()
-        case "accuracy":
-            return ranks.accuracy()

@@ -21,15 +21,17 @@ import polars as pl
 import torch
 from pydantic import ValidationError
 
-from benchmarks.papers.harness.suite import Settings, digest
+from benchmarks.papers.harness.question_values import encode_values
+from benchmarks.papers.harness.suite import TIME_PROJECTIONS, Settings, digest
+from benchmarks.papers.harness.time_projections import unscale_time_projections
 from model.config import Config
 from model.errors import KairosError
 from model.store.opening import open_predictor
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
-from training.evaluation.report import Report
+from training.evaluation.report import LIVE, MODEL, WITHHELD, Report, summarise_ranks
 from training.fitting.fit import EpochReport
-from training.run import train
+from training.run import begin_run, fit_recommender, rank_on_test, write_outcome
 
 
 class ProfilePoint(Config):
@@ -74,6 +76,9 @@ class Record(Config):
     best_epoch: int
     parameters: int
     report: Report
+    questions: dict[str, str] | None = None
+    """The suite's main metric of every test question, by ranker, if the cell keeps it; see
+    `benchmarks.papers.harness.question_values`."""
     attention_profile: list[ProfilePoint] | None = None
     """The curves of the bundle's `attention_profile.parquet`, if the suite sets them."""
 
@@ -93,6 +98,8 @@ class Record(Config):
 class Cell(Config):
     """A row and a seed to run, its data, and the path of its record."""
 
+    benchmark: str = "papers"
+    """The command of `kairos bench` that runs it."""
     suite: str
     row: str
     seed: int
@@ -105,6 +112,10 @@ class Cell(Config):
     record: Path
     device: str = "cpu"
     threads: int = 1
+    epochs: int | None = None
+    """Epochs in place of the recipe's, for the command of the record."""
+    metric: str | None = None
+    """The metric whose value on every question is kept; none by default."""
     users: int | None = None
     """Size of a sample of users, for a quick look; all by default."""
     keep: Path | None = None
@@ -151,14 +162,19 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         events = _sample(events, cell.users)
     busy = time.process_time()
     with tempfile.TemporaryDirectory() as output:
-        outcome = train(
+        run = begin_run(
             cell.config,
-            events,
-            items,
             Path(output),
             progress=_ProgressReporter(report_progress),
             device=torch.device(cell.device),
+            initialise_weights=unscale_time_projections
+            if cell.settings.get(TIME_PROJECTIONS) == "unscaled"
+            else None,
         )
+        fitted = fit_recommender(run, events, items)
+        ranks_of = rank_on_test(run, fitted)
+        report = summarise_ranks(ranks_of, fitted.split, fitted.counting)
+        outcome = write_outcome(run, fitted, report, fitted.split.test)
         profile = open_predictor(outcome.bundle).bundle.attention_profile
         if cell.keep is not None:
             shutil.copytree(outcome.bundle, cell.keep / outcome.bundle.name, dirs_exist_ok=True)
@@ -184,7 +200,14 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
         seconds_per_epoch=round(sum(done.seconds for done in outcome.epochs) / max(epochs, 1), 2),
         best_epoch=outcome.best_epoch,
         parameters=outcome.parameters,
-        report=outcome.report,
+        report=report,
+        questions=None
+        if cell.metric is None
+        else {
+            name: encode_values(ranks_of[name].per_question(cell.metric))
+            for name in (MODEL, LIVE, WITHHELD)
+            if name in ranks_of
+        },
         attention_profile=None
         if profile is None
         else [ProfilePoint(**point) for point in profile.iter_rows(named=True)],
@@ -227,8 +250,10 @@ class _ProgressReporter:
 
 def _format_command(cell: Cell) -> str:
     threads = "" if cell.threads == 1 else f" --threads {cell.threads}"
+    epochs = "" if cell.epochs is None else f" --epochs {cell.epochs}"
     return (
-        f"kairos bench papers --suite {cell.suite} --rows {cell.row} --seeds {cell.seed}{threads}"
+        f"kairos bench {cell.benchmark} --suite {cell.suite} --rows {cell.row} "
+        f"--seeds {cell.seed}{epochs}{threads}"
     )
 
 

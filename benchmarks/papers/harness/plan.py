@@ -24,8 +24,13 @@ class Selection(NamedTuple):
     device: str = "cpu"
     threads: int = 1
     """Threads of each cell."""
+    epochs: int | None = None
+    """The epochs that the suite was shortened to, if it was."""
     users: int | None = None
     keep: Path | None = None
+    benchmark: str = "papers"
+    keeps_questions: bool = False
+    """Whether records hold the suite's main metric of every question."""
 
 
 class Plan(NamedTuple):
@@ -69,6 +74,9 @@ def _build_cell(
         record=(selection.results / suite.name / f"{name}.json").absolute(),
         device=selection.device,
         threads=selection.threads,
+        epochs=selection.epochs,
+        benchmark=selection.benchmark,
+        metric=suite.plot if selection.keeps_questions else None,
         users=selection.users,
         keep=keep,
     )

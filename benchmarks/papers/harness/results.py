@@ -1,6 +1,7 @@
 """The records of a suite, by row."""
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,24 +35,28 @@ class MeasuredRow:
         return [row[metric] for row in rankers if metric in row]
 
 
-def read_measured(folder: Path, suite: Suite) -> list[MeasuredRow]:
+def is_current(record: Record, suite: Suite, row: Row) -> bool:
+    """Return whether a record's settings equal the suite's."""
+    return record.settings_sha256 == digest(suite.merge_settings(row, record.seed))
+
+
+def read_measured(
+    folder: Path, suite: Suite, is_valid: Callable[[Record, Suite, Row], bool] = is_current
+) -> list[MeasuredRow]:
     """Read the rows that have records, in the suite's order.
 
-    A record counts as long as its settings equal the suite's.
+    Args:
+        folder: of results/.
+        is_valid: whether a record counts; by default as long as its settings equal the suite's.
     """
     found = []
     for row in suite.rows:
         files = (folder / "results" / suite.name).glob(f"{row.name}-*.json")
         records = sorted((Record.read(file) for file in files), key=lambda record: record.seed)
-        valid = [record for record in records if is_current(record, suite, row)]
+        valid = [record for record in records if is_valid(record, suite, row)]
         if valid:
             found.append(MeasuredRow(row, tuple(valid)))
     return found
-
-
-def is_current(record: Record, suite: Suite, row: Row) -> bool:
-    """Return whether a record's settings equal the suite's."""
-    return record.settings_sha256 == digest(suite.merge_settings(row, record.seed))
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:

@@ -76,7 +76,7 @@ def render_suite(suite: Suite, measured: list[MeasuredRow]) -> str:
         _render_table(suite, measured),
         _render_query_time_table(suite, measured),
         _format_lead(suite, measured),
-        _format_machine(measured),
+        format_machine(measured),
         _format_missing(suite, measured),
         suite.findings.strip(),
     ]
@@ -160,7 +160,8 @@ def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
 
 
-def _format_machine(measured: list[MeasuredRow]) -> str:
+def format_machine(measured: list[MeasuredRow]) -> str:
+    """Format the machines of the records."""
     machines = {
         f"{record.processor}, {record.threads} {'thread' if record.threads == 1 else 'threads'}, "
         f"torch {record.torch}" + ("" if record.device == "cpu" else f", on {record.device}")

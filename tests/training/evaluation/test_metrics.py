@@ -268,3 +268,17 @@ def test_a_paired_bootstrap_repeats_with_its_seed() -> None:
 def test_a_paired_bootstrap_refuses_different_questions() -> None:
     with pytest.raises(TrainingError, match="got 2 and 3"):
         paired_bootstrap(np.zeros(2), np.zeros(3), 10, 0)
+
+
+def test_a_metric_per_question_has_its_name_in_the_summary() -> None:
+    ranks = Ranks(np.array([1, 3, 40]), np.array([0, 0, 1]), 3)
+    summary = ranks.summarise()
+    names = [name for name in summary if name != "questions"]
+    for name in names:
+        values = ranks.per_question(name)
+        assert values.shape == (3,)
+        assert values.mean() == pytest.approx(summary[name])
+    assert ranks.per_question("ndcg@2").tolist() == ranks.ndcg(2).tolist()
+    for unknown in ("ndcg", "ndcg@", "mrr@3", "luck"):
+        with pytest.raises(TrainingError, match="a metric per question is"):
+            ranks.per_question(unknown)

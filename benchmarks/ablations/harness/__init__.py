@@ -1,0 +1,1 @@
+"""Reads the ablations, compares their records, and renders the page."""

@@ -1,0 +1,121 @@
+"""The ablations: rows that change one part of the recommended recipe, on the data of suites."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from benchmarks.papers.harness.cell import Record
+from benchmarks.papers.harness.results import MeasuredRow, is_current, read_measured
+from benchmarks.papers.harness.suite import Row, Suite
+from model.config import Config
+from model.errors import TrainingError
+
+FILE = "ablations.toml"
+
+
+class Ablations(Config):
+    """Suites of the papers' tables, and the rows that are run on the data of each.
+
+    The first row is the whole recipe, which the others are compared with. All rows change the
+    recommended recipe and read the query time.
+    """
+
+    suites: Annotated[tuple[str, ...], Field(min_length=1)]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+
+    @field_validator("rows", mode="before")
+    @classmethod
+    def _complete(cls, rows: object) -> object:
+        shared = {"class": "query time given", "recipe": "recommended"}
+        return [shared | row for row in rows] if isinstance(rows, list) else rows
+
+    @classmethod
+    def read(cls, folder: Path) -> "Ablations":
+        """Read the ablations from `ablations.toml` in a folder.
+
+        Raises:
+            TrainingError: if the file is missing or invalid.
+        """
+        try:
+            found = cls.model_validate(tomllib.loads((folder / FILE).read_text("utf-8")))
+        except FileNotFoundError as error:
+            raise TrainingError(
+                f"ablations are read from {FILE}, but {folder} has none; set --folder"
+            ) from error
+        except ValueError as error:
+            raise TrainingError(f"{FILE} is not valid: {error}; correct it") from error
+        names = [row.name for row in found.rows]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise TrainingError(f"rows have distinct names, but {FILE} has {twice} twice; rename")
+        return found
+
+    def read_suite(self, name: str, papers: Path) -> Suite:
+        """Read a suite of the papers' tables, with these rows in place of its own.
+
+        Args:
+            papers: the folder of suites/ and recommended/.
+
+        Raises:
+            TrainingError: if the name is not one of these suites, or there is no such file.
+        """
+        if name not in self.suites:
+            raise TrainingError(
+                f"an ablation runs on one of the suites {[*self.suites]}, but got {name!r}; "
+                f"check the name, or add it to {FILE}"
+            )
+        suite = Suite.read(papers / "suites" / f"{name}.toml")
+        return suite.model_copy(update={"rows": self.rows, "curves": (), "panels": ()})
+
+
+def select_rows(suite: Suite, names: tuple[str, ...] = ()) -> Suite:
+    """Select rows by name, without those that change nothing in the recipe of the suite.
+
+    Args:
+        suite: from `Ablations.read_suite`, with its recommended recipe.
+        names: all by default.
+
+    Raises:
+        TrainingError: if there is no such row.
+    """
+    rows = [suite.row(name) for name in names] or suite.rows
+    return suite.model_copy(update={"rows": tuple(row for row in rows if changes(suite, row))})
+
+
+def changes(suite: Suite, row: Row) -> bool:
+    """Return whether a row changes the recipe of a suite; the first row, the whole recipe, counts.
+
+    A part that the recipe does not have cannot be taken away.
+    """
+    full = suite.rows[0]
+    return (
+        row == full
+        or row.time_projections != full.time_projections
+        or suite.build_config(row, 0) != suite.build_config(full, 0)
+    )
+
+
+def read_ablation(folder: Path, suite: Suite) -> list[MeasuredRow]:
+    """Read the rows that have records of the suite's current settings, at any number of epochs.
+
+    Args:
+        folder: of results/.
+    """
+    return read_measured(folder, suite, is_current_at_its_epochs)
+
+
+def is_current_at_its_epochs(record: Record, suite: Suite, row: Row) -> bool:
+    """Return whether a record's settings equal the suite's, apart from the number of epochs."""
+    return record.questions is not None and is_current(
+        record, suite.shorten(get_epochs(record)), row
+    )
+
+
+def get_epochs(record: Record) -> int:
+    """Return the most epochs of a record's recipe."""
+    fit = record.config["fit"]
+    assert isinstance(fit, dict)
+    epochs = fit["epochs"]
+    assert isinstance(epochs, int)
+    return epochs

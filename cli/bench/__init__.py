@@ -1,0 +1,1 @@
+"""`kairos bench`: runs the benchmarks and renders their pages."""

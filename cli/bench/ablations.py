@@ -1,0 +1,108 @@
+"""The `kairos bench ablations` command."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.bench.cells import (
+    PAPERS,
+    QUICK_EPOCHS,
+    QUICK_USERS,
+    CellThreads,
+    Data,
+    Device,
+    Jobs,
+    Quick,
+    RowNames,
+    Seeds,
+    SuiteNames,
+    parse_seeds,
+    recommend_recipe_for,
+    require_harness,
+    run_due_cells,
+    split_names,
+)
+from cli.console import EXIT_FAILURE, exit_on_error
+
+
+def ablations_command(
+    suite: SuiteNames = None,
+    rows: RowNames = None,
+    seeds: Seeds = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="At most so many epochs; that of the recipe by default.")
+    ] = None,
+    data: Data = Path("data"),
+    folder: Annotated[
+        Path, typer.Option(help="Directory with ablations.toml and results/.")
+    ] = Path("benchmarks/ablations"),
+    papers: Annotated[Path, typer.Option(help="Directory with suites/ and recommended/.")] = PAPERS,
+    jobs: Jobs = 2,
+    threads: CellThreads = 1,
+    device: Device = "cpu",
+    quick: Quick = False,
+    render: Annotated[bool, typer.Option("--render", help="Only render the page.")] = False,
+) -> None:
+    """Train the recommended recipe without each of its parts, and render what each is worth.
+
+    Rows that change nothing for a data set are left out. Cells that are recorded with the same
+    settings and data are skipped, so the same command resumes an interrupted run.
+    """
+    with exit_on_error():
+        require_harness()
+        # Imported here: the images of the service hold no benchmarks.
+        from benchmarks.ablations.harness.ablations import (  # noqa: PLC0415
+            Ablations,
+            read_ablation,
+            select_rows,
+        )
+        from benchmarks.ablations.harness.page import render_ablation  # noqa: PLC0415
+        from benchmarks.papers.harness.plan import Selection  # noqa: PLC0415
+
+        if render:
+            _render(folder, papers)
+            return
+        ablations = Ablations.read(folder)
+        names = split_names(rows)
+        whole = [ablations.read_suite(name, papers) for name in suite or ablations.suites]
+        whole = [
+            recommend_recipe_for(each, names, data, None if quick else papers) for each in whole
+        ]
+        shortened = QUICK_EPOCHS if quick else epochs
+        if shortened is not None:
+            whole = [each.shorten(shortened) for each in whole]
+        suites = [select_rows(each, names) for each in whole]
+        selection = Selection(
+            data=data,
+            results=folder / "results",
+            seeds=parse_seeds(seeds),
+            device=device,
+            threads=threads,
+            epochs=epochs,
+            benchmark="ablations",
+            keeps_questions=True,
+        )
+        if quick:
+            with tempfile.TemporaryDirectory() as temporary:
+                selection = selection._replace(
+                    results=Path(temporary) / "results", users=QUICK_USERS
+                )
+                succeeded = run_due_cells(suites, selection, jobs)
+                for each in whole:
+                    if measured := read_ablation(Path(temporary), each):
+                        typer.echo(render_ablation(each, measured))
+        else:
+            succeeded = run_due_cells(suites, selection, jobs)
+            _render(folder, papers)
+    if not succeeded:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _render(folder: Path, papers: Path) -> None:
+    from benchmarks.ablations.harness.page import render_ablations  # noqa: PLC0415
+
+    page = folder / "README.md"
+    page.write_text(render_ablations(folder, papers), "utf-8")
+    typer.echo(page)

@@ -1,0 +1,94 @@
+"""What the benchmarks share: options, and the run of their cells."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from cli.bench.board import Board
+from cli.console import print_message
+from model.errors import KairosError
+
+if TYPE_CHECKING:
+    from benchmarks.papers.harness.plan import Selection
+    from benchmarks.papers.harness.suite import Suite
+
+QUICK_USERS = 120
+QUICK_EPOCHS = 2
+
+PAPERS = Path("benchmarks/papers")
+
+SuiteNames = Annotated[list[str] | None, typer.Option(help="A suite's name; repeatable.")]
+RowNames = Annotated[str | None, typer.Option(help="Only these rows: a,b.")]
+Seeds = Annotated[str | None, typer.Option(help="These seeds for every row: 0,1.")]
+Data = Annotated[Path, typer.Option(help="Directory of the data sets.")]
+Jobs = Annotated[int, typer.Option(help="Cells that run in parallel.", min=1)]
+CellThreads = Annotated[int, typer.Option(help="Threads of each cell.", min=1)]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few users and epochs; nothing is recorded.")]
+
+
+def require_harness() -> None:
+    """Check that the benchmarks are installed.
+
+    Raises:
+        KairosError: if they are not.
+    """
+    if find_spec("benchmarks") is None:
+        raise KairosError(
+            "kairos bench runs in a clone of the repository, but there is no package `benchmarks`; "
+            "clone it and run make setup"
+        )
+
+
+def recommend_recipe_for(
+    suite: "Suite", rows: tuple[str, ...], data: Path, folder: Path | None
+) -> "Suite":
+    """Recommend a recipe for the suite if a selected row needs it; see `recommend_for_suite`."""
+    from benchmarks.papers.harness.recommended import recommend_for_suite  # noqa: PLC0415
+
+    selected = [suite.row(name) for name in rows] or suite.rows
+    if all(row.recipe != "recommended" for row in selected):
+        return suite
+    recommended = recommend_for_suite(suite, data, folder=folder)
+    if recommended != suite and folder is not None:
+        print_message(f"{suite.name}: the recommended recipe has changed")
+    return recommended
+
+
+def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> bool:
+    """Run the cells that have no record; return whether all have one now."""
+    from benchmarks.papers.harness.plan import plan  # noqa: PLC0415
+    from benchmarks.papers.harness.schedule import run_cells  # noqa: PLC0415
+
+    plans = [plan(suite, selection) for suite in suites]
+    cells = [cell for each in plans for cell in each.cells]
+    failures = [failure for each in plans for failure in each.failures]
+    due = [cell for cell in cells if not cell.is_done]
+    print_message(f"{len(cells)} cells, {len(cells) - len(due)} of them recorded already")
+    with Board(len(due)) as board:
+        failures += run_cells(due, jobs=jobs, progress=board)
+    for failure in failures:
+        print_message(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
+    return not failures
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Split names such as a,b; empty for None."""
+    return () if text is None else tuple(text.split(","))
+
+
+def parse_seeds(text: str | None) -> tuple[int, ...]:
+    """Parse seeds such as 0,1; empty for None.
+
+    Raises:
+        KairosError: if they are not whole numbers.
+    """
+    try:
+        return () if text is None else tuple(int(number) for number in text.split(","))
+    except ValueError as error:
+        raise KairosError(
+            f"seeds are whole numbers separated by commas, but got {text!r}; write 0,1"
+        ) from error

@@ -1,0 +1,219 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.ablations.harness.ablations import (
+    Ablations,
+    changes,
+    read_ablation,
+    select_rows,
+)
+from benchmarks.ablations.harness.effects import average_metric, measure_effect, pair_records
+from benchmarks.ablations.harness.page import render_ablation, render_ablations
+from benchmarks.papers.harness.cell import run_cell
+from benchmarks.papers.harness.plan import Selection, plan
+from benchmarks.papers.harness.question_values import decode_values, encode_values
+from benchmarks.papers.harness.results import MeasuredRow
+from benchmarks.papers.harness.suite import Suite
+from benchmarks.papers.harness.time_projections import unscale_time_projections
+from model.catalog import Catalog
+from model.encoders.gru4rec import GRU4RecConfig
+from model.encoders.self_attention import SelfAttentionConfig
+from model.errors import TrainingError
+from model.interfaces import TimeEncoding
+from model.layers.time_aware_attention import TimeProjection
+from model.recommender import RecommenderConfig
+from tests.benchmarks.tiny_ablations import (
+    ABLATIONS,
+    ablation_record_of,
+    folder_with_ablations,
+    read_tiny_ablation,
+)
+
+FULL = {"model": 100, "model_live": 120, "model_withheld": 80}
+NO_DRIFT = {"model": 70, "model_withheld": 80}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_with_ablations(tmp_path_factory.mktemp("benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def suite(folder: Path) -> Suite:
+    return read_tiny_ablation(folder)
+
+
+def measure(suite: Suite, row: str, right: dict[str, int], **options: int) -> MeasuredRow:
+    return MeasuredRow(suite.row(row), (ablation_record_of(suite, row, right, **options),))
+
+
+def test_a_row_that_changes_nothing_is_not_run(suite: Suite) -> None:
+    assert [row.name for row in suite.rows if not changes(suite, row)] == ["no_baskets"]
+    selected = select_rows(suite, ("full", "no_baskets", "no_wide"))
+    assert [row.name for row in selected.rows] == ["full", "no_wide"]
+    assert len(select_rows(suite).rows) == 4
+
+
+def test_an_unknown_row_or_suite_is_refused(suite: Suite, folder: Path) -> None:
+    with pytest.raises(TrainingError, match="no_magic"):
+        select_rows(suite, ("no_magic",))
+    with pytest.raises(TrainingError, match=r"\['tiny'\], but got 'huge'"):
+        Ablations.read(folder / "ablations").read_suite("huge", folder / "papers")
+    with pytest.raises(TrainingError, match=r"ablations\.toml.*set --folder"):
+        Ablations.read(folder)
+
+
+def test_a_row_keeps_everything_but_its_part(suite: Suite) -> None:
+    full = suite.build_config(suite.row("full"), 0)
+    assert full.wide
+    without = suite.build_config(suite.row("no_wide"), 0)
+    assert without == full.model_copy(update={"wide": None})
+    no_drift = suite.build_config(suite.row("no_drift"), 0)
+    wide = full.wide.model_copy(update={"popularity": False})
+    assert no_drift == full.model_copy(update={"wide": wide})
+    assert suite.build_config(suite.row("unscaled_time"), 0) == full
+
+
+def test_an_effect_is_the_difference_on_the_same_questions(suite: Suite) -> None:
+    pairs = pair_records(measure(suite, "no_drift", NO_DRIFT), measure(suite, "full", FULL))
+    effect = measure_effect(pairs, "model")
+    assert effect.mean == pytest.approx(-0.15)
+    assert -0.22 < effect.low < -0.16
+    assert -0.14 < effect.high < -0.09
+    assert measure_effect(pairs, "model_withheld") == (0, 0, 0)
+
+
+def test_a_model_without_counts_is_its_own_live_model(suite: Suite) -> None:
+    row = measure(suite, "no_drift", NO_DRIFT)
+    pairs = pair_records(row, measure(suite, "full", FULL))
+    assert measure_effect(pairs, "model_live").mean == pytest.approx((70 - 120) / 200)
+    assert average_metric(row.records, "model_live", "accuracy") == pytest.approx(0.35)
+
+
+def test_values_are_averaged_over_seeds_first(suite: Suite) -> None:
+    rows = {
+        name: MeasuredRow(
+            suite.row(name),
+            tuple(
+                ablation_record_of(suite, name, {"model": right[seed]}, seed=seed)
+                for seed in (0, 1)
+            ),
+        )
+        for name, right in (("full", (100, 50)), ("no_drift", (50, 100)))
+    }
+    pairs = pair_records(rows["no_drift"], rows["full"])
+    assert len(pairs) == 2
+    assert measure_effect(pairs, "model") == (0, 0, 0)
+
+
+def test_only_runs_of_the_same_length_and_seed_are_compared(suite: Suite) -> None:
+    full = measure(suite, "full", FULL)
+    assert pair_records(measure(suite, "no_drift", NO_DRIFT, epochs=2), full) == []
+    assert pair_records(measure(suite, "no_drift", NO_DRIFT, seed=1), full) == []
+    assert len(pair_records(measure(suite, "no_drift", NO_DRIFT), full)) == 1
+
+
+def test_the_table_has_effects_with_their_intervals(suite: Suite) -> None:
+    rows = [
+        measure(suite, "full", FULL),
+        measure(suite, "no_drift", NO_DRIFT),
+        measure(suite, "unscaled_time", FULL, epochs=2),
+    ]
+    page = render_ablation(suite, rows)
+    assert "accuracy on 200 questions; epochs: at most 10." in page
+    assert "| all of it | 60.00 |  | 50.00 |  | 40.00 |  | 10 |" in page
+    line = next(line for line in page.splitlines() if line.startswith("| without drift |"))
+    assert "| 35.00 | **-25.00** (" in line
+    assert "| 40.00 | +0.00 (+0.00 to +0.00) | 10 |" in line
+    assert "Not in the recipe here: no baskets." in page
+    assert "Without a comparable record: without the wide part; unscaled." in page
+
+
+def test_without_the_whole_recipe_nothing_is_compared(suite: Suite) -> None:
+    page = render_ablation(suite, [measure(suite, "no_drift", NO_DRIFT)])
+    assert page == "Without a record of all of it, nothing can be compared."
+
+
+def test_records_count_at_any_epochs_but_not_with_other_settings(
+    suite: Suite, tmp_path: Path
+) -> None:
+    papers = folder_with_ablations(tmp_path) / "papers"
+    folder = tmp_path / "ablations"
+    for epochs in (2, 10):
+        record = ablation_record_of(suite, "full", FULL, epochs=epochs)
+        record.write(folder / "results" / "tiny" / "full-0.json")
+        assert [row.records for row in read_ablation(folder, suite)] == [(record,)]
+    assert "## A tiny world" in render_ablations(folder, papers)
+    larger = suite.model_copy(
+        update={"recommended": {**(suite.recommended or {}), "encoder": {"dim": 8}}}
+    )
+    assert read_ablation(folder, larger) == []
+    record.model_copy(update={"questions": None}).write(folder / "results" / "tiny" / "full-0.json")
+    assert read_ablation(folder, suite) == []
+
+
+def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
+    small = "\nencoder = { dim = 8, layers = 1, feed_forward = 8 }\n"
+    folder = folder_with_ablations(
+        tmp_path,
+        ABLATIONS.replace('time_projections = "unscaled"', f'time_projections = "unscaled"{small}'),
+    )
+    suite = select_rows(read_tiny_ablation(folder), ("unscaled_time",)).shorten(1)
+    selection = Selection(
+        folder / "papers" / "data",
+        folder / "ablations" / "results",
+        epochs=1,
+        benchmark="ablations",
+        keeps_questions=True,
+    )
+    (cell,) = plan(suite, selection).cells
+    record = run_cell(cell, lambda _: None)
+    assert record.questions is not None
+    assert {*record.questions} == {"model", "model_live", "model_withheld"}
+    for ranker, text in record.questions.items():
+        row = record.report.rows[ranker]
+        values = decode_values(text)
+        assert len(values) == row["questions"]
+        assert values.mean() == pytest.approx(row["accuracy"])
+    assert record.settings["time_projections"] == "unscaled"
+    assert record.command == (
+        "kairos bench ablations --suite tiny --rows unscaled_time --seeds 0 --epochs 1"
+    )
+    assert cell.is_done
+
+
+def test_values_survive_their_encoding() -> None:
+    values = np.random.default_rng(0).random(1_000)
+    assert np.abs(decode_values(encode_values(values)) - values).max() < 3e-4
+    assert len(encode_values(np.zeros(10_000))) < 100
+
+
+def test_the_scaling_of_time_projections_is_undone() -> None:
+    config = RecommenderConfig(
+        items=5, encoder=SelfAttentionConfig(dim=16, layers=1, feed_forward=8, calendar=True)
+    )
+    recommender = config.build()
+    before = [it.weight.std().item() for it in find_projections(recommender)]
+    unscale_time_projections(config, recommender, Catalog.from_ids(["a"]))
+    after = [it.weight.std().item() for it in find_projections(recommender)]
+    encoding = recommender.encoder.time_encoding
+    assert isinstance(encoding, TimeEncoding)
+    power = encoding.power()
+    (width,) = {it.weight.shape[1] for it in find_projections(recommender)}
+    assert power < width
+    assert np.divide(before, after) == pytest.approx((width / power) ** 0.5)
+
+
+def test_an_encoder_without_time_stays_as_it_is() -> None:
+    config = RecommenderConfig(items=5, encoder=GRU4RecConfig(dim=8))
+    recommender = config.build()
+    before = {name: weight.clone() for name, weight in recommender.state_dict().items()}
+    unscale_time_projections(config, recommender, Catalog.from_ids(["a"]))
+    assert all(torch.equal(before[name], it) for name, it in recommender.state_dict().items())
+
+
+def find_projections(module: torch.nn.Module) -> list[TimeProjection]:
+    return [it for it in module.modules() if isinstance(it, TimeProjection)]
