@@ -211,7 +211,13 @@ def paired_bootstrap(
     differences = np.asarray(a) - np.asarray(b)
     generator = np.random.default_rng(seed)
     count = len(differences)
-    means = [differences[generator.integers(count, size=count)].mean() for _ in range(draws)]
+    values, counts = np.unique(differences, return_counts=True)
+    if len(values) < count / 16:
+        # Metrics of single targets have few values: how often a resample has each is drawn at once.
+        means = generator.multinomial(count, counts / count, size=draws) @ values / count
+    else:
+        resamples = (generator.integers(count, size=count) for _ in range(draws))
+        means = np.array([differences[chosen].mean() for chosen in resamples])
     low, high = np.quantile(means, [0.025, 0.975])
     return float(differences.mean()), float(low), float(high)
 

@@ -282,3 +282,13 @@ def test_a_metric_per_question_has_its_name_in_the_summary() -> None:
     for unknown in ("ndcg", "ndcg@", "mrr@3", "luck"):
         with pytest.raises(TrainingError, match="a metric per question is"):
             ranks.per_question(unknown)
+
+
+def test_the_bootstrap_of_few_values_is_that_of_many() -> None:
+    random = np.random.default_rng(0)
+    a, b = (random.random(2_000) < share for share in (0.5, 0.45))
+    few = paired_bootstrap(a.astype(np.float64), b.astype(np.float64), draws=4_000)
+    # Noise far below the interval makes all differences distinct.
+    many = paired_bootstrap(a + random.normal(scale=1e-9, size=2_000), b * 1.0, draws=4_000)
+    assert few == pytest.approx(many, abs=2e-3)
+    assert few[1] == pytest.approx(few[0] - 1.96 * (a * 1.0 - b).std() / 2_000**0.5, abs=2e-3)
