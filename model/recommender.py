@@ -343,7 +343,7 @@ class Recommender(nn.Module):
             sample=zeros,
             last=zeros + batch.lengths - 1,
             times=query_times,
-            given=batch.query_given[0, -1].float().expand_as(query_times),
+            given=batch.query_given[0, -1].expand_as(query_times),
         )
         return self._add_wide_part(self.wide, batch, encoded, queries)
 

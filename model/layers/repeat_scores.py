@@ -45,7 +45,7 @@ class HistoryQueries(NamedTuple):
     sample: Int64[Tensor, " queries"]
     last: Int64[Tensor, " queries"]
     times: Float64[Tensor, " queries"]
-    given: Float[Tensor, " queries"]
+    given: Bool[Tensor, " queries"]
 
     @classmethod
     def at_positions(
@@ -57,7 +57,7 @@ class HistoryQueries(NamedTuple):
             sample=torch.div(positions, length, rounding_mode="floor"),
             last=positions % length,
             times=batch.query_times.flatten()[positions],
-            given=batch.query_given.flatten()[positions].float(),
+            given=batch.query_given.flatten()[positions],
         )
 
     @classmethod
@@ -68,7 +68,7 @@ class HistoryQueries(NamedTuple):
             sample=sample,
             last=last,
             times=batch.query_times[sample, last],
-            given=batch.query_given[sample, last].float(),
+            given=batch.query_given[sample, last],
         )
 
 
