@@ -129,10 +129,13 @@ class _SoftmaxObjective:
         at = self.recommender.encode_at(batch.sequences, batch.positions)
         vectors = self.recommender.static_vectors()
         repeats = _to_repeat_scores(at)
-        popularity = None
+        popularity, weights = None, batch.weights
         if at.gates is not None and at.popularity is not None:
             popularity = GatedPopularity(at.gates, at.popularity)
-        scored = (at.users, vectors, batch.targets, batch.position_of, batch.weights)
+            # The first event of an item cannot be predicted by anyone. Where there are many, as in
+            # small data, they would teach that items are chosen because nobody chose them before.
+            weights = weights * popularity.is_counted(batch.targets, batch.position_of)
+        scored = (at.users, vectors, batch.targets, batch.position_of, weights)
         if len(vectors) > self.config.sample_above:
             negatives, log_expected = (
                 drawn.to(vectors.device)

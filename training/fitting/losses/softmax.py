@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from model.popularity import PopularityFeatures
@@ -15,6 +15,9 @@ CHUNK_ELEMENTS = 2_000_000
 """Elements of the largest intermediate tensor: logits, or candidate vectors."""
 
 _LEAST_ADDED = -1e4
+
+_LEAST_WEIGHT = 1e-6
+"""Of all targets of a batch, which may have none that counts."""
 
 MIN_CHUNK_USERS = 64
 """The least number of users per chunk, for any catalog: narrower products are slow."""
@@ -35,6 +38,13 @@ class GatedPopularity(NamedTuple):
         """Compute what popularity adds to the logit of each target."""
         of_targets = self.features.select(user_of).of_items(targets)
         return (self.gates[user_of] * of_targets).sum(-1)
+
+    def is_counted(
+        self, targets: Int64[Tensor, " targets"], user_of: Int64[Tensor, " targets"]
+    ) -> Bool[Tensor, " targets"]:
+        """Return which targets were chosen by anyone before their query time."""
+        never_counted = self.features.select(user_of).of_items(targets)[:, -1]
+        return never_counted < 0.5
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
@@ -200,4 +210,4 @@ def _mean_cross_entropy(
         added = repeats.log_scores.clamp(min=_LEAST_ADDED).logsumexp(-1)
         normaliser = torch.logaddexp(normaliser, added[user_of])
         numerator = repeats.add_to_targets(numerator, targets, user_of)
-    return ((normaliser - numerator) * weights).sum() / weights.sum()
+    return ((normaliser - numerator) * weights).sum() / weights.sum().clamp(min=_LEAST_WEIGHT)
