@@ -110,7 +110,7 @@ class WidePart(nn.Module):
         calendar: CalendarPhase | None,
     ) -> None:
         super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(0.05).log())
+        self.log_scale = nn.Parameter(torch.tensor(0.2).log())
         self.gate_proj = nn.Linear(dim, FEATURES) if has_popularity else None
         if self.gate_proj is not None:
             nn.init.zeros_(self.gate_proj.weight)
