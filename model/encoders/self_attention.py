@@ -8,11 +8,7 @@ from jaxtyping import Float, Float64, Int64
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
-from model.batch import (
-    SequenceBatch,
-    gather_positions,
-    number_within_samples,
-)
+from model.batch import SequenceBatch, gather_positions, number_within_samples
 from model.config import Config
 from model.interfaces import (
     EncoderOutput,
@@ -57,8 +53,8 @@ class SelfAttentionConfig(Config):
     predicted. They share a position, and the next basket is predicted from the mean of the last
     one. Not with modulation."""
     repeats: bool = False
-    """Add a pointer to the history's own items, for data where users return to them. It reads the
-    phases of intervals, which `wide.repeats` does not: items that recur after whole days."""
+    """Add a pointer to the history's own items, for data where users return to them. `wide.repeats`
+    scores the same items from counted features."""
     query: Literal["sum", "mlp"] = "sum"
     """Query projection: linear in the state, to which the features of the position's own interval
     are added, or a perceptron of the state and those features side by side."""
