@@ -261,9 +261,17 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
     )
 
 
-def _build_model(run: Run, dataset: Dataset, is_training: NDArray[np.bool_]) -> TrainedModel:
+def _build_model(
+    run: Run,
+    dataset: Dataset,
+    is_training: NDArray[np.bool_],
+    *,
+    has_random_weights: bool = False,
+) -> TrainedModel:
     """Build a recommender for a data set, and compute its kernels before it is fitted."""
-    config, recommender = build_recommender(run.config, dataset, is_training)
+    config, recommender = build_recommender(
+        run.config, dataset, is_training, has_random_weights=has_random_weights
+    )
     if run.initialise_weights is not None:
         run.initialise_weights(config, recommender, dataset.catalog)
     initial_kernels = compute_kernel_curves(recommender, find_window(dataset, is_training).days)
@@ -325,15 +333,16 @@ def _refit(
 ) -> TrainedModel:
     """Train again, on the events before `train_ends`; see `FitConfig.refit_from`."""
     is_training = is_before(dataset, train_ends)
-    model = _build_model(run, dataset, is_training)
+    config = run.config.fit
+    continues = config.refit_from == "fitted"
+    model = _build_model(run, dataset, is_training, has_random_weights=continues)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, dataset, is_training)
     else:
-        config = run.config.fit
         epochs = state.best_epoch or config.epochs
         # The learning rate decays to the last of the epochs.
         changes: dict[str, float] = {"epochs": epochs}
-        if config.refit_from == "fitted":
+        if continues:
             copy_weights(
                 fitted.recommender, fitted.dataset.catalog, model.recommender, dataset.catalog
             )

@@ -15,11 +15,19 @@ from training.fitting.item_vectors import initialise_item_vectors
 
 
 def build_recommender(
-    config: RunConfig, dataset: Dataset, is_training: NDArray[np.bool_]
+    config: RunConfig,
+    dataset: Dataset,
+    is_training: NDArray[np.bool_],
+    *,
+    has_random_weights: bool = False,
 ) -> tuple[RecommenderConfig, Recommender]:
     """Build a recommender for the catalog of a data set, its weights decided by the seed.
 
     If its encoder uses groups of items, they are assigned from the training events.
+
+    Args:
+        has_random_weights: whether item vectors are random, whatever the recipe says: those of
+            known items are about to be replaced, and vectors of pairs would not fit in among them.
 
     Raises:
         TrainingError: if the data set has too few groups.
@@ -41,7 +49,7 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
-    starts_from_pairs = config.fit.item_vectors == "co_occurrence"
+    starts_from_pairs = config.fit.item_vectors == "co_occurrence" and not has_random_weights
     if recommender.wide is not None or starts_from_pairs:
         pairs = count_pairs(dataset, is_training, config.data.predict)
         if recommender.wide is not None:

@@ -131,10 +131,12 @@ class _SoftmaxObjective:
         repeats = _to_repeat_scores(at)
         popularity, weights = None, batch.weights
         if at.gates is not None and at.popularity is not None:
-            popularity = GatedPopularity(at.gates, at.popularity)
+            popularity = GatedPopularity.gather(
+                at.gates, at.popularity, batch.targets, batch.position_of
+            )
             # The first event of an item cannot be predicted by anyone. Where there are many, as in
             # small data, they would teach that items are chosen because nobody chose them before.
-            weights = weights * popularity.is_counted(batch.targets, batch.position_of)
+            weights = weights * popularity.is_counted()
         scored = (at.users, vectors, batch.targets, batch.position_of, weights)
         if len(vectors) > self.config.sample_above:
             negatives, log_expected = (

@@ -27,24 +27,33 @@ class GatedPopularity(NamedTuple):
     """Popularity features of all items, and their weights, for some users.
 
     Users of one snapshot share products, so the loss sorts them by snapshot.
+
+    Attributes:
+        of_targets: the features of each target.
     """
 
     gates: Float[Tensor, "users features"]
     features: PopularityFeatures
+    of_targets: Float[Tensor, "targets features"]
 
-    def score_targets(
-        self, targets: Int64[Tensor, " targets"], user_of: Int64[Tensor, " targets"]
-    ) -> Float[Tensor, " targets"]:
+    @classmethod
+    def gather(
+        cls,
+        gates: Float[Tensor, "users features"],
+        features: PopularityFeatures,
+        targets: Int64[Tensor, " targets"],
+        user_of: Int64[Tensor, " targets"],
+    ) -> "GatedPopularity":
+        """Gather the features of the targets."""
+        return cls(gates, features, features.select(user_of).of_items(targets))
+
+    def score_targets(self, user_of: Int64[Tensor, " targets"]) -> Float[Tensor, " targets"]:
         """Compute what popularity adds to the logit of each target."""
-        of_targets = self.features.select(user_of).of_items(targets)
-        return (self.gates[user_of] * of_targets).sum(-1)
+        return (self.gates[user_of] * self.of_targets).sum(-1)
 
-    def is_counted(
-        self, targets: Int64[Tensor, " targets"], user_of: Int64[Tensor, " targets"]
-    ) -> Bool[Tensor, " targets"]:
+    def is_counted(self) -> Bool[Tensor, " targets"]:
         """Return which targets were chosen by anyone before their query time."""
-        never_counted = self.features.select(user_of).of_items(targets)[:, -1]
-        return never_counted < 0.5
+        return self.of_targets[:, -1] < 0.5
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
@@ -133,13 +142,13 @@ def full_softmax(
     if popularity is None:
         normaliser = LinearLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
     else:
-        gates, (table, index, _) = popularity
+        gates, (table, index, _), _ = popularity
         order = torch.argsort(index, stable=True)
         by_snapshot = LinearLogSumExp.apply(  # type: ignore[no-untyped-call]
             users[order], vectors[1:], gates[order], table[:, :, 1:], index[order]
         )
         normaliser = torch.empty_like(by_snapshot).scatter(0, order, by_snapshot)
-        numerator = numerator + popularity.score_targets(targets, user_of)
+        numerator = numerator + popularity.score_targets(user_of)
     return _mean_cross_entropy(numerator, normaliser[user_of], targets, user_of, weights, repeats)
 
 
@@ -163,7 +172,7 @@ def sampled_softmax(
     numerator = (users[user_of] * vectors[targets]).sum(-1)
     logits = users @ vectors[negatives].T - log_expected
     if popularity is not None:
-        numerator = numerator + popularity.score_targets(targets, user_of)
+        numerator = numerator + popularity.score_targets(user_of)
         logits = logits + popularity.score_rows(negatives)
     logits = logits[user_of]
     logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
