@@ -52,6 +52,15 @@ class SequenceBatch(NamedTuple):
             query_given=self.query_given & ~positions,
         )
 
+    def repeat_at(self, query_times: Float64[Tensor, " query_times"]) -> "SequenceBatch":
+        """Repeat the only history of the batch, once per query time of its last event."""
+        repeated = SequenceBatch(
+            *(tensor.expand(len(query_times), *tensor.shape[1:]) for tensor in self)
+        )
+        ends = repeated.query_times.clone()
+        ends[:, -1] = query_times
+        return repeated._replace(query_times=ends)
+
 
 class KnownHistory(NamedTuple):
     """The events of a query's history whose items are in the catalog, as rows.

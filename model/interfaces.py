@@ -12,7 +12,7 @@ from model.batch import SequenceBatch
 from model.layers.fourier_basis import BasisProjection, basis, phasors
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
-from model.popularity import PopularityFeatures
+from model.popularity_table import PopularityFeatures
 
 
 class TimeEncoding(nn.Module, ABC):

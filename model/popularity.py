@@ -5,10 +5,9 @@ counts, halved every quarter of a day, day, 4, 16, 64 and 256 days, and never, b
 events. Their logarithms are features of an item's score.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
@@ -27,9 +26,6 @@ FEATURES = len(HALF_LIVES) + 2
 
 _WIDTHS = (1 / 1440, 1 / 96, 1 / 24, 0.25, 0.5, 1.0, 7.0, 28.0, 84.0, 364.0)
 """Widths of spans, in days, of which the shortest that the budgets allow is chosen."""
-
-_KEPT_SNAPSHOTS = 8
-"""Earlier snapshots whose features a served model keeps."""
 
 MOST_SPANS = 3_000
 """Spans of a data set, at most."""
@@ -277,139 +273,3 @@ def _choose_width(span: int, rows: int) -> int:
         if span // width + 2 <= most:
             return width
     return -(-span // most) + 1
-
-
-class PopularityFeatures(NamedTuple):
-    """The popularity features of all items for some queries.
-
-    Attributes:
-        table: of several snapshots.
-        entry_of: per query, which entry of `table` holds its features.
-        latest: the entry of `table` that is as of all events; -1 if none is.
-    """
-
-    table: Float[Tensor, "snapshots features rows"]
-    entry_of: Int64[Tensor, " queries"]
-    latest: int = -1
-
-    def of_items(
-        self, rows: Int64[Tensor, "queries *items"]
-    ) -> Float[Tensor, "queries *items features"]:
-        """Select the features of some items for each query."""
-        shape = (-1,) + (1,) * (rows.ndim - 1)
-        return self.table.transpose(1, 2)[self.entry_of.view(shape), rows]
-
-    def add_to(
-        self,
-        scores: Float[Tensor, "queries items"],
-        gates: Float[Tensor, "queries features"],
-        rows: Int64[Tensor, " items"] | None = None,
-    ) -> Float[Tensor, "queries items"]:
-        """Add the weighted features to scores, in place.
-
-        Queries of one snapshot share a product; consecutive ones are found fastest.
-
-        Args:
-            rows: catalog rows of the scored items; all by default.
-        """
-        begin = 0
-        distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
-        for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            features = self.table[snapshot]
-            features = features if rows is None else features[:, rows]
-            scores[begin : begin + count].addmm_(gates[begin : begin + count], features)
-            begin += count
-        return scores
-
-    def sum_weighted(
-        self, shares: Float[Tensor, "queries items"]
-    ) -> Float[Tensor, "queries features"]:
-        """Sum the features over all items, weighted by each query's shares."""
-        sums = shares.new_empty(len(shares), self.table.shape[1])
-        begin = 0
-        distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
-        for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            part = slice(begin, begin + count)
-            torch.mm(shares[part], self.table[snapshot].T, out=sums[part])
-            begin += count
-        return sums
-
-    def select(self, queries: slice | Int64[Tensor, " selected"]) -> "PopularityFeatures":
-        """Select some queries."""
-        return self._replace(entry_of=self.entry_of[queries])
-
-
-@final
-class PopularityTable:
-    """Looks up the popularity features that a model reads at some instants.
-
-    Safe to share between threads. Copies of a model share it.
-
-    Args:
-        popularity: counts of events.
-        whole: compute all snapshots at once and keep them, as training needs; otherwise the last
-            one, and others when they are looked up.
-        base: what was counted in training, where `popularity` continues it; by default the same.
-    """
-
-    def __init__(
-        self, popularity: Popularity, *, whole: bool = False, base: Popularity | None = None
-    ) -> None:
-        self.popularity = popularity
-        self._whole: Tensor | None = None
-        if whole:
-            self._whole = popularity.compute_features(range(popularity.snapshots))
-            self._latest = self._whole[-1].clone()
-        else:
-            self._latest = popularity.compute_state().features()
-        self._base = base or popularity
-        self._checkpoints: tuple[Checkpoint, ...] = ()
-        self._compute_one = lru_cache(maxsize=_KEPT_SNAPSHOTS)(self._compute_from_checkpoint)
-
-    def __deepcopy__(self, memo: dict[int, object]) -> "PopularityTable":
-        return self
-
-    @property
-    def base(self) -> Popularity:
-        """What was counted in training."""
-        return self._base
-
-    def count_on(self, later: CountedEvents) -> "PopularityTable":
-        """Count events after those of the training, in place of any that were counted before."""
-        return PopularityTable(self._base.extend(later), base=self._base)
-
-    @property
-    def latest(self) -> Float[Tensor, "features rows"]:
-        """The features as of all events."""
-        return self._latest
-
-    def look_up(self, instants: Int64[Tensor, " queries"]) -> PopularityFeatures:
-        """Look up the features at some instants, epoch microseconds."""
-        if self._whole is not None:
-            self._whole = self._whole.to(instants.device)
-            found = self.popularity.find(instants)
-            return PopularityFeatures(self._whole, found, self.popularity.last)
-        if int(instants.min()) >= self.popularity.end_at:
-            # What serving asks for, as a rule.
-            return PopularityFeatures(self._latest.unsqueeze(0), torch.zeros_like(instants), 0)
-        snapshots = self.popularity.find(instants)
-        requested, last = sorted(set(snapshots.tolist())), self.popularity.last
-        features = [self._latest if one == last else self._compute_one(one) for one in requested]
-        # A single snapshot is not copied: it has a line per feature of the whole catalog.
-        table = features[0].unsqueeze(0) if len(features) == 1 else torch.stack(features)
-        entry_of = torch.searchsorted(snapshots.new_tensor(requested), snapshots)
-        return PopularityFeatures(
-            table, entry_of, len(requested) - 1 if requested[-1] == last else -1
-        )
-
-    def _compute_from_checkpoint(self, snapshot: int) -> Float[Tensor, "features rows"]:
-        """Compute the features at a snapshot from the nearest earlier checkpoint.
-
-        There are as many checkpoints as snapshots between two of them, computed when first needed.
-        """
-        popularity = self.popularity
-        step = max(math.isqrt(popularity.snapshots), 1)
-        if not self._checkpoints:
-            marks = range(0, popularity.snapshots, step)
-            self._checkpoints = tuple(popularity.iter_checkpoints(marks))
-        return popularity.compute_features([snapshot], self._checkpoints[snapshot // step])[0]

@@ -24,7 +24,8 @@ from model.interfaces import (
 )
 from model.layers.added_scores import AddedScores
 from model.layers.repeat_scores import HistoryQueries
-from model.popularity import FEATURES, PopularityFeatures
+from model.popularity import FEATURES
+from model.popularity_table import PopularityFeatures
 from model.wide import EventCounts, WideConfig, WideOutput, WidePart
 
 

@@ -20,7 +20,8 @@ from model.layers.added_scores import AddedScores
 from model.layers.calendar_phase import CalendarPhase
 from model.layers.follower_scores import FollowerScorer
 from model.layers.repeat_scores import HistoryQueries, RepeatScorer
-from model.popularity import FEATURES, PopularityFeatures, PopularityTable
+from model.popularity import FEATURES
+from model.popularity_table import PopularityFeatures, PopularityTable
 
 
 class WideConfig(Config):

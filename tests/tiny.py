@@ -16,7 +16,8 @@ from model.clock import MICROSECONDS_PER_DAY
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.followers import Followers
-from model.popularity import Popularity, PopularityTable
+from model.popularity import Popularity
+from model.popularity_table import PopularityTable
 from model.recommender import Recommender, RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from model.wide import EventCounts

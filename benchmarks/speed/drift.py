@@ -34,7 +34,8 @@ from model.followers import KEPT, Followers
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
-from model.popularity import Popularity, PopularityTable
+from model.popularity import Popularity
+from model.popularity_table import PopularityTable
 from model.recommender import RecommenderConfig
 from model.wide import EventCounts, WideConfig
 

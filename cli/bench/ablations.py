@@ -1,6 +1,5 @@
 """The `kairos bench ablations` command."""
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,6 @@ import typer
 from cli.bench.cells import (
     PAPERS,
     QUICK_EPOCHS,
-    QUICK_USERS,
     CellThreads,
     Data,
     Device,
@@ -22,6 +20,7 @@ from cli.bench.cells import (
     recommend_recipe_for,
     require_harness,
     run_due_cells,
+    run_quickly,
     split_names,
 )
 from cli.console import EXIT_FAILURE, exit_on_error
@@ -85,14 +84,12 @@ def ablations_command(
             keeps_questions=True,
         )
         if quick:
-            with tempfile.TemporaryDirectory() as temporary:
-                selection = selection._replace(
-                    results=Path(temporary) / "results", users=QUICK_USERS
-                )
-                succeeded = run_due_cells(suites, selection, jobs)
-                for each in whole:
-                    if measured := read_ablation(Path(temporary), each):
-                        typer.echo(render_ablation(each, measured))
+
+            def render_tables(found: Path) -> list[str]:
+                measured = ((each, read_ablation(found, each)) for each in whole)
+                return [render_ablation(each, rows_of) for each, rows_of in measured if rows_of]
+
+            succeeded = run_quickly(suites, selection, jobs, render_tables)
         else:
             succeeded = run_due_cells(suites, selection, jobs)
             _render(folder, papers)

@@ -1,5 +1,7 @@
 """What the benchmarks share: options, and the run of their cells."""
 
+import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,6 +75,23 @@ def run_due_cells(suites: "list[Suite]", selection: "Selection", jobs: int) -> b
     for failure in failures:
         print_message(f"[bold red]failed[/] {failure.name}: {escape(failure.reason)}")
     return not failures
+
+
+def run_quickly(
+    suites: "list[Suite]", selection: "Selection", jobs: int, render: Callable[[Path], list[str]]
+) -> bool:
+    """Run cells with few users, print their tables and keep no record; see `run_due_cells`.
+
+    Args:
+        render: renders the tables from the directory that holds results/.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        few = selection._replace(results=folder / "results", users=QUICK_USERS)
+        succeeded = run_due_cells(suites, few, jobs)
+        for table in render(folder):
+            typer.echo(table)
+    return succeeded
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The `kairos bench papers` command."""
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,6 @@ import typer
 from cli.bench.cells import (
     PAPERS,
     QUICK_EPOCHS,
-    QUICK_USERS,
     CellThreads,
     Data,
     Device,
@@ -22,6 +20,7 @@ from cli.bench.cells import (
     recommend_recipe_for,
     require_harness,
     run_due_cells,
+    run_quickly,
     split_names,
 )
 from cli.console import EXIT_FAILURE, exit_on_error
@@ -82,15 +81,13 @@ def papers_command(
             keep=keep,
         )
         if quick:
-            with tempfile.TemporaryDirectory() as temporary:
-                selection = selection._replace(
-                    results=Path(temporary) / "results", users=QUICK_USERS
-                )
-                suites = [each.shorten(QUICK_EPOCHS) for each in suites]
-                succeeded = run_due_cells(suites, selection, jobs)
-                for each in suites:
-                    if measured := read_measured(Path(temporary), each):
-                        typer.echo(render_suite(each, measured))
+            suites = [each.shorten(QUICK_EPOCHS) for each in suites]
+
+            def render_tables(found: Path) -> list[str]:
+                measured = ((each, read_measured(found, each)) for each in suites)
+                return [render_suite(each, rows_of) for each, rows_of in measured if rows_of]
+
+            succeeded = run_quickly(suites, selection, jobs, render_tables)
         else:
             succeeded = run_due_cells(suites, selection, jobs)
             _render(folder)

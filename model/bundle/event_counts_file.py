@@ -9,7 +9,8 @@ from safetensors import SafetensorError
 
 from model.errors import BundleError
 from model.followers import Followers
-from model.popularity import Popularity, PopularityTable
+from model.popularity import Popularity
+from model.popularity_table import PopularityTable
 from model.wide import EventCounts
 
 

@@ -292,7 +292,7 @@ class SelfAttention(SequenceEncoder):
         """
         if self.baskets:
             # All intervals of the last basket depend on the query time.
-            repeated = _repeat_at(batch, query_times)
+            repeated = batch.repeat_at(query_times)
             return self(repeated, items.expand(len(query_times), -1, -1))
         content = self._embed(batch, items)
         all_inputs = self._build_block_inputs(batch)
@@ -427,16 +427,6 @@ class SelfAttention(SequenceEncoder):
     @property
     def _blocks(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
-
-
-def _repeat_at(batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]) -> SequenceBatch:
-    """Repeat the only history of a batch, once per query time of its last event."""
-    repeated = SequenceBatch(
-        *(tensor.expand(len(query_times), *tensor.shape[1:]) for tensor in batch)
-    )
-    ends = repeated.query_times.clone()
-    ends[:, -1] = query_times
-    return repeated._replace(query_times=ends)
 
 
 def _count_events(batch: SequenceBatch) -> Tensor:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch, number_within_samples
 from model.layers.baskets import number_baskets
-from model.popularity import FEATURES, PopularityFeatures
+from model.popularity import FEATURES
+from model.popularity_table import PopularityFeatures
 
 HALF_LIVES = (7.0, 28.0, 112.0, 448.0, float("inf"))
 """Days after which an event of a history weighs half."""

@@ -15,7 +15,8 @@ from model.catalog import Catalog
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.followers import Followers
-from model.popularity import Popularity, PopularityTable
+from model.popularity import Popularity
+from model.popularity_table import PopularityTable
 from model.recommender import RecommenderConfig
 from model.store.store import BundleStore
 from model.wide import EventCounts, WideConfig

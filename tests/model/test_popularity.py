@@ -17,8 +17,8 @@ from model.popularity import (
     MOST_SPANS,
     DecayedCounts,
     Popularity,
-    PopularityTable,
 )
+from model.popularity_table import PopularityTable
 
 ROWS = 7
 START = 1_600_000_000_000_000 // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY

@@ -5,7 +5,8 @@ import torch
 
 from model.history import Event, Query
 from model.layers.repeat_scores import HALF_LIVES, PERIODS, HistoryQueries, describe_items
-from model.popularity import FEATURES, PopularityFeatures
+from model.popularity import FEATURES
+from model.popularity_table import PopularityFeatures
 from model.recommender import Recommender
 from model.wide import WideConfig
 from tests import tiny

@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int64
 from numpy.typing import NDArray
 
 from model.followers import Followers
-from model.popularity import Popularity, PopularityTable
+from model.popularity import Popularity
+from model.popularity_table import PopularityTable
 from model.wide import EventCounts
 from training.data.dataset import Dataset
 from training.data.split import Predict, expand_spans, find_basket_ends

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from model.popularity import PopularityTable
+from model.popularity_table import PopularityTable
 from model.recommender import Recommender
 from model.wide import EventCounts
 from training.data.dataset import Dataset

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from model.popularity import PopularityFeatures
+from model.popularity_table import PopularityFeatures
 from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
 
