@@ -14,6 +14,7 @@ from rich.text import Text
 
 from cli.console import exit_on_error, print_message
 from cli.options import Erased, Items, load_erasures
+from model.time_zone import check_time_zone
 from training.config import DataConfig
 from training.data.sources import format_location, read_events, read_items
 from training.data.split import Predict
@@ -30,6 +31,13 @@ from training.inspection.sections import BarChart, Fact, FactTable, Section, bui
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _CHART_ROWS = 3
 _WIDEST_COLUMN = 8
+
+
+def _check_time_zone(name: str | None) -> str | None:
+    try:
+        return None if name is None else check_time_zone(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def inspect_command(
@@ -56,6 +64,14 @@ def inspect_command(
         list[str] | None,
         typer.Option(help="An action whose events are left out; may be repeated."),
     ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(
+            callback=_check_time_zone,
+            help="Where the users live, such as Europe/London: the zone of hours, weekdays and "
+            "months. UTC by default.",
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="Write the recommended recipe as a TOML file.")
@@ -65,7 +81,10 @@ def inspect_command(
     """Describe events, and recommend a recipe with a reason for every setting."""
     with exit_on_error():
         data = build_data_config(
-            predict=predict, exclude_seen=exclude_seen, ignored_actions=tuple(ignore_action or ())
+            predict=predict,
+            exclude_seen=exclude_seen,
+            ignored_actions=tuple(ignore_action or ()),
+            time_zone=time_zone,
         )
         event_table = read_events(events, erasures=load_erasures(erased))
         item_table = None if items is None else read_items(items)
@@ -81,7 +100,11 @@ def inspect_command(
 
 
 def build_data_config(
-    *, predict: Predict | None, exclude_seen: bool | None, ignored_actions: tuple[str, ...]
+    *,
+    predict: Predict | None,
+    exclude_seen: bool | None,
+    ignored_actions: tuple[str, ...],
+    time_zone: str | None,
 ) -> DataConfig:
     """Build the `[data]` table of a recipe in which only the given settings are set."""
     settings: dict[str, Any] = {"ignored_actions": ignored_actions} if ignored_actions else {}
@@ -89,6 +112,8 @@ def build_data_config(
         settings["predict"] = predict
     if exclude_seen is not None:
         settings["exclude_seen"] = exclude_seen
+    if time_zone is not None:
+        settings["time_zone"] = time_zone
     return DataConfig(**settings)
 
 

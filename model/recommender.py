@@ -26,6 +26,7 @@ from model.layers.added_scores import AddedScores
 from model.layers.repeat_scores import HistoryQueries
 from model.popularity import FEATURES
 from model.popularity_table import PopularityFeatures
+from model.time_zone import TimeZoneName
 from model.wide import EventCounts, WideConfig, WideOutput, WidePart
 
 
@@ -42,6 +43,8 @@ class RecommenderConfig(Config):
     """Names of the item groups, for encoders that use groups."""
     item_bias: bool = True
     """Give every item a learned bias beside its similarity with the user vector."""
+    time_zone: TimeZoneName = "UTC"
+    """The zone of the hours, weekdays and seasons that a wide part reads."""
     wide: WideConfig | None = None
     """Counted features of the score beside the encoder; none by default."""
     encoder: EncoderConfig = SelfAttentionConfig()
@@ -49,7 +52,9 @@ class RecommenderConfig(Config):
     def build(self) -> "Recommender":
         """Build the module with fresh weights; a wide part also needs `Recommender.counts`."""
         encoder = self.encoder.build(items=self.items, actions=len(self.actions))
-        wide = None if self.wide is None else self.wide.build(items=self.items, dim=encoder.dim)
+        wide = None
+        if self.wide is not None:
+            wide = self.wide.build(items=self.items, dim=encoder.dim, time_zone=self.time_zone)
         return Recommender(items=self.items, item_bias=self.item_bias, encoder=encoder, wide=wide)
 
 

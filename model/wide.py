@@ -34,16 +34,21 @@ class WideConfig(Config):
     followers: bool = True
     """What followed the last events, counted over all users."""
     calendar: bool = True
-    """The phase of the query time in the hour, the day, the week and the year."""
+    """The phase of the query time in the hour, the day, the week and the year, in the time zone of
+    the data."""
 
-    def build(self, *, items: int, dim: int) -> "WidePart":
-        """Build the module for a catalog of `items` and user vectors of width `dim`."""
+    def build(self, *, items: int, dim: int, time_zone: str = "UTC") -> "WidePart":
+        """Build the module for a catalog of `items` and user vectors of width `dim`.
+
+        Args:
+            time_zone: of the calendar phase, a name of the IANA database.
+        """
         return WidePart(
             dim=dim,
             has_popularity=self.popularity,
             repeats=RepeatScorer(items=items, dim=dim) if self.repeats else None,
             followers=FollowerScorer(dim=dim) if self.followers else None,
-            calendar=CalendarPhase(dim=dim) if self.calendar else None,
+            calendar=CalendarPhase(dim=dim, time_zone=time_zone) if self.calendar else None,
         )
 
 

@@ -18,6 +18,7 @@ from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
+from model.time_zone import TimeZoneName
 from model.wide import WideConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
 
@@ -41,6 +42,8 @@ class DataConfig(Config):
     """Whether evaluation leaves out the items of the user's history."""
     sampled_metrics: bool = False
     """Whether targets are also ranked among a hundred random items, as in older papers."""
+    time_zone: TimeZoneName = "UTC"
+    """Where the users live: the zone of the hours, weekdays and seasons that the model reads."""
     groups: Literal["categories", "clusters"] = "clusters"
     """Source of the item groups, for encoders that use them."""
 

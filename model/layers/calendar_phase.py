@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from model.clock import MICROSECONDS_PER_DAY
 from model.layers.fourier_basis import basis, phasors
+from model.time_zone import find_offsets
 
 HOUR = 1 / 24
 DAY = 1.0
@@ -30,15 +31,20 @@ that is 1 % off has lost its phase after fifty cycles, and no gradient finds it 
 class CalendarPhase(nn.Module):
     """A learned linear map of cosine and sine of an instant's phase at each calendar period.
 
-    Phases are those of UTC.
+    Phases are those of the local clock of a time zone, daylight saving included.
 
     Shape: instants (*) in epoch microseconds -> (*, dim)
     """
 
     frequencies: Tensor
+    changes: Tensor
+    offsets: Tensor
 
-    def __init__(self, *, dim: int) -> None:
+    def __init__(self, *, dim: int, time_zone: str = "UTC") -> None:
         super().__init__()
+        zone = find_offsets(time_zone)
+        self.register_buffer("changes", torch.from_numpy(zone.changes), persistent=False)
+        self.register_buffer("offsets", torch.from_numpy(zone.offsets), persistent=False)
         periods = torch.tensor(CALENDAR_PERIODS, dtype=torch.float64)
         self.register_buffer("frequencies", 2 * math.pi / periods, persistent=False)
         self.proj = nn.Linear(2 * len(periods), dim, bias=False)
@@ -46,6 +52,7 @@ class CalendarPhase(nn.Module):
 
     def forward(self, instants: Int64[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """Map instants to vectors."""
-        days = instants.double() / MICROSECONDS_PER_DAY
+        local = instants + self.offsets[torch.searchsorted(self.changes, instants, right=True)]
+        days = local.double() / MICROSECONDS_PER_DAY
         mapped: Tensor = self.proj(basis(phasors(days, self.frequencies)))
         return mapped

@@ -38,6 +38,18 @@ def test_options_decide_settings_of_the_recipe(world: World, tmp_path: Path) -> 
     assert data.ignored_actions == ("no such",)
 
 
+def test_a_time_zone_is_that_of_report_and_recipe(world: World, tmp_path: Path) -> None:
+    recipe, zone = tmp_path / "mine.toml", ("--time-zone", "Asia/Kolkata")
+    kairos("inspect", world.events, *zone, "--recipe", recipe)
+    assert RunConfig.read(recipe).data.time_zone == "Asia/Kolkata"
+    assert "Calendar (Asia/Kolkata)" in kairos("inspect", world.events, *zone).output
+
+
+def test_an_unknown_time_zone_is_a_wrong_option(world: World) -> None:
+    output = kairos("inspect", world.events, "--time-zone", "Mars", exit_code=2).output
+    assert "IANA" in output
+
+
 def test_a_page_is_written(world: World, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     kairos("inspect", world.events, "--html", page)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from model.bundle.reading import read_bundle
 from model.errors import TrainingError
 from model.history import Event, Query
 from model.inference.answers import Constraints
@@ -198,3 +199,14 @@ def test_counting_is_tuned_before_the_validation_moves(
     assert outcome.report.counting == chosen
     assert len(questions) == 1
     assert questions[0] > 0
+
+
+def test_a_model_reads_the_clock_of_the_data(events: pl.DataFrame, tmp_path: Path) -> None:
+    data = RUN.data.model_copy(update={"time_zone": "Asia/Kolkata"})
+    fit = RUN.fit.model_copy(update={"epochs": 1})
+    config = RUN.model_copy(update={"data": data, "wide": WideConfig(), "fit": fit})
+    outcome = train(config, events, None, tmp_path, progress=RecordingProgress())
+    wide = read_bundle(outcome.bundle).recommender.wide
+    assert wide is not None
+    assert wide.calendar is not None
+    assert wide.calendar.offsets[-1] == 5.5 * 3_600 * 1_000_000

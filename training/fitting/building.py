@@ -37,6 +37,7 @@ def build_recommender(
         actions=dataset.actions if config.data.read_actions else (),
         ignored_actions=config.data.ignored_actions,
         item_bias=config.item_bias,
+        time_zone=config.data.time_zone,
         wide=config.wide,
         encoder=config.encoder,
     )

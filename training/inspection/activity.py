@@ -1,4 +1,4 @@
-"""When users act: activity by hour, weekday and month (UTC), compared with chance."""
+"""When users act: activity by hour, weekday and month, compared with chance."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,7 @@ from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 
 from model.clock import MICROSECONDS_PER_DAY
+from model.time_zone import find_offsets
 from training.data.dataset import Dataset
 from training.inspection.overlap import compute_collisions, compute_overlap
 
@@ -50,14 +51,17 @@ class Activity:
         return self.distance is not None and self.distance > 0.02 + 2 * (self.noise or 0)
 
 
-def measure_activity(dataset: Dataset, *, has_hours: bool) -> tuple[Activity, ...]:
-    """Measure the activity by hour, weekday and month.
+def measure_activity(
+    dataset: Dataset, *, has_hours: bool, time_zone: str = "UTC"
+) -> tuple[Activity, ...]:
+    """Measure the activity by hour, weekday and month of a time zone.
 
     Args:
         has_hours: whether the timestamps are finer than days.
     """
-    days = dataset.times // MICROSECONDS_PER_DAY
-    hours = dataset.times // _MICROSECONDS_PER_HOUR
+    times = find_offsets(time_zone).to_local(dataset.times)
+    days = times // MICROSECONDS_PER_DAY
+    hours = times // _MICROSECONDS_PER_HOUR
     span = (int(dataset.times.max()) - int(dataset.times.min())) / MICROSECONDS_PER_DAY
     # Beyond some centuries, the weekdays and months of the span are even.
     calendar = np.arange(days.min(), min(days.max() + 1, days.min() + _MOST_DAYS))

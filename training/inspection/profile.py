@@ -139,6 +139,7 @@ class DataProfile:
         gaps: seconds between a user's successive instants; None if no user has two.
         gap_histogram: the same as counts; None likewise.
         volume: events over time.
+        time_zone: whose hours, weekdays and months `activity` has.
         activity: by hour, weekday and month.
         drift: None if the events are in one day.
         popularity: None if there are too few events.
@@ -164,6 +165,7 @@ class DataProfile:
     gaps: Quantiles | None
     gap_histogram: Histogram | None
     volume: Volume
+    time_zone: str
     activity: tuple[Activity, ...]
     drift: Drift | None
     popularity: PopularityComparison | None
@@ -244,7 +246,8 @@ def profile_events(
         gaps=Quantiles.of(gaps) if len(gaps) else None,
         gap_histogram=_count_by_duration(gaps) if len(gaps) else None,
         volume=_measure_volume(times),
-        activity=measure_activity(dataset, has_hours=resolution != "day"),
+        time_zone=data.time_zone,
+        activity=measure_activity(dataset, has_hours=resolution != "day", time_zone=data.time_zone),
         drift=measure_drift(dataset),
         popularity=compare_popularity(dataset),
         cold=_measure_cold_items(dataset),

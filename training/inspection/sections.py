@@ -193,7 +193,7 @@ def _describe_repeats(profile: DataProfile) -> Section:
 
 def _describe_calendar(profile: DataProfile) -> Section:
     return Section(
-        "Calendar (UTC)",
+        f"Calendar ({profile.time_zone})",
         tuple(_describe_activity(one) for one in profile.activity),
         charts=tuple(_draw_activity(one) for one in profile.activity if one.distance is not None),
     )
