@@ -83,12 +83,14 @@ def count_pairs(
             for fold in range(1, FOLDS + 1)
         ),
     )
-    if predict == "next_basket":
-        sums = sums.filter(pl.col("all") >= LEAST_WEIGHT)
+    least = LEAST_WEIGHT if predict == "next_basket" else 0.0
+    sums = sums.filter(pl.col("all") >= least)
     items, followers = np.divmod(sums["key"].to_numpy(), rows)
     every = sums["all"].to_numpy()
     without = [every - sums[f"fold{fold}"].to_numpy() for fold in range(1, FOLDS + 1)]
-    return PairCounts(items, followers, np.stack([every, *without]), rows)
+    weights = np.stack([every, *without])
+    # In each table: a smaller weight would reveal that the users who are left out have the pair.
+    return PairCounts(items, followers, np.where(weights >= least, weights, 0.0), rows)
 
 
 def rank_followers(pairs: PairCounts) -> Followers:
