@@ -235,7 +235,7 @@ class Popularity:
         reached, state = checkpoint or Checkpoint(0, DecayedCounts.start(self.first_at, self.rows))
         for snapshot in snapshots:
             if reached < snapshot:
-                part = slice(self._bounds[reached], self._bounds[snapshot])
+                part = slice(*self._find_counts(reached, snapshot))
                 end = min(self.first_at + snapshot * self.width, self.end_at)
                 counted = self.items[part], self._middles[part], self.counts[part]
                 state = state.advance(end, *counted)
@@ -247,10 +247,11 @@ class Popularity:
         state = DecayedCounts.start(self.first_at, self.rows)
         return state.advance(self.end_at, self.items, self._middles, self.counts)
 
-    @cached_property
-    def _bounds(self) -> NDArray[np.int64]:
-        """Where the counts of each span begin, and where those of the last one end."""
-        return np.searchsorted(self.spans, np.arange(self.snapshots + 1))
+    def _find_counts(self, *spans: int) -> list[int]:
+        """Find where the counts of some spans begin."""
+        # Of the same type, or all spans would be converted.
+        found: list[int] = np.searchsorted(self.spans, np.array(spans, dtype=np.int32)).tolist()
+        return found
 
     @cached_property
     def _middles(self) -> NDArray[np.int64]:

@@ -13,6 +13,9 @@ from model.popularity import Checkpoint, CountedEvents, Popularity
 _KEPT_SNAPSHOTS = 8
 """Earlier snapshots whose features a served model keeps."""
 
+_MOST_CHECKPOINTS = 64
+"""Checkpoints that a served model keeps, each with counts of all items."""
+
 
 class PopularityFeatures(NamedTuple):
     """The popularity features of all items for some queries.
@@ -140,10 +143,11 @@ class PopularityTable:
     def _compute_from_checkpoint(self, snapshot: int) -> Float[Tensor, "features rows"]:
         """Compute the features at a snapshot from the nearest earlier checkpoint.
 
-        There are as many checkpoints as snapshots between two of them, computed when first needed.
+        There are as many checkpoints as snapshots between two of them, but no more than a few dozen
+        where a service counts on for long. They are computed when first needed.
         """
         popularity = self.popularity
-        step = max(math.isqrt(popularity.snapshots), 1)
+        step = max(math.isqrt(popularity.snapshots), popularity.snapshots // _MOST_CHECKPOINTS, 1)
         if not self._checkpoints:
             marks = range(0, popularity.snapshots, step)
             self._checkpoints = tuple(popularity.iter_checkpoints(marks))

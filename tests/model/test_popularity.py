@@ -1,6 +1,7 @@
 """Popularity at an instant, against counting the slow way."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from model.popularity import (
     HALF_LIVES,
     MOST_FEATURES,
     MOST_SPANS,
+    CountedEvents,
     DecayedCounts,
     Popularity,
 )
@@ -111,6 +113,32 @@ def test_counting_on_equals_counting_once() -> None:
     )
     assert at_once.counts == pytest.approx(in_two_steps.counts)
     assert at_once.features()[:-1, 3].exp().min() > state.features()[0, 3].exp()
+
+
+def test_a_long_time_of_counting_on_keeps_few_checkpoints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    popularity = count(draw_log(days=0.5))
+    at = popularity.end_at + 9_000 * MICROSECONDS_PER_DAY
+    later = CountedEvents(
+        items=np.array([3], dtype=np.int32),
+        times=np.array([at]),
+        counts=np.array([2], dtype=np.int32),
+        last_at=at,
+    )
+    table = PopularityTable(popularity).count_on(later)
+    computed: list[int] = []
+    advance = DecayedCounts.advance
+
+    def record(self: DecayedCounts, at: int, *events: Any) -> DecayedCounts:
+        computed.append(at)
+        return advance(self, at, *events)
+
+    monkeypatch.setattr(DecayedCounts, "advance", record)
+    found = table.look_up(torch.tensor([at - MICROSECONDS_PER_DAY]))
+    assert len(computed) < 100
+    snapshot = table.popularity.find(torch.tensor([at - MICROSECONDS_PER_DAY])).tolist()
+    torch.testing.assert_close(found.table, table.popularity.compute_features(snapshot))
 
 
 def test_what_sells_now_has_the_larger_share() -> None:
