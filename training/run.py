@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from model.bundle.kernels import compute_kernel_curves
 from model.catalog import Catalog
-from model.errors import ForeignCheckpointError
+from model.errors import ForeignCheckpointError, TrainingError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from model.wide import EventCounts
@@ -190,6 +190,12 @@ def fit_recommender(run: Run, events: pl.DataFrame, items: pl.DataFrame | None) 
     """
     whole = build_dataset(run.config, events, items)
     split = run.config.split.split(whole, run.config.data.predict)
+    if not len(split.test):
+        raise TrainingError(
+            "a split must leave a test question, a user with events before and in the test, but of "
+            f"{len(whole):,} events of {len(whole.user_ids):,} users it leaves none; change the "
+            "shares of validation and test, or bring more events"
+        )
     model = _build_model(run, split.dataset, split.is_training)
     live = count_live(model.recommender, split.dataset)
     if isinstance(model.recommender.encoder, CountingEncoder):
@@ -316,7 +322,8 @@ def _fit_with_checkpoints(
         recommender,
         _build_windows(config, split.dataset, split.train_ends),
         config.fit,
-        evaluate=validate,
+        # Without a known target every epoch scores zero, so the first would count as the best.
+        evaluate=validate if split.validation.target_rows.any() else None,
         state=state,
         optimizer=optimizer,
         on_step=run.progress.finish_step,

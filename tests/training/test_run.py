@@ -210,3 +210,23 @@ def test_a_model_reads_the_clock_of_the_data(events: pl.DataFrame, tmp_path: Pat
     assert wide is not None
     assert wide.calendar is not None
     assert wide.calendar.offsets[-1] == 5.5 * 3_600 * 1_000_000
+
+
+def test_a_split_without_test_questions_is_refused_at_once(tmp_path: Path) -> None:
+    progress = RecordingProgress()
+    with pytest.raises(TrainingError, match="of 30 events of 30 users it leaves none"):
+        train(RUN, tiny.gap_world(users=30, length=1), None, tmp_path, progress=progress)
+    assert progress.phases == []
+
+
+def test_without_known_validation_items_the_last_epoch_is_kept(
+    events: pl.DataFrame, tmp_path: Path
+) -> None:
+    late = events["timestamp"].quantile(0.7)
+    renamed = events.with_columns(
+        item_id=pl.when(pl.col("timestamp") >= late)
+        .then(pl.lit("new ") + pl.col("item_id"))
+        .otherwise("item_id")
+    )
+    outcome = train(RUN, renamed, None, tmp_path, progress=RecordingProgress())
+    assert (len(outcome.epochs), outcome.best_epoch) == (RUN.fit.epochs, 0)

@@ -12,6 +12,8 @@ from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
 from model.history import Event
 
+_MOST_ACTIONS = int(np.iinfo(np.int16).max)
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -51,7 +53,7 @@ class Dataset:
         each in one pass.
 
         Raises:
-            TrainingError: if no event is left.
+            TrainingError: if no event is left, or there are too many different actions.
         """
         if ignored_actions:
             events = events.filter(~pl.col("action").is_in(ignored_actions))
@@ -67,6 +69,11 @@ class Dataset:
         users = events["user_id"].unique(maintain_order=True)
         item_ids = events["item_id"].unique(maintain_order=True)
         actions = events["action"].unique(maintain_order=True)
+        if len(actions) > _MOST_ACTIONS:
+            raise TrainingError(
+                f"a data set has at most {_MOST_ACTIONS:,} different actions, but got "
+                f"{len(actions):,}; bring a column 'action' of few kinds, or none"
+            )
         events = events.with_columns(
             user=pl.col("user_id").replace_strict(users, pl.int_range(len(users), eager=True)),
             row=pl.col("item_id").replace_strict(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.errors import DivergedError
+from model.errors import DivergedError, TrainingError
 from model.interfaces import RandomFeatures
 from model.recommender import Recommender
 from training.config import FitConfig
@@ -77,8 +77,15 @@ def fit(
 
     Raises:
         DivergedError: if the loss is NaN or infinite.
-        TrainingError: if the encoder cannot be trained with the configured loss.
+        TrainingError: if the encoder cannot be trained with the configured loss, or there are no
+            targets.
     """
+    if windows.targets == 0:
+        raise TrainingError(
+            "a fit needs targets, training events that follow others of their user (baskets: at a "
+            "later instant), but there are none; bring more events, or lower the shares of "
+            "validation and test"
+        )
     objective = Objective(recommender, config)
     state = state or FitState()
     optimizer = optimizer or make_optimizer(recommender, config)

@@ -168,3 +168,12 @@ def test_events_can_be_read_in_terms_of_another_catalog() -> None:
     other = dataset.reindex(Catalog.from_ids(["b", "c"]), ("view", "buy"))
     assert stretch(other, "u") == [None, "b"]
     assert other.action_rows.tolist() == [2, 2]
+
+
+def test_more_actions_than_rows_can_number_are_refused() -> None:
+    events = pl.concat([event_log([("u", "i", 0)])] * 32_768).with_columns(
+        action=pl.int_range(pl.len()).cast(pl.String)
+    )
+    with pytest.raises(TrainingError, match=r"at most 32,767 different actions, but got 32,768"):
+        Dataset.of(events)
+    assert Dataset.of(events[1:]).action_rows.max() == 32_767

@@ -300,3 +300,9 @@ def test_the_loss_falls_whatever_its_kind(loss: LossConfig, repeats: bool) -> No
     state = fit(fresh(data, repeats=repeats), windows(data), config, evaluate=None)
     losses = [report.loss for report in state.reports]
     assert losses[-1] < 0.97 * losses[0]
+
+
+def test_events_without_a_target_are_refused() -> None:
+    data = Dataset.of(tiny.gap_world(users=30, length=1))
+    with pytest.raises(TrainingError, match="a fit needs targets"):
+        fit(fresh(data), windows(data), FIT, evaluate=None)
