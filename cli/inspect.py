@@ -3,6 +3,7 @@
 import math
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,8 @@ from training.inspection.sections import BarChart, Fact, FactTable, Section, bui
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _CHART_ROWS = 3
 _WIDEST_COLUMN = 8
+_NARROW = 72
+"""Characters per line below which a table of many columns is turned."""
 
 
 def _check_time_zone(name: str | None) -> str | None:
@@ -153,7 +156,8 @@ def _render_section(section: Section, width: int) -> RenderableType:
     if section.facts:
         parts.append(_render_facts(section.facts))
     if section.table is not None:
-        parts += [*[""] * len(parts), _render_table(section.table)]
+        content = section.table if width >= _NARROW else _make_narrow(section.table)
+        parts += [*[""] * len(parts), _render_table(content)]
     for chart in section.charts:
         parts += ["", f"[bold]{escape(chart.title)}[/]", render_chart(chart, width)]
     return Panel(Group(*parts), title=f"[bold]{section.title}[/]", title_align="left")
@@ -166,6 +170,15 @@ def _render_facts(facts: tuple[Fact, ...]) -> Table:
         cells = (fact.label, fact.value, fact.remark) if has_values else (fact.label, fact.remark)
         grid.add_row(*map(escape, cells[:-1]), f"[dim]{escape(cells[-1])}[/]")
     return grid
+
+
+def _make_narrow(content: FactTable) -> FactTable:
+    """Swap rows and columns where that leaves fewer columns."""
+    if len(content.rows) + 1 >= len(content.headers):
+        return content
+    columns = zip(content.headers, *content.rows, strict=True)
+    headers, *rows = (tuple(column) for column in columns)
+    return FactTable(headers, tuple(rows))
 
 
 def _render_table(content: FactTable) -> Table:
@@ -201,21 +214,27 @@ def render_chart(chart: BarChart, room: int) -> Text:
     """Render bars as rows of block characters, with the labels that fit below.
 
     Args:
-        room: characters per line, at least one per bar.
+        room: characters per line.
     """
-    highest = max(chart.values, default=0.0) or 1.0
-    count = len(chart.values)
-    longest = max(map(len, chart.labels))
+    # Bars without room are averaged with their neighbours.
+    merged = -(-len(chart.values) // max(room, 1))
+    labels = chart.labels[::merged]
+    values = [
+        fmean(chart.values[begin : begin + merged]) for begin in range(0, len(chart.values), merged)
+    ]
+    highest = max(values, default=0.0) or 1.0
+    count = len(values)
+    longest = max(map(len, labels))
     width = max(1, min(longest + 1, _WIDEST_COLUMN, room // count))
     steps = _CHART_ROWS * (len(_BLOCKS) - 1)
     # Every value above zero is visible.
-    levels = [math.ceil(value / highest * steps - 1e-9) for value in chart.values]
+    levels = [math.ceil(value / highest * steps - 1e-9) for value in values]
     lines = []
     for row in reversed(range(_CHART_ROWS)):
         blocks = (_BLOCKS[min(max(level - row * 8, 0), 8)] for level in levels)
         lines.append("".join(block * max(1, width - 1) + " " * (width > 1) for block in blocks))
     text = Text("\n".join(lines) + "\n", style="blue", no_wrap=True, overflow="crop")
-    text.append(_place_labels(chart.labels, width), style="dim")
+    text.append(_place_labels(labels, width), style="dim")
     return text
 
 

@@ -1,8 +1,10 @@
 """The `kairos inspect` command, and training without a recipe."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cli.inspect import render_chart
 from cli.publish import find_bundle
@@ -80,6 +82,27 @@ def test_a_chart_fits_its_room_and_shows_small_values() -> None:
     assert lines[2][3] == "▁"
     assert lines[2][6] == " "
     assert max(map(len, lines)) <= 76
+
+
+def test_more_bars_than_room_are_averaged() -> None:
+    values = (*(0.0,) * 59, 9.0)
+    labels = tuple(f"day {number}" for number in range(60))
+    lines = render_chart(BarChart("t", labels, values, labels, "s"), 36).plain.split("\n")
+    assert max(map(len, lines)) <= 36
+    assert lines[2].endswith("█")
+
+
+def test_a_narrow_terminal_shows_every_column(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(Console):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**{**settings, "width": 40})
+
+    monkeypatch.setattr("cli.inspect.Console", Narrow)
+    lines = kairos("inspect", world.events).output.splitlines()
+    (mean,) = (line for line in lines if line.startswith("│ mean"))
+    assert len(mean.strip("│").split()) >= 5
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Suspicious things in events: what to check before a model is trained on them."""
 
 import re
+import shlex
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +9,11 @@ import polars as pl
 
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
 from training.data.dataset import Dataset
+from training.inspection.action_names import format_name, list_names
 
 _EARLIEST_PLAUSIBLE = 631_152_000_000_000  # 1990-01-01
 _FEW_EVENTS = 1_000
+_MOST_OPTIONS = 20
 _UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
 
 
@@ -184,10 +187,11 @@ def _find_undoing_actions(dataset: Dataset) -> Finding | None:
     names = [action for action in dataset.actions if _UNDOING.search(action)]
     if not names:
         return None
-    options = " ".join(f"--ignore-action {name}" for name in names)
+    shown = [format_name(name) for name in names]
+    options = " ".join(f"--ignore-action {shlex.quote(name)}" for name in shown[:_MOST_OPTIONS])
     return Finding(
         "actions that may undo others",
-        f"{', '.join(names)}: if a recommendation should not lead to them, leave them out with "
+        f"{list_names(shown)}: if a recommendation should not lead to them, leave them out with "
         f"{options}",
     )
 

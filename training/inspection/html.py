@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from training.inspection.action_names import escape_unprintable
 from training.inspection.profile import DataProfile
 from training.inspection.recommendation import Reason, Recommendation, format_recipe, format_value
 from training.inspection.sections import BarChart, build_sections
@@ -57,7 +58,7 @@ def render_html(profile: DataProfile, recommendation: Recommendation, source: st
         lstrip_blocks=True,
     )
     return environment.get_template("report.html").render(
-        source=source,
+        source=escape_unprintable(source),
         profile=profile,
         sections=build_sections(profile),
         reasons=recommendation.reasons,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from training.config import DataConfig, RunConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
+from training.inspection.action_names import escape_unprintable, format_name, list_names
 from training.inspection.profile import DataProfile
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -148,7 +149,8 @@ def format_recipe(recommendation: Recommendation, header: str) -> str:
 
 def format_value(value: Value) -> str:
     """Format a value as TOML."""
-    return json.dumps(value, ensure_ascii=False)
+    # TOML allows no DEL in a text, JSON does.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _choose_predict(profile: DataProfile) -> Reason:
@@ -179,7 +181,9 @@ def _choose_exclude_seen(profile: DataProfile) -> Reason:
 
 
 def _choose_read_actions(profile: DataProfile) -> Reason:
-    names = ", ".join(name for name, _ in profile.actions if name not in profile.ignored_actions)
+    names = list_names(
+        [format_name(name) for name, _ in profile.actions if name not in profile.ignored_actions]
+    )
     return Reason(
         "data.read_actions",
         profile.used_actions > 1,
@@ -392,6 +396,8 @@ def _set(settings: dict[str, object], path: list[str], value: Value) -> None:
 
 
 def _wrap_comment(text: str) -> list[str]:
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         text, _LINE, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
+    # TOML allows no control characters in a comment.
+    return [escape_unprintable(line) for line in lines]

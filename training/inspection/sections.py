@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
+from training.inspection.action_names import format_name, list_names
 from training.inspection.activity import Activity
 from training.inspection.drift import Drift, PopularityComparison
 from training.inspection.profile import DataProfile, Histogram, Quantiles
@@ -110,8 +111,15 @@ def _describe_size(profile: DataProfile) -> Section:
         Fact("Timestamps", f"whole {profile.resolution}s"),
         Fact(
             "Actions",
-            ", ".join(f"{name} {count:,} ({count / total:.1%})" for name, count in profile.actions),
-            f"left out: {', '.join(profile.ignored_actions)}" if profile.ignored_actions else "",
+            list_names(
+                [
+                    f"{format_name(name)} {count:,} ({count / total:.1%})"
+                    for name, count in profile.actions
+                ]
+            ),
+            f"left out: {list_names([*map(format_name, profile.ignored_actions)])}"
+            if profile.ignored_actions
+            else "",
         ),
         Fact("Events of the top tenth of items", f"{profile.top_items:.0%}"),
     ]

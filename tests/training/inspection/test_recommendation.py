@@ -124,7 +124,9 @@ def test_many_predictions_over_many_items_are_sampled(
 
 
 @pytest.mark.parametrize("gap_seconds", [35, 8 * DAY_SECONDS])
-@pytest.mark.parametrize("data", [None, DataConfig(ignored_actions=('a "b"\\c', "Rückgabe"))])
+@pytest.mark.parametrize(
+    "data", [None, DataConfig(ignored_actions=('a "b"\\c', "Rückgabe", "\x7f\x1b"))]
+)
 def test_a_written_recipe_is_read_back(
     gap_seconds: int, data: DataConfig | None, tmp_path: Path
 ) -> None:
@@ -147,3 +149,21 @@ def test_a_header_with_line_breaks_stays_a_comment(profile: DataProfile, tmp_pat
     file = tmp_path / "recipe.toml"
     file.write_text(format_recipe(recommendation, "For\n[fit]\nepochs = 99"))
     assert RunConfig.read(file).fit.epochs == recommendation.config.fit.epochs
+
+
+def test_control_characters_of_actions_are_escaped(profile: DataProfile, tmp_path: Path) -> None:
+    hostile = replace(profile, actions=(("buy", 9), ("\x1b[2J\x7f", 5)))
+    recommendation = recommend_recipe(hostile)
+    assert read_back(recommendation, tmp_path) == recommendation.config
+    assert r"buy, \x1b[2J\x7f" in (tmp_path / "recipe.toml").read_text()
+
+
+def test_control_characters_of_the_header_are_escaped(profile: DataProfile) -> None:
+    assert format_recipe(recommend_recipe(profile), "Of \x1b.csv").startswith("# Of \\x1b.csv\n")
+
+
+def test_only_the_most_frequent_actions_are_named(profile: DataProfile) -> None:
+    many = replace(profile, actions=tuple((f"{n}" + "a" * 10_000, 1) for n in range(1_000)))
+    (reason,) = (it for it in recommend_recipe(many).reasons if it.setting == "data.read_actions")
+    assert reason.reason.endswith("…, 980 more")
+    assert len(reason.reason) < 2_000
