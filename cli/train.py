@@ -80,6 +80,9 @@ def _recommend_config(events: str, erasures: Erasures | None, output: Path) -> R
     file.write_text(format_recipe(recommendation, describe_source(profile, source)), "utf-8")
     predict = recommendation.config.data.predict
     print_message(f"no recipe given: using the recommended one ({predict}), {escape(str(file))}")
+    if profile.findings:
+        titles = ", ".join(finding.title for finding in profile.findings)
+        print_message(f"to check: {titles}; kairos inspect describes them")
     return recommendation.config
 
 

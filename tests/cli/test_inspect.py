@@ -111,5 +111,6 @@ def test_training_without_a_recipe_uses_the_recommended_one(world: World, tmp_pa
         "train", "--events", world.events, "--output", tmp_path, "--threads", "1"
     ).output
     assert "no recipe given: using the recommended one (next_event)" in output
+    assert "to check: few events" in " ".join(output.split())
     recipe = open_predictor(find_bundle(tmp_path)).bundle.manifest.provenance["recipe"]
     assert RunConfig.model_validate(recipe) == RunConfig.read(tmp_path / "recipe.toml")

@@ -72,6 +72,7 @@ class Baskets:
 
     Attributes:
         tied_steps: share of the steps from an event to the user's next one that take no time.
+        tied_repeats: share of the steps that take no time and lead to the same item, as duplicates.
         count: the number of baskets, single events included.
         sizes: events per basket.
         size_histogram: the same as counts.
@@ -81,6 +82,7 @@ class Baskets:
     """
 
     tied_steps: float
+    tied_repeats: float
     count: int
     sizes: Quantiles
     size_histogram: Histogram
@@ -303,6 +305,9 @@ def _measure_baskets(dataset: Dataset) -> Baskets:
     steps = int(np.count_nonzero(same_user))
     return Baskets(
         tied_steps=float(np.count_nonzero(tied) / steps) if steps else 0.0,
+        tied_repeats=float(np.count_nonzero(tied & (np.diff(dataset.rows) == 0)) / steps)
+        if steps
+        else 0.0,
         count=len(sizes),
         sizes=Quantiles.of(sizes),
         size_histogram=_count_by_size(sizes),

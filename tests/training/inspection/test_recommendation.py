@@ -1,6 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.training.inspection.event_tables import draw_events, draw_sessions, make_events
@@ -167,3 +168,10 @@ def test_only_the_most_frequent_actions_are_named(profile: DataProfile) -> None:
     (reason,) = (it for it in recommend_recipe(many).reasons if it.setting == "data.read_actions")
     assert reason.reason.endswith("…, 980 more")
     assert len(reason.reason) < 2_000
+
+
+def test_duplicates_of_single_events_are_no_baskets() -> None:
+    events = draw_events()
+    assert decide_predict(profile_events(pl.concat([events] * 3))) == "next_event"
+    sessions = draw_sessions(gap_seconds=8 * DAY_SECONDS)
+    assert decide_predict(profile_events(pl.concat([sessions] * 3))) == "next_basket"
