@@ -66,9 +66,16 @@ def count_events(
     """Fit a recommender whose encoder is fitted by counting events.
 
     Raises:
-        TrainingError: if it has no item bias, which holds the counts.
+        TrainingError: if it has no item bias, which holds the counts, or a wide part, whose weights
+            are not fitted by counting.
     """
     encoder, bias = recommender.encoder, recommender.item_bias
+    if recommender.wide is not None:
+        raise TrainingError(
+            "the weights of a wide part are learned, but "
+            f"{type(encoder).__name__} is fitted by counting events only; choose another encoder, "
+            "or leave the wide part out"
+        )
     if not isinstance(encoder, CountingEncoder) or bias is None:
         raise TrainingError(
             "counting needs an encoder fitted by counts and an item bias that holds them, however "

@@ -99,7 +99,10 @@ def load_checkpoint(
         best_epoch=metadata["best_epoch"],
         best_value=metadata["best_value"],
         best_weights=_select_prefix("best/", tensors),
-        averaged_weights=_select_prefix("average/", tensors),
+        averaged_weights={
+            name: average.to(recommender.device)
+            for name, average in _select_prefix("average/", tensors).items()
+        },
         reports=[EpochReport(**report) for report in metadata["reports"]],
     )
 

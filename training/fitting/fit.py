@@ -147,7 +147,11 @@ def _copy_weights(recommender: Recommender) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _average_weights(recommender: Recommender, state: FitState, decay: float) -> None:
-    """Move the average towards the weights; it begins as a plain mean of the first steps."""
+    """Move the average towards the weights.
+
+    Until the decay bounds it, the share of the newest weights is 9 / (10 + steps): the average
+    reaches over about the last ninth of the steps.
+    """
     weights = dict(recommender.named_parameters())
     if not state.averaged_weights:
         state.averaged_weights = {name: one.detach().clone() for name, one in weights.items()}

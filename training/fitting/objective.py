@@ -97,12 +97,19 @@ class Objective:
 
 
 def _choose_item_objective(recommender: Recommender, loss: LossConfig) -> ItemObjective:
-    is_scorer = isinstance(recommender.encoder, CandidateScorer)
+    encoder = recommender.encoder
+    is_scorer = isinstance(encoder, CandidateScorer)
+    if recommender.wide is not None and encoder.similarity != "dot":
+        raise TrainingError(
+            "a wide part is added to inner products, but "
+            f"{type(encoder).__name__} compares by {encoder.similarity}; "
+            "choose another encoder, or leave the wide part out"
+        )
     if isinstance(loss, SoftmaxConfig):
         if is_scorer:
             raise TrainingError(
                 "an encoder that scores candidates is trained on some of them, by the loss bce, "
-                f"gbce or bpr, but {type(recommender.encoder).__name__} was to be trained by "
+                f"gbce or bpr, but {type(encoder).__name__} was to be trained by "
                 f"{loss.kind}; set another kind under fit.loss"
             )
         return _SoftmaxObjective(recommender, loss)

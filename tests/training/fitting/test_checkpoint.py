@@ -74,6 +74,19 @@ def test_the_state_of_a_run_survives_a_round_trip(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:for .* copying from a non-meta parameter")
+def test_averaged_weights_are_loaded_to_the_device_of_the_rest(tmp_path: Path) -> None:
+    recommender = fresh()
+    averaged = {name: one.detach().clone() for name, one in recommender.named_parameters()}
+    state = FitState(averaged_weights=averaged)
+    save_checkpoint(tmp_path, "recipe", state, recommender, make_optimizer(recommender, FIT))
+    # The one device beside the CPU that every machine has.
+    elsewhere = fresh().to("meta")
+    loaded = load_checkpoint(tmp_path, "recipe", elsewhere, make_optimizer(elsewhere, FIT))
+    assert loaded is not None
+    assert {one.device for one in loaded.averaged_weights.values()} == {elsewhere.device}
+
+
 def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path: Path) -> None:
     recommender = fresh()
     optimizer = make_optimizer(recommender, FIT)

@@ -5,14 +5,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.encoders import EncoderConfig
+from model.encoders.transrec import TransRecConfig
+from model.errors import TrainingError
 from model.recommender import Recommender
 from model.wide import WideConfig
 from tests import tiny
 from tests.training.fitting.stand_ins import everything, loss_of
-from training.config import SoftmaxConfig
+from training.config import BCEConfig, FitConfig, LossConfig, SoftmaxConfig
 from training.data.batches import TrainingBatch
 from training.data.dataset import Dataset
 from training.data.event_counts import count_pairs, count_training_events
+from training.fitting.objective import Objective
 
 SETTINGS = {"query_time_dropout": 0.0}
 
@@ -100,3 +104,15 @@ def test_a_batch_of_new_items_only_has_no_gradient(
     assert loss.item() == 0
     (gradient,) = torch.autograd.grad(loss, recommender.items.weight)
     assert not gradient.any()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "loss", "named"),
+    [(tiny.ENCODER, BCEConfig(), "bce"), (TransRecConfig(dim=8), SoftmaxConfig(), "TransRec")],
+)
+def test_a_loss_or_an_encoder_without_room_for_it_is_refused(
+    encoder: EncoderConfig, loss: LossConfig, named: str
+) -> None:
+    recommender = tiny.recommender_config(encoder, wide=WideConfig()).build()
+    with pytest.raises(TrainingError, match=f"a wide part is .*{named}"):
+        Objective(recommender, FitConfig(loss=loss))

@@ -10,14 +10,13 @@ from torch import Tensor
 from model.popularity_table import PopularityFeatures
 from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
+from training.fitting.losses.weighting import weighted_mean
 
 CHUNK_ELEMENTS = 2_000_000
 """Elements of the largest intermediate tensor: logits, or candidate vectors."""
 
 _LEAST_ADDED = -1e4
-
-_LEAST_WEIGHT = 1e-6
-"""Of all targets of a batch, which may have none that counts."""
+"""Added scores below it add nothing: -inf has no gradient."""
 
 MIN_CHUNK_USERS = 64
 """The least number of users per chunk, for any catalog: narrower products are slow."""
@@ -219,4 +218,4 @@ def _mean_cross_entropy(
         added = repeats.log_scores.clamp(min=_LEAST_ADDED).logsumexp(-1)
         normaliser = torch.logaddexp(normaliser, added[user_of])
         numerator = repeats.add_to_targets(numerator, targets, user_of)
-    return ((normaliser - numerator) * weights).sum() / weights.sum().clamp(min=_LEAST_WEIGHT)
+    return weighted_mean(normaliser - numerator, weights)
