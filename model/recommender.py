@@ -1,5 +1,6 @@
 """The trainable recommender: an item table and one encoder."""
 
+import math
 from typing import NamedTuple, final
 
 import torch
@@ -98,6 +99,9 @@ class Recommender(nn.Module):
 
     Attributes:
         counts: what the wide part reads, to be set before it is used.
+        longest_interval: days after an event at which the encoder reads a later query time; those
+            of a bundle are limited to the span of its training data. The wide part reads the query
+            time itself.
 
     DIFFERS(paper): items have a bias unless `item_bias` is false; SASRec, TiSASRec and SHAN lack
         it.
@@ -115,6 +119,7 @@ class Recommender(nn.Module):
         self.encoder = encoder
         self.wide = wide
         self.counts: EventCounts | None = None
+        self.longest_interval = math.inf
         self.items = nn.Embedding(items + 1, encoder.dim, padding_idx=PADDING_ROW)
         self.item_bias = nn.Parameter(torch.zeros(items + 1)) if item_bias else None
         nn.init.normal_(self.items.weight, std=encoder.dim**-0.5)
@@ -269,7 +274,7 @@ class Recommender(nn.Module):
             raise _build_unsupported_error(self.encoder, "CandidateScorer")
         candidates = self._embed(candidate_rows)
         scored = self.encoder.score_candidates(
-            batch, self._embed(batch.rows), positions, candidates
+            self._limit_intervals(batch), self._embed(batch.rows), positions, candidates
         )
         if self.item_bias is None:
             return scored
@@ -326,7 +331,7 @@ class Recommender(nn.Module):
 
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
         """Encode every history at its last event; `user` is in the coordinates of item vectors."""
-        encoded: EncoderOutput = self.encoder(batch, self._embed(batch.rows))
+        encoded: EncoderOutput = self.encoder(self._limit_intervals(batch), self._embed(batch.rows))
         if self.wide is None:
             return encoded._replace(user=self.user_vectors(encoded.user))
         return self._add_wide_part(self.wide, batch, encoded, HistoryQueries.at_last_events(batch))
@@ -341,7 +346,10 @@ class Recommender(nn.Module):
         """
         if not isinstance(self.encoder, QuerySweep):
             raise _build_unsupported_error(self.encoder, "QuerySweep")
-        encoded = self.encoder.sweep(batch, self._embed(batch.rows), query_times)
+        latest = batch.times[0, -1] + self.longest_interval
+        encoded = self.encoder.sweep(
+            self._limit_intervals(batch), self._embed(batch.rows), query_times.clamp(max=latest)
+        )
         if self.wide is None:
             return encoded._replace(user=self.user_vectors(encoded.user))
         zeros = torch.zeros_like(query_times, dtype=torch.int64)
@@ -352,6 +360,12 @@ class Recommender(nn.Module):
             given=batch.query_given[0, -1].expand_as(query_times),
         )
         return self._add_wide_part(self.wide, batch, encoded, queries)
+
+    def _limit_intervals(self, batch: SequenceBatch) -> SequenceBatch:
+        if math.isinf(self.longest_interval):
+            return batch
+        latest = batch.times + self.longest_interval
+        return batch._replace(query_times=torch.minimum(batch.query_times, latest))
 
     def _add_wide_part(
         self, part: WidePart, batch: SequenceBatch, encoded: EncoderOutput, queries: HistoryQueries

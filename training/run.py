@@ -36,7 +36,7 @@ from training.export import Holdout, TrainedModel, compute_fingerprint, export, 
 from training.fitting.building import build_recommender, count_events
 from training.fitting.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint
 from training.fitting.fit import EpochReport, FitState, fit, make_optimizer
-from training.fitting.weights import copy_weights
+from training.fitting.weights import LearnedWeights
 
 CONTINUED = 0.5
 """Share of the epochs and of the learning rates of a refit from fitted weights."""
@@ -271,13 +271,10 @@ def _build_model(
     run: Run,
     dataset: Dataset,
     is_training: NDArray[np.bool_],
-    *,
-    has_random_weights: bool = False,
+    learned: LearnedWeights | None = None,
 ) -> TrainedModel:
     """Build a recommender for a data set, and compute its kernels before it is fitted."""
-    config, recommender = build_recommender(
-        run.config, dataset, is_training, has_random_weights=has_random_weights
-    )
+    config, recommender = build_recommender(run.config, dataset, is_training, learned=learned)
     if run.initialise_weights is not None:
         run.initialise_weights(config, recommender, dataset.catalog)
     initial_kernels = compute_kernel_curves(recommender, find_window(dataset, is_training).days)
@@ -341,23 +338,23 @@ def _refit(
     """Train again, on the events before `train_ends`; see `FitConfig.refit_from`."""
     is_training = is_before(dataset, train_ends)
     config = run.config.fit
-    continues = config.refit_from == "fitted"
-    model = _build_model(run, dataset, is_training, has_random_weights=continues)
+    learned: LearnedWeights | None = None
+    if config.refit_from == "fitted":
+        learned = LearnedWeights(fitted.recommender, fitted.dataset.catalog)
+    model = _build_model(run, dataset, is_training, learned)
     if isinstance(model.recommender.encoder, CountingEncoder):
         count_events(model.recommender, dataset, is_training)
     else:
         epochs = state.best_epoch or config.epochs
         # The learning rate decays to the last of the epochs.
         changes: dict[str, float] = {"epochs": epochs}
-        if continues:
-            copy_weights(
-                fitted.recommender, fitted.dataset.catalog, model.recommender, dataset.catalog
-            )
+        if learned is not None:
             changes = {
                 "epochs": math.ceil(epochs * CONTINUED),
                 "learning_rate": config.learning_rate * CONTINUED,
                 "scalar_learning_rate": (config.scalar_learning_rate or config.learning_rate)
                 * CONTINUED,
+                "frequency_learning_rate": config.frequency_learning_rate * CONTINUED,
             }
         run.progress.start_fit("refit", int(changes["epochs"]))
         fit(

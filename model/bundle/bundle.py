@@ -62,6 +62,7 @@ class Bundle:
             config: what `recommender` was built from.
         """
         own = deepcopy(recommender).cpu().eval().requires_grad_(False)
+        own.longest_interval = data_window.days
         if own.counts is not None:
             own.counts = own.counts.keep_for_serving()
         vectors = own.index_vectors().numpy()[1:]

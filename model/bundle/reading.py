@@ -34,6 +34,7 @@ def read_bundle(directory: Path) -> Bundle:
             f"weights must fit the manifest's configuration, but those of {directory.name} do "
             f"not ({str(error).splitlines()[0]}); publish again"
         ) from error
+    recommender.longest_interval = manifest.data_window.days
     if recommender.wide is not None:
         recommender.counts = read_event_counts(directory / EVENT_COUNTS)
     return Bundle(

@@ -33,7 +33,7 @@ def measure_occlusion(
     if len(history.events) > 1:
         indices = find_most_attended(weights)
         histories = [history, *(leave_out(history, int(index)) for index in indices)]
-        batch = collate_at(bundle.manifest.data_window, query, histories)
+        batch = collate_at(query, histories)
         scores = score_rows(bundle.recommender, batch, np.array([row]))[:, 0]
         decreases = scores[0] - scores[1:]
         for index, decrease in zip(indices.tolist(), decreases.tolist(), strict=True):

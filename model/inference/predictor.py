@@ -215,7 +215,7 @@ class Predictor:
     @torch.inference_mode()
     def encode(self, query: Query, history: KnownHistory) -> EncoderOutput:
         """Run the recommender on a non-empty history at the query time."""
-        batch = collate_at(self.bundle.manifest.data_window, query, [history])
+        batch = collate_at(query, [history])
         encoded: EncoderOutput = self.bundle.recommender(batch)
         return encoded
 

@@ -31,7 +31,7 @@ def prepare_query(bundle: Bundle, query: Query) -> PreparedQuery:
     history = read_history(bundle, query, max_history=bundle.manifest.max_history)
     window = bundle.manifest.data_window
     warnings = list_warnings(window, query.query_time, truncated=history.truncated)
-    batch = collate_at(window, query, [history]) if history.events else None
+    batch = collate_at(query, [history]) if history.events else None
     return PreparedQuery(history, batch, warnings)
 
 
@@ -46,20 +46,10 @@ def read_history(bundle: Bundle, query: Query, *, max_history: int) -> KnownHist
     )
 
 
-def collate_at(
-    window: DataWindow, query: Query, histories: Sequence[KnownHistory]
-) -> SequenceBatch:
+def collate_at(query: Query, histories: Sequence[KnownHistory]) -> SequenceBatch:
     """Collate non-empty histories, all at the query time of `query`."""
-    times = [clamp_query_time(window, query.query_time, history) for history in histories]
-    return collate(histories, times, [query.query_time_withheld] * len(histories))
-
-
-def clamp_query_time(window: DataWindow, query_time: int, history: KnownHistory) -> int:
-    """Limit a query time to the training data's span after the last event.
-
-    The model has met no longer interval, so what its frequencies make of one is arbitrary.
-    """
-    return min(query_time, history.events[-1].at + window.length)
+    count = len(histories)
+    return collate(histories, [query.query_time] * count, [query.query_time_withheld] * count)
 
 
 def list_warnings(window: DataWindow, query_time: int, *, truncated: bool) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from model.clock import days_between
 from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
-from model.inference.query import clamp_query_time, list_warnings, read_history
+from model.inference.query import list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Selection, select_rows
 from model.interfaces import QuerySweep
@@ -120,17 +120,14 @@ def _rank_group(bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]
 
     Instants with the same events share one encoding where the encoder is a `QuerySweep`.
     """
-    recommender, window = bundle.recommender, bundle.manifest.data_window
+    recommender = bundle.recommender
     selections = [instant.selection for instant in group]
     ends = {instant.end for instant in group}
     shared = len(ends) == 1 and len(group) > 1 and isinstance(recommender.encoder, QuerySweep)
     histories = [
         _cut(history, instant.start, instant.end) for instant in (group[:1] if shared else group)
     ]
-    times = [
-        clamp_query_time(window, instant.query.query_time, histories[0 if shared else number])
-        for number, instant in enumerate(group)
-    ]
+    times = [instant.query.query_time for instant in group]
     withheld = [instant.query.query_time_withheld for instant in group]
     batch = collate(histories, times[: len(histories)], withheld[: len(histories)])
     if not shared or any(withheld):

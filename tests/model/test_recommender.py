@@ -55,6 +55,22 @@ def test_the_output_is_the_last_position_with_a_bias_coordinate() -> None:
     torch.testing.assert_close(swept.user, last, rtol=0, atol=1e-5)
 
 
+def test_a_long_interval_is_read_as_the_longest_one() -> None:
+    recommender = build()
+    recommender.longest_interval = 40.0
+    batch = collate_queries(draw_queries(6)[0])
+
+    def encode(days: float) -> torch.Tensor:
+        late = batch.times[0, -1:] + days
+        asked = torch.cat((batch.query_times[0, :-1], late)).unsqueeze(0)
+        found: torch.Tensor = recommender(batch._replace(query_times=asked)).user
+        torch.testing.assert_close(recommender.sweep(batch, late).user, found, rtol=0, atol=1e-5)
+        return found
+
+    assert torch.equal(encode(4_000.0), encode(40.0))
+    assert not torch.allclose(encode(39.0), encode(40.0))
+
+
 def test_the_config_rebuilds_a_model_of_the_same_shape() -> None:
     config = RecommenderConfig(items=ITEMS, actions=("buy",), encoder=ENCODER)
     again = RecommenderConfig.model_validate_json(config.model_dump_json())

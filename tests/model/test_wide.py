@@ -124,6 +124,16 @@ def test_the_popularity_is_that_at_the_query_time(recommender: Recommender) -> N
     assert not torch.equal(early.table[early.entry_of], late.table[late.entry_of])
 
 
+def test_popularity_is_read_beyond_the_longest_interval() -> None:
+    recommender = tiny.recommender(CONFIG)
+    recommender.longest_interval = 5.0
+    asked = Query((Event("i1", tiny.FIRST_AT + tiny.DAY),), tiny.LAST_AT + tiny.DAY)
+    found = recommender(collate_queries(asked)).popularity
+    assert found is not None
+    latest = tiny.event_counts(ITEMS).popularity.latest
+    assert torch.equal(found.table[found.entry_of[0]], latest)
+
+
 def test_a_withheld_query_time_stands_as_of_the_last_event(recommender: Recommender) -> None:
     query = draw_queries(5)[0]
     at_last = Query(query.history, query.history[-1].at, query_time_withheld=True)

@@ -11,7 +11,8 @@ from training.config import RunConfig
 from training.data.dataset import Dataset
 from training.data.event_counts import count_pairs, count_training_events
 from training.data.item_groups import assign_groups
-from training.fitting.item_vectors import initialise_item_vectors
+from training.fitting.item_vectors import fold_in_item_vectors, initialise_item_vectors
+from training.fitting.weights import LearnedWeights, copy_weights
 
 
 def build_recommender(
@@ -19,15 +20,17 @@ def build_recommender(
     dataset: Dataset,
     is_training: NDArray[np.bool_],
     *,
-    has_random_weights: bool = False,
+    learned: LearnedWeights | None = None,
 ) -> tuple[RecommenderConfig, Recommender]:
-    """Build a recommender for the catalog of a data set, its weights decided by the seed.
+    """Build a recommender for the catalog of a data set.
+
+    Its weights are those of `learned`, or decided by the seed.
 
     If its encoder uses groups of items, they are assigned from the training events.
 
     Args:
-        has_random_weights: whether item vectors are random, whatever the recipe says: those of
-            known items are about to be replaced, and vectors of pairs would not fit in among them.
+        learned: a recommender of the same architecture to continue from. If item vectors start from
+            pairs, those of items that it does not hold are means of the items they are paired with.
 
     Raises:
         TrainingError: if the data set has too few groups.
@@ -50,13 +53,18 @@ def build_recommender(
         )
         item_groups.set_membership(torch.from_numpy(membership.values))
         described = described.model_copy(update={"groups": membership.names})
-    starts_from_pairs = config.fit.item_vectors == "co_occurrence" and not has_random_weights
+    starts_from_pairs = config.fit.item_vectors == "co_occurrence"
+    is_known = None if learned is None else copy_weights(*learned, recommender, dataset.catalog)
     if recommender.wide is not None or starts_from_pairs:
         pairs = count_pairs(dataset, is_training, config.data.predict)
         if recommender.wide is not None:
             recommender.counts = count_training_events(dataset, is_training, pairs)
         if starts_from_pairs:
-            initialise_item_vectors(recommender.items.weight, pairs, seed=config.fit.seed)
+            vectors = recommender.items.weight
+            if is_known is None:
+                initialise_item_vectors(vectors, pairs, seed=config.fit.seed)
+            else:
+                fold_in_item_vectors(vectors, pairs, ~is_known)
     return described, recommender
 
 

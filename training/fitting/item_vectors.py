@@ -1,8 +1,9 @@
-"""Initial item vectors from the pairs of items that follow each other."""
+"""Item vectors to start from, by the pairs of items that follow each other."""
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
@@ -43,6 +44,30 @@ def initialise_item_vectors(
     started = _NOISE * vectors[known]
     started[:, :rank] += 0.9 * torch.from_numpy(units).to(vectors)
     vectors[known] = started
+
+
+@torch.no_grad()
+def fold_in_item_vectors(
+    vectors: Float[Tensor, "rows dim"], pairs: PairCounts, is_new: NDArray[np.bool_]
+) -> None:
+    """Replace the vectors of new items by means of those of the items they are paired with.
+
+    A mean is weighted as in `initialise_item_vectors`, and as long as its items are on average. New
+    items without pairs stay as they are.
+
+    Args:
+        is_new: per catalog row, padding included.
+    """
+    weights = _compare_with_chance(pairs)[is_new][:, ~is_new]
+    totals = weights.sum(axis=1)
+    found = np.flatnonzero(totals)
+    shares = weights[found] / totals[found, None]
+    known = vectors[torch.from_numpy(~is_new).to(vectors.device)].cpu().numpy()
+    means = shares @ known
+    lengths = shares @ np.linalg.norm(known, axis=1)
+    means *= (lengths / np.linalg.norm(means, axis=1).clip(1e-9))[:, None]
+    rows = torch.from_numpy(np.flatnonzero(is_new)[found]).to(vectors.device)
+    vectors[rows] = torch.from_numpy(means).to(vectors)
 
 
 def _compare_with_chance(pairs: PairCounts) -> csr_array:

@@ -1,6 +1,10 @@
 """Weights of one recommender as the start of another, items matched by id."""
 
+from typing import NamedTuple
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from model.catalog import Catalog
 from model.recommender import Recommender
@@ -9,11 +13,18 @@ _ITEM_WEIGHTS = ("items.weight", "item_bias", "wide.repeats.item_bias")
 """Weights with one row per catalog row; encoders own none."""
 
 
+class LearnedWeights(NamedTuple):
+    """A trained recommender to continue from, and the catalog of its items."""
+
+    recommender: Recommender
+    catalog: Catalog
+
+
 @torch.no_grad()
 def copy_weights(
     learned: Recommender, learned_catalog: Catalog, recommender: Recommender, catalog: Catalog
-) -> None:
-    """Replace weights by those of a recommender of the same architecture.
+) -> NDArray[np.bool_]:
+    """Replace weights by those of a recommender of the same architecture; return the known rows.
 
     Items that it does not hold keep their own weights, and buffers such as the groups of items stay
     as they are.
@@ -27,3 +38,5 @@ def copy_weights(
             weight[is_known.to(weight.device)] = source[rows[is_known].to(weight.device)]
         else:
             weight.copy_(source)
+    is_known[0] = True  # Padding.
+    return is_known.numpy()

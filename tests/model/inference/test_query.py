@@ -2,29 +2,11 @@
 
 import pytest
 
-from model.batch import KnownHistory, look_up_history
 from model.bundle.manifest import DataWindow
-from model.inference.query import clamp_query_time, collate_at, list_warnings
-from tests.contracts.histories import CATALOG
-from tests.contracts.predictor import query_of
+from model.inference.query import list_warnings
 from tests.tiny import DAY, LAST_AT
 
 WINDOW = DataWindow(first_at=LAST_AT - 100 * DAY, last_at=LAST_AT)
-
-
-def history() -> KnownHistory:
-    return look_up_history(query_of([("i1", 3), ("i2", 1)]), CATALOG, {}, max_history=5)
-
-
-def test_a_query_time_within_the_span_is_unchanged() -> None:
-    at = LAST_AT + 99 * DAY - 1
-    assert clamp_query_time(WINDOW, at, history()) == at
-
-
-def test_a_query_time_is_at_most_the_span_after_the_last_event() -> None:
-    assert clamp_query_time(WINDOW, LAST_AT + 10**6 * DAY, history()) == LAST_AT + 99 * DAY
-    batch = collate_at(WINDOW, query_of([("i1", 3)], LAST_AT + 10**6 * DAY), [history()])
-    assert float(batch.query_times[0, 1] - batch.times[0, 1]) == 100.0
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Initial item vectors from pairs of items."""
+"""Item vectors to start from, by pairs of items."""
 
 import numpy as np
 import torch
 
 from training.data.event_counts import PairCounts
-from training.fitting.item_vectors import initialise_item_vectors
+from training.fitting.item_vectors import fold_in_item_vectors, initialise_item_vectors
 
 
 def pair_within_groups(groups: int, size: int, *, rows: int, weight: float = 3.0) -> PairCounts:
@@ -68,3 +68,27 @@ def test_fewer_items_than_dimensions_are_enough() -> None:
 def test_equal_seeds_give_equal_vectors() -> None:
     pairs = pair_within_groups(4, 5, rows=21)
     assert torch.equal(initialise(pairs), initialise(pairs))
+
+
+def test_a_new_item_is_placed_among_those_it_is_paired_with() -> None:
+    pairs = pair_within_groups(4, 5, rows=25)
+    torch.manual_seed(3)
+    groups = torch.nn.functional.normalize(torch.randn(4, 16), dim=1)
+    learned = torch.cat(
+        (torch.zeros(1, 16), 0.7 * groups.repeat_interleave(5, 0), torch.ones(4, 16))
+    )
+    vectors = learned.clone()
+    is_new = np.zeros(25, dtype=np.bool_)
+    is_new[[1, 20, 22]] = True
+    vectors[1] = vectors[20] = -1.0
+    fold_in_item_vectors(vectors, pairs, is_new)
+    torch.testing.assert_close(vectors, learned)
+
+
+def test_no_new_items_and_no_pairs_change_nothing() -> None:
+    vectors = torch.randn(8, 16)
+    empty = PairCounts(np.zeros(0, int), np.zeros(0, int), np.zeros((1, 0)), 8)
+    kept = vectors.clone()
+    fold_in_item_vectors(vectors, empty, np.arange(8) > 4)
+    fold_in_item_vectors(vectors, pair_within_groups(1, 7, rows=8), np.zeros(8, dtype=np.bool_))
+    assert torch.equal(vectors, kept)
