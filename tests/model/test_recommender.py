@@ -62,8 +62,8 @@ def test_a_long_interval_is_read_as_the_longest_one() -> None:
 
     def encode(days: float) -> torch.Tensor:
         late = batch.times[0, -1:] + days
-        asked = torch.cat((batch.query_times[0, :-1], late)).unsqueeze(0)
-        found: torch.Tensor = recommender(batch._replace(query_times=asked)).user
+        query_times = torch.cat((batch.query_times[0, :-1], late)).unsqueeze(0)
+        found: torch.Tensor = recommender(batch._replace(query_times=query_times)).user
         torch.testing.assert_close(recommender.sweep(batch, late).user, found, rtol=0, atol=1e-5)
         return found
 

@@ -32,7 +32,7 @@ def describe(query: Query) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def bought(*happened: tuple[str, int], at: int = 100) -> Query:
-    """Events as item and day, asked on a day."""
+    """Events as item and day, and a query on a day."""
     start = tiny.FIRST_AT
     events = tuple(Event(item, start + day * tiny.DAY) for item, day in happened)
     return Query(events, start + at * tiny.DAY)
@@ -127,8 +127,8 @@ def test_the_popularity_is_that_at_the_query_time(recommender: Recommender) -> N
 def test_popularity_is_read_beyond_the_longest_interval() -> None:
     recommender = tiny.recommender(CONFIG)
     recommender.longest_interval = 5.0
-    asked = Query((Event("i1", tiny.FIRST_AT + tiny.DAY),), tiny.LAST_AT + tiny.DAY)
-    found = recommender(collate_queries(asked)).popularity
+    late = Query((Event("i1", tiny.FIRST_AT + tiny.DAY),), tiny.LAST_AT + tiny.DAY)
+    found = recommender(collate_queries(late)).popularity
     assert found is not None
     latest = tiny.event_counts(ITEMS).popularity.latest
     assert torch.equal(found.table[found.entry_of[0]], latest)

@@ -19,7 +19,8 @@ class Ablations(Config):
     """Suites of the papers' tables, and the rows that are run on the data of each.
 
     The first row is the whole recipe, which the others are compared with. All rows change the
-    recommended recipe and read the query time.
+    recommended recipe and read the query time. None trains again on all events: the bundle is not
+    kept.
     """
 
     suites: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -28,8 +29,10 @@ class Ablations(Config):
     @field_validator("rows", mode="before")
     @classmethod
     def _complete(cls, rows: object) -> object:
+        if not isinstance(rows, list):
+            return rows
         shared = {"class": "query time given", "recipe": "recommended"}
-        return [shared | row for row in rows] if isinstance(rows, list) else rows
+        return [shared | row | {"without": ["fit.refit", *row.get("without", ())]} for row in rows]
 
     @classmethod
     def read(cls, folder: Path) -> "Ablations":
