@@ -59,7 +59,8 @@ def print_table(table: Table) -> None:
 
 def print_report(report: Report) -> None:
     """Print the metrics of a run to standard output, one row per ranker."""
-    table = Table(title="test questions, whole catalog ranked")
+    questions = f"{report.rows['model']['questions']:,.0f}"
+    table = Table(title=f"{questions} test questions, whole catalog ranked")
     columns = ("hit_rate@10", "ndcg@10", "recall@10", "mrr", "accuracy")
     table.add_column("ranker")
     for column in columns:
@@ -70,6 +71,11 @@ def print_report(report: Report) -> None:
         lead = "" if ahead is None else f"{ahead.mean:+.4f} ({ahead.low:+.4f}, {ahead.high:+.4f})"
         table.add_row(name, *(f"{row[column]:.4f}" for column in columns), lead)
     print_table(table)
+    print_message(
+        "model: popularity up to the last training event (frozen); model_withheld: the same "
+        "without the query time; model_live: popularity up to each query; the lead over "
+        "counting_live is that of model_live"
+    )
     if report.counting is not None:
         print_message(f"counting: {_format_counting(report.counting)}")
     for name, row in report.after_a_gap.items():

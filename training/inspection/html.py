@@ -64,10 +64,17 @@ def render_html(profile: DataProfile, recommendation: Recommendation, source: st
         reasons=recommendation.reasons,
         recipe=format_recipe(recommendation, f"Recommended for {source}."),
         draw_bars=draw_bars,
+        name_highest=name_highest,
         format_setting=_format_setting,
         width=_WIDTH,
         height=_HEIGHT,
     )
+
+
+def name_highest(chart: BarChart) -> str:
+    """Return the text of the highest bar."""
+    highest = max(range(len(chart.values)), key=chart.values.__getitem__)
+    return chart.texts[highest]
 
 
 def draw_bars(chart: BarChart) -> list[Bar]:

@@ -72,12 +72,12 @@ class Section:
 def build_sections(profile: DataProfile) -> tuple[Section, ...]:
     """Build the sections of the report on a profile."""
     return (
+        _describe_findings(profile),
         _describe_size(profile),
         _describe_distributions(profile),
         _describe_repeats(profile),
         _describe_calendar(profile),
         _describe_drift(profile),
-        _describe_findings(profile),
     )
 
 
@@ -252,7 +252,7 @@ def _describe_drift(profile: DataProfile) -> Section:
     if profile.popularity is None:
         facts.append(Fact("Popularity", "not measured", "too few events"))
     return Section(
-        "Drift",
+        "Drift: choices that change over time",
         tuple(facts),
         _compare_popularity(profile.popularity) if profile.popularity is not None else None,
         charts,
@@ -282,8 +282,8 @@ def _compare_popularity(comparison: PopularityComparison) -> FactTable:
     ]
     heads = (
         "Popularity of",
-        f"top ten have the next item ({comparison.events:,} events)",
-        "share of the next item, relative",
+        f"Next item is among its ten most popular ({comparison.events:,} events)",
+        "Predicted share of the next item, all time = 1",
     )
     return FactTable(heads, tuple(rows))
 
