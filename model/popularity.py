@@ -147,6 +147,9 @@ class Popularity:
     ) -> "Popularity":
         """Count events in spans as short as the budgets allow.
 
+        A few events long before all others count as if they were at the time of the first of those:
+        spans would become too long to show any change.
+
         Args:
             items: the catalog row of each event; 0 is not counted.
             times: epoch microseconds.
@@ -156,6 +159,7 @@ class Popularity:
         items, times = items[known], times[known]
         if not len(items):
             return cls(0, 0, MICROSECONDS_PER_DAY, rows, *(np.zeros(0, np.int32) for _ in range(3)))
+        times = _clip_stray(times)
         end = int(times.max()) + 1
         width = _choose_width(end - int(times.min()), rows)
         # Whole spans since the epoch, so that a day is a day of UTC.
@@ -265,6 +269,14 @@ def _decay(days: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
     half_lives = np.array((*HALF_LIVES, np.inf))
     weights: NDArray[np.float64] = np.exp2(-np.divide.outer(days, half_lives)).T
     return weights
+
+
+def _clip_stray(times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Move the earliest thousandth of the events later, if they make up most of the span."""
+    begin = int(np.partition(times, len(times) // 1_000)[len(times) // 1_000])
+    end = int(times.max())
+    is_stray = end - int(times.min()) > 2 * (end - begin)
+    return np.maximum(times, begin) if is_stray else times
 
 
 def _choose_width(span: int, rows: int) -> int:

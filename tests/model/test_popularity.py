@@ -227,3 +227,14 @@ def test_copies_share_the_counts() -> None:
     table = PopularityTable(count(draw_log()))
     assert copy.deepcopy(table) is table
     assert copy.deepcopy(table.popularity) is table.popularity
+
+
+def test_a_stray_event_of_1970_does_not_lengthen_the_spans() -> None:
+    rng = np.random.default_rng(0)
+    times = np.sort(START + rng.integers(0, 90 * MICROSECONDS_PER_DAY, 2_000))
+    rows = rng.integers(1, ROWS, 2_000).astype(np.int32)
+    expected = Popularity.count(rows, times, rows=ROWS)
+    found = Popularity.count(np.append(rows, rows[:1]), np.append(times, 0), rows=ROWS)
+    assert found.width == expected.width
+    assert found.counts.sum() == 2_001
+    assert found.first_at > START - MICROSECONDS_PER_DAY

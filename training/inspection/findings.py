@@ -85,8 +85,8 @@ def _find_future(dataset: Dataset, now: int) -> Finding | None:
     return Finding(
         "timestamps in the future",
         f"{later:,} events are later than now, the last in "
-        f"{to_datetime(int(dataset.times.max())):%Y-%m-%d}; a split by time would test on them, so "
-        "correct or drop them",
+        f"{to_datetime(int(dataset.times.max())):%Y-%m-%d}; a split by time would test on them, "
+        "and the service would count no popularity until then, so correct or drop them",
     )
 
 
