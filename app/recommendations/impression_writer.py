@@ -36,14 +36,19 @@ async def write_impressions(context: AppContext) -> bool:
 
 async def keep_writing_impressions(context: AppContext) -> None:
     """Write the buffered impressions every half second until cancelled, then once more."""
+    writing: asyncio.Task[bool] | None = None
     try:
         while True:
             await asyncio.sleep(_WRITE_PAUSE_SECONDS)
-            await write_impressions(context)
+            writing = asyncio.create_task(write_impressions(context))
+            # What it has taken from the buffer must not be lost if this task is cancelled.
+            await asyncio.shield(writing)
     finally:
         # A database that hangs must not delay the end of the process.
         with suppress(TimeoutError):
             async with asyncio.timeout(_FINAL_WRITE_SECONDS):
+                if writing is not None and not writing.done():
+                    await writing
                 await write_impressions(context)
 
 

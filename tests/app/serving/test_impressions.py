@@ -1,8 +1,10 @@
 """Impressions are stored after the response; clicks are attributed to model versions."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -106,6 +108,28 @@ def test_buffered_impressions_are_written_on_shutdown(
     settings = settings.model_copy(update={"database_url": database_url})
     with running(settings) as client:
         ids = {recommend(client)["recommendation_id"] for _ in range(20)}
+    engine = open_engine(database_url)
+    assert {row["recommendation_id"] for row in records(engine)} == ids
+    engine.dispose()
+
+
+def test_a_write_that_has_begun_is_finished_on_shutdown(
+    settings: Settings, database_url: str
+) -> None:
+    """The write waits for its turn when the service ends; what it took is in no buffer."""
+    settings = settings.model_copy(update={"database_url": database_url})
+    with running(settings) as client:
+        database = client.app.state.context.database
+        write, begun = database.write, Event()
+
+        async def write_later(work: Any) -> Any:
+            begun.set()
+            await asyncio.sleep(0.3)
+            return await write(work)
+
+        database.write = write_later
+        ids = {recommend(client)["recommendation_id"]}
+        assert begun.wait(10)
     engine = open_engine(database_url)
     assert {row["recommendation_id"] for row in records(engine)} == ids
     engine.dispose()
