@@ -258,6 +258,14 @@ class Popularity:
         return found
 
     @cached_property
+    def first_counts(self) -> Int64[Tensor, " rows"]:
+        """Count the events of every item in the first span that has any; 0 without events."""
+        counts = np.zeros(self.rows, dtype=np.int64)
+        items, first = np.unique(self.items, return_index=True)
+        counts[items] = self.counts[first]
+        return torch.from_numpy(counts)
+
+    @cached_property
     def _middles(self) -> NDArray[np.int64]:
         """Return the middle of each count's span, which stands for the times of its events."""
         begins = self.first_at + self.spans.astype(np.int64) * self.width

@@ -61,6 +61,18 @@ def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]
     assert page.count("| Positional |") == 1
 
 
+def test_live_popularity_has_a_column_where_a_model_reads_it(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    head = "given, live popularity"
+    assert head not in render_suite(suite, measured)
+    rows = measured[0].records[0].report.rows
+    rows["model_live"] = rows["model"] | {"accuracy": 0.77}
+    page = render_suite(suite, measured)
+    assert head in page
+    assert "77.00" in page
+
+
 def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
     assert "Without a record: Counts." in render_suite(suite, measured)
 

@@ -143,7 +143,8 @@ class _SoftmaxObjective:
             )
             # The first event of an item cannot be predicted by anyone. Where there are many, as in
             # small data, they would teach that items are chosen because nobody chose them before.
-            weights = weights * popularity.is_counted()
+            first_counts = self.recommender.count_first_events(batch.targets)
+            weights = weights * popularity.weigh_targets(first_counts)
         scored = (at.users, vectors, batch.targets, batch.position_of, weights)
         if len(vectors) > self.config.sample_above:
             negatives, log_expected = (

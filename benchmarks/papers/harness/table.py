@@ -129,10 +129,13 @@ def _render_query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
     later = report.after_a_gap.get("model", {}).get("questions", questions)
     gap = later < questions
     head = ["query time", f"{suite.plot}, given", "withheld"]
+    has_live = any(each.list_live(suite.plot) for each in rows)
+    head += ["given, live popularity"] * has_live
     head += [f"given, after a gap ({later:.0f} of {questions:.0f} questions)"] * gap
     lines = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
     for each in rows:
         cells = [each.list_given(suite.plot), each.list_withheld(suite.plot)]
+        cells += [each.list_live(suite.plot)] * has_live
         cells += [each.list_after_gap(suite.plot)] * gap
         lines.append(
             format_row([each.row.label, *(_format_spread(suite, values) for values in cells)])

@@ -8,6 +8,7 @@ from torch import Tensor
 from model.encoders import EncoderConfig
 from model.encoders.transrec import TransRecConfig
 from model.errors import TrainingError
+from model.popularity_table import PopularityFeatures
 from model.recommender import Recommender
 from model.wide import WideConfig
 from tests import tiny
@@ -16,6 +17,7 @@ from training.config import BCEConfig, FitConfig, LossConfig, SoftmaxConfig
 from training.data.batches import TrainingBatch
 from training.data.dataset import Dataset
 from training.data.event_counts import count_pairs, count_training_events
+from training.fitting.losses.softmax import GatedPopularity
 from training.fitting.objective import Objective
 
 SETTINGS = {"query_time_dropout": 0.0}
@@ -69,14 +71,39 @@ def find_counted(data: Dataset, recommender: Recommender, supervised: TrainingBa
     )
 
 
-def test_the_loss_is_of_targets_that_were_counted_before(
+def find_weights(data: Dataset, recommender: Recommender, supervised: TrainingBatch) -> Tensor:
+    """Weigh the targets: of the events in an item's first span, one is its first."""
+    assert recommender.counts is not None
+    popularity = recommender.counts.popularity.popularity
+    weights = []
+    is_counted = find_counted(data, recommender, supervised)
+    for target, counted in zip(supervised.targets.tolist(), is_counted.tolist(), strict=True):
+        spans = (data.times[data.rows == target] - popularity.first_at) // popularity.width
+        in_first = int((spans == spans.min()).sum())
+        weights.append(1.0 if counted else 1 - 1 / in_first)
+    return torch.tensor(weights)
+
+
+def test_the_loss_leaves_out_the_first_event_of_every_item(
     data: Dataset, recommender: Recommender, supervised: TrainingBatch
 ) -> None:
     surprise = compute_surprise(recommender, supervised)
-    is_counted = find_counted(data, recommender, supervised)
-    assert 5 <= (~is_counted).sum() < len(is_counted) / 2
+    weights = find_weights(data, recommender, supervised)
+    assert 5 <= (weights == 0).sum() < len(weights) / 2
     found = loss_of(recommender, supervised, SoftmaxConfig(), **SETTINGS)
-    assert found.item() == pytest.approx(surprise[is_counted].mean().item(), abs=1e-4)
+    expected = (surprise * weights).sum() / weights.sum()
+    assert found.item() == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_the_events_of_a_burst_of_a_new_item_keep_their_weight() -> None:
+    never, before = [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]
+    popularity = GatedPopularity(
+        torch.zeros(1, 3),
+        PopularityFeatures(torch.zeros(1, 3, 2), torch.zeros(1, dtype=torch.int64)),
+        torch.tensor([never, never, before]),
+    )
+    weights = popularity.weigh_targets(torch.tensor([1, 500, 1]))
+    assert weights.tolist() == pytest.approx([0, 0.998, 1])
 
 
 def test_many_negatives_approach_the_loss_of_all_items(
@@ -92,7 +119,7 @@ def test_many_negatives_approach_the_loss_of_all_items(
 def test_a_batch_of_new_items_only_has_no_gradient(
     data: Dataset, recommender: Recommender, supervised: TrainingBatch
 ) -> None:
-    is_new = ~find_counted(data, recommender, supervised)
+    is_new = find_weights(data, recommender, supervised) == 0
     assert torch.equal(supervised.position_of, torch.arange(len(supervised.positions)))
     new = supervised._replace(
         positions=supervised.positions[is_new],

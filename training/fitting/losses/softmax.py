@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from model.popularity_table import PopularityFeatures
@@ -50,9 +50,16 @@ class GatedPopularity(NamedTuple):
         """Compute what popularity adds to the logit of each target."""
         return (self.gates[user_of] * self.of_targets).sum(-1)
 
-    def is_counted(self) -> Bool[Tensor, " targets"]:
-        """Return which targets were chosen by anyone before their query time."""
-        return self.of_targets[:, -1] < 0.5
+    def weigh_targets(self, first_counts: Int64[Tensor, " targets"]) -> Float[Tensor, " targets"]:
+        """Weigh targets by the probability that they are not the first event of their item.
+
+        A target that was not counted before is one of the events in its item's first span.
+
+        Args:
+            first_counts: how many events each target's item has in that span.
+        """
+        is_counted = self.of_targets[:, -1] < 0.5
+        return torch.where(is_counted, 1.0, 1 - 1 / first_counts.clamp(min=1))
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
