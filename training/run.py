@@ -273,9 +273,13 @@ def _build_model(
     is_training: NDArray[np.bool_],
     learned: LearnedWeights | None = None,
 ) -> TrainedModel:
-    """Build a recommender for a data set, and compute its kernels before it is fitted."""
+    """Build a recommender for a data set, and compute its kernels before it is fitted.
+
+    Args:
+        learned: weights to continue from, in place of `run.initialise_weights`.
+    """
     config, recommender = build_recommender(run.config, dataset, is_training, learned=learned)
-    if run.initialise_weights is not None:
+    if run.initialise_weights is not None and learned is None:
         run.initialise_weights(config, recommender, dataset.catalog)
     initial_kernels = compute_kernel_curves(recommender, find_window(dataset, is_training).days)
     return TrainedModel(config, recommender.to(run.device), dataset, is_training, initial_kernels)

@@ -8,10 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from model.bundle.reading import read_bundle
+from model.catalog import Catalog
 from model.errors import TrainingError
 from model.history import Event, Query
 from model.inference.answers import Constraints
-from model.recommender import Recommender
+from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
 from model.wide import EventCounts, WideConfig
 from tests import tiny
@@ -22,7 +23,14 @@ from training.data.split import Split
 from training.evaluation.counting import CountingSettings
 from training.evaluation.live_counts import count_live
 from training.fitting.fit import EpochReport
-from training.run import Outcome, train
+from training.run import (
+    Outcome,
+    begin_run,
+    evaluate_on_test,
+    fit_recommender,
+    train,
+    write_outcome,
+)
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +127,27 @@ def test_a_refit_from_fitted_weights_goes_on_from_them(
         assert progress.epochs == [1, 2, 3, *range(1, refitted + 1)]
         losses[start] = progress.losses[3]
     assert losses["fitted"] < losses["random"] - 0.2
+
+
+def test_a_refit_from_fitted_weights_does_not_begin_anew(
+    events: pl.DataFrame, tmp_path: Path
+) -> None:
+    """Initial weights from elsewhere, as of a warm start, are those of the fit only."""
+    begun = []
+
+    def initialise(_: RecommenderConfig, recommender: Recommender, __: Catalog) -> None:
+        begun.append(recommender)
+
+    for start, count in (("random", 2), ("fitted", 1)):
+        fit = RUN.fit.model_copy(update={"refit": True, "refit_from": start, "epochs": 1})
+        config = RUN.model_copy(update={"fit": fit})
+        begun.clear()
+        run = begin_run(
+            config, tmp_path / start, progress=RecordingProgress(), initialise_weights=initialise
+        )
+        fitted = fit_recommender(run, events, None)
+        write_outcome(run, fitted, evaluate_on_test(run, fitted), fitted.split.test)
+        assert len(begun) == count
 
 
 def test_the_same_run_gives_the_same_weights(

@@ -89,6 +89,11 @@ class Baskets:
     several_items: float
     single_instant_events: float
 
+    @property
+    def tied_choices(self) -> float:
+        """Share of the steps that take no time and lead to another item."""
+        return self.tied_steps - self.tied_repeats
+
 
 @dataclass(frozen=True)
 class ColdItems:

@@ -122,7 +122,7 @@ def decide_predict(profile: DataProfile) -> Predict:
     Ties alone do not make baskets: a session of ratings with timestamps in seconds has many. A
     basket stands apart, so the user's next instant is far. Duplicates of an event are no basket.
     """
-    ties = profile.baskets.tied_steps - profile.baskets.tied_repeats >= BASKET_TIES
+    ties = profile.baskets.tied_choices >= BASKET_TIES
     apart = profile.gaps is not None and profile.gaps.median >= BASKET_GAP_SECONDS
     return "next_basket" if ties and apart else "next_event"
 
@@ -160,7 +160,7 @@ def _choose_predict(profile: DataProfile) -> Reason:
         reason = f"{ties}, and the next instant is far: events come in baskets"
     elif profile.gaps is None:
         reason = "no user has events at two instants, so nothing follows"
-    elif profile.baskets.tied_steps - profile.baskets.tied_repeats < BASKET_TIES:
+    elif profile.baskets.tied_choices < BASKET_TIES:
         repeats = profile.baskets.tied_repeats
         reason = f"{ties}" + (f", {repeats:.0%} to the same item" if repeats >= 0.005 else "")
         reason += ": events come one by one"
