@@ -21,12 +21,8 @@ from training.data.sources import format_location, read_events, read_items
 from training.data.split import Predict
 from training.inspection.html import render_html
 from training.inspection.profile import DataProfile, profile_events
-from training.inspection.recommendation import (
-    Recommendation,
-    format_recipe,
-    format_value,
-    recommend_recipe,
-)
+from training.inspection.recipe_text import format_recipe, format_value
+from training.inspection.recommendation import Recommendation, recommend_recipe
 from training.inspection.sections import BarChart, Fact, FactTable, Section, build_sections
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

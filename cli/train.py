@@ -24,7 +24,8 @@ from training.config import RunConfig
 from training.data.erasures import Erasures
 from training.data.sources import format_location, read_events, read_items
 from training.inspection.profile import profile_events
-from training.inspection.recommendation import format_recipe, recommend_recipe
+from training.inspection.recipe_text import format_recipe
+from training.inspection.recommendation import recommend_recipe
 from training.run import Outcome, train
 
 

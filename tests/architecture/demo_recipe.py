@@ -4,7 +4,8 @@ from tests.architecture.repository import ROOT
 from training.config import DataConfig
 from training.data.sources import read_events
 from training.inspection.profile import profile_events
-from training.inspection.recommendation import format_recipe, recommend_recipe
+from training.inspection.recipe_text import format_recipe
+from training.inspection.recommendation import recommend_recipe
 
 PAGE = "training/recipes/demo.toml"
 

@@ -8,7 +8,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from training.inspection.action_names import escape_unprintable
 from training.inspection.profile import DataProfile
-from training.inspection.recommendation import Reason, Recommendation, format_recipe, format_value
+from training.inspection.recipe_text import format_recipe, format_value
+from training.inspection.recommendation import Reason, Recommendation
 from training.inspection.sections import BarChart, build_sections
 
 _TEMPLATES = Path(__file__).parent / "templates"

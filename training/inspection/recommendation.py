@@ -3,13 +3,11 @@
 Every rule is one function from the profile to a `Reason`; `recommend_recipe` lists them.
 """
 
-import json
-import textwrap
 from dataclasses import dataclass
 
 from training.config import DataConfig, RunConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
-from training.inspection.action_names import escape_unprintable, format_name, list_names
+from training.inspection.action_names import format_name, list_names
 from training.inspection.profile import DataProfile
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -37,8 +35,6 @@ WARMUP_STEPS = 100
 LOGITS = 4e9
 """Scores of items per epoch above which the softmax is sampled: minutes on two cores."""
 NEGATIVES = 2_048
-
-_LINE = 100
 
 
 @dataclass(frozen=True)
@@ -125,32 +121,6 @@ def decide_predict(profile: DataProfile) -> Predict:
     ties = profile.baskets.tied_choices >= BASKET_TIES
     apart = profile.gaps is not None and profile.gaps.median >= BASKET_GAP_SECONDS
     return "next_basket" if ties and apart else "next_event"
-
-
-def format_recipe(recommendation: Recommendation, header: str) -> str:
-    """Format a recommendation as the TOML of a recipe, with each reason as a comment.
-
-    Args:
-        header: the comment at the top.
-    """
-    tables: dict[str, list[Reason]] = {}
-    for one in recommendation.reasons:
-        tables.setdefault(one.setting.rpartition(".")[0], []).append(one)
-    lines = _wrap_comment(header)
-    for table, reasons in tables.items():
-        lines += ["", f"[{table}]"]
-        for number, one in enumerate(reasons):
-            # A reason that several settings share is written once.
-            if number == 0 or reasons[number - 1].reason != one.reason:
-                lines += _wrap_comment(one.reason)
-            lines.append(f"{one.setting.rpartition('.')[2]} = {format_value(one.value)}")
-    return "\n".join(lines) + "\n"
-
-
-def format_value(value: Value) -> str:
-    """Format a value as TOML."""
-    # TOML allows no DEL in a text, JSON does.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _choose_predict(profile: DataProfile) -> Reason:
@@ -395,11 +365,3 @@ def _set(settings: dict[str, object], path: list[str], value: Value) -> None:
         assert isinstance(inner, dict)
         settings = inner
     settings[path[-1]] = value
-
-
-def _wrap_comment(text: str) -> list[str]:
-    lines = textwrap.wrap(
-        text, _LINE, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
-    )
-    # TOML allows no control characters in a comment.
-    return [escape_unprintable(line) for line in lines]

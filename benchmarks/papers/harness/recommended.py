@@ -11,7 +11,8 @@ from training.config import DataConfig
 from training.data.sources import read_events
 from training.data.split import SplitConfig
 from training.inspection.profile import profile_events
-from training.inspection.recommendation import format_recipe, recommend_recipe
+from training.inspection.recipe_text import format_recipe
+from training.inspection.recommendation import recommend_recipe
 
 
 def format_recommended_recipe(suite: Suite, data: Path) -> str:

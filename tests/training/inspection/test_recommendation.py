@@ -8,11 +8,11 @@ from tests.training.inspection.event_tables import draw_events, draw_sessions, m
 from training.config import DataConfig, RunConfig, SoftmaxConfig
 from training.data.split import ByUserConfig
 from training.inspection.profile import DataProfile, profile_events
+from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import (
     HISTORY_LENGTHS,
     Recommendation,
     decide_predict,
-    format_recipe,
     recommend_recipe,
 )
 
