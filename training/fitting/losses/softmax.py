@@ -63,9 +63,18 @@ class GatedPopularity(NamedTuple):
 
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
-        distinct, index = torch.unique(self.features.entry_of, return_inverse=True)
-        features = self.features.table[distinct][:, :, rows]
-        return (self.gates.unsqueeze(1) @ features[index]).squeeze(1)
+        order = torch.argsort(self.features.entry_of, stable=True)
+        distinct, counts = torch.unique_consecutive(
+            self.features.entry_of[order], return_counts=True
+        )
+        # A product per snapshot: the features of each user on their own are many times the memory.
+        by_snapshot = [
+            gates @ self.features.table[snapshot].index_select(1, rows)
+            for snapshot, gates in zip(
+                distinct.tolist(), self.gates[order].split(counts.tolist()), strict=True
+            )
+        ]
+        return torch.cat(by_snapshot)[torch.argsort(order)]
 
 
 class LinearLogSumExp(torch.autograd.Function):
