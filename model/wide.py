@@ -41,12 +41,14 @@ class WideConfig(Config):
         """Build the module for a catalog of `items` and user vectors of width `dim`.
 
         Args:
-            time_zone: of the calendar phase, a name of the IANA database.
+            time_zone: of the calendar phase and of repeats, a name of the IANA database.
         """
         return WidePart(
             dim=dim,
             has_popularity=self.popularity,
-            repeats=RepeatScorer(items=items, dim=dim) if self.repeats else None,
+            repeats=RepeatScorer(items=items, dim=dim, time_zone=time_zone)
+            if self.repeats
+            else None,
             followers=FollowerScorer(dim=dim) if self.followers else None,
             calendar=CalendarPhase(dim=dim, time_zone=time_zone) if self.calendar else None,
         )

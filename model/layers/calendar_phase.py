@@ -7,9 +7,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from model.clock import MICROSECONDS_PER_DAY
 from model.layers.fourier_basis import basis, phasors
-from model.time_zone import find_offsets
+from model.layers.local_clock import LocalClock
 
 HOUR = 1 / 24
 DAY = 1.0
@@ -37,14 +36,10 @@ class CalendarPhase(nn.Module):
     """
 
     frequencies: Tensor
-    changes: Tensor
-    offsets: Tensor
 
     def __init__(self, *, dim: int, time_zone: str = "UTC") -> None:
         super().__init__()
-        zone = find_offsets(time_zone)
-        self.register_buffer("changes", torch.from_numpy(zone.changes), persistent=False)
-        self.register_buffer("offsets", torch.from_numpy(zone.offsets), persistent=False)
+        self.clock = LocalClock(time_zone)
         periods = torch.tensor(CALENDAR_PERIODS, dtype=torch.float64)
         self.register_buffer("frequencies", 2 * math.pi / periods, persistent=False)
         self.proj = nn.Linear(2 * len(periods), dim, bias=False)
@@ -52,7 +47,5 @@ class CalendarPhase(nn.Module):
 
     def forward(self, instants: Int64[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """Map instants to vectors."""
-        local = instants + self.offsets[torch.searchsorted(self.changes, instants, right=True)]
-        days = local.double() / MICROSECONDS_PER_DAY
-        mapped: Tensor = self.proj(basis(phasors(days, self.frequencies)))
+        mapped: Tensor = self.proj(basis(phasors(self.clock(instants), self.frequencies)))
         return mapped

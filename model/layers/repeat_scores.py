@@ -8,7 +8,10 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch, number_within_samples
+from model.clock import MICROSECONDS_PER_DAY
 from model.layers.baskets import number_baskets
+from model.layers.calendar_phase import DAY, WEEK
+from model.layers.local_clock import LocalClock, is_weekend
 from model.popularity import FEATURES
 from model.popularity_table import PopularityFeatures
 
@@ -18,14 +21,50 @@ HALF_LIVES = (7.0, 28.0, 112.0, 448.0, float("inf"))
 HALF_LIVES_IN_BASKETS = (1.0, 4.0, 16.0)
 """Baskets after which an event of a history weighs half."""
 
-PERIODS = (0.5, 1.0, 3.5, 7.0)
+PERIODS = (0.5, DAY, 3.5, WEEK)
 """Periods of the time since an item's last event, in days: users return at the same hour, or on the
 same weekday."""
+
+
+class PhaseWindow(NamedTuple):
+    """How near an event is to the query in the day and in the week, to weigh as much as now.
+
+    Attributes:
+        of_day: hours between their times of day at which an event weighs exp(-1/2), about.
+        of_week: the same of their times of the week.
+        same_kind_of_day: whether an event on a weekday weighs less for a query on a weekend, and
+            the other way round.
+    """
+
+    of_day: float
+    of_week: float
+    same_kind_of_day: bool = False
+
+    @property
+    def concentrations(self) -> tuple[float, float]:
+        """The concentrations of the von Mises distributions over the day and over the week."""
+        radians_of_day, radians_of_week = (
+            2 * math.pi * hours / 24 / period
+            for hours, period in ((self.of_day, DAY), (self.of_week, WEEK))
+        )
+        return radians_of_day**-2, radians_of_week**-2
+
+
+PHASE_WINDOWS = (
+    PhaseWindow(2.0, math.inf),
+    PhaseWindow(2.0, math.inf, same_kind_of_day=True),
+    PhaseWindow(2.0, 12.0),
+    PhaseWindow(math.inf, 12.0),
+)
+"""Windows in which shares are counted: what a user chooses at this hour, or on this weekday."""
 
 _HALF_LIVES = torch.tensor(HALF_LIVES).unsqueeze(1)
 _HALF_LIVES_IN_BASKETS = torch.tensor(HALF_LIVES_IN_BASKETS).unsqueeze(1)
 _FREQUENCIES = (2 * math.pi / torch.tensor(PERIODS)).unsqueeze(1)
-_SHARES = len(HALF_LIVES) + len(HALF_LIVES_IN_BASKETS)
+_CONCENTRATIONS = torch.tensor([one.concentrations for one in PHASE_WINDOWS])
+_OTHER_KIND_OF_DAY = torch.tensor([[3.0 * one.same_kind_of_day] for one in PHASE_WINDOWS])
+"""Half-lives that a day of the other kind is away."""
+_SHARES = len(HALF_LIVES) + len(HALF_LIVES_IN_BASKETS) + len(PHASE_WINDOWS)
 _INTERVALS = 5
 _PHASES = 2 * len(PERIODS)
 _STARTS_AT = HALF_LIVES.index(112.0)
@@ -78,17 +117,21 @@ class RepeatScorer(nn.Module):
     """Scores each item of a history as a candidate to come again.
 
     The features of an item are the logarithms of its shares among the events of the history, which
-    weigh half after so many days or baskets; the time and the number of baskets since its last
-    event, the mean interval between its events and the ratio of both; the phase of that time in the
-    day and the week; and its popularity. The score is linear in them, with weights that the user
-    vector shifts, plus a small perceptron and a bias per item. It starts as the log share at a
-    half-life of 112 days.
+    weigh half after so many days or baskets, all of them or those near the query in the phase of
+    the day and the week; the time and the number of baskets since its last event, the mean interval
+    between its events and the ratio of both; the phase of that time in the day and the week; and
+    its popularity. The score is linear in them, with weights that the user vector shifts, plus a
+    small perceptron and a bias per item. It starts as the log share at a half-life of 112 days.
+
+    Args:
+        time_zone: of the local clock that phases are read from, a name of the IANA database.
 
     Shape: users (queries, dim) -> (queries, len), -inf except at an item's last event
     """
 
-    def __init__(self, *, items: int, dim: int) -> None:
+    def __init__(self, *, items: int, dim: int, time_zone: str = "UTC") -> None:
         super().__init__()
+        self.clock = LocalClock(time_zone)
         features = _SHARES + _INTERVALS + _PHASES + FEATURES
         self.level = nn.Linear(dim, 1)
         self.weights = nn.Linear(dim, features)
@@ -111,7 +154,7 @@ class RepeatScorer(nn.Module):
         popularity: PopularityFeatures,
     ) -> Float[Tensor, "queries len"]:
         """Score the items at each query."""
-        features, is_last = describe_items(batch, queries, popularity)
+        features, is_last = describe_items(batch, queries, popularity, self.clock)
         scores = (features @ self.weights(users).unsqueeze(-1)).squeeze(-1) + self.level(users)
         scores = scores + self.out(self.activation(self.hidden(features))).squeeze(-1)
         scores = scores + self.item_bias[batch.rows[queries.sample]]
@@ -121,7 +164,10 @@ class RepeatScorer(nn.Module):
 
 @torch.no_grad()
 def describe_items(
-    batch: SequenceBatch, queries: HistoryQueries, popularity: PopularityFeatures
+    batch: SequenceBatch,
+    queries: HistoryQueries,
+    popularity: PopularityFeatures,
+    clock: LocalClock,
 ) -> tuple[Tensor, Tensor]:
     """Compute the features of the items of each query's history.
 
@@ -144,7 +190,13 @@ def describe_items(
     baskets = (baskets.gather(1, last) - baskets).clamp_(min=0)
     ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
     ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
-    weights = torch.cat((ages, ages_in_baskets), dim=1).neg_().exp2_()
+    local, local_query = _read_clock(clock, batch, queries)
+    angles = (local_query.unsqueeze(1) - local[sample]).float().unsqueeze(1)
+    angles = angles * _FREQUENCIES.to(days.device)
+    cosines = angles.cos()
+    is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
+    ages_in_phase = _measure_phases(cosines, is_other_kind).add_(ages[:, _STARTS_AT, None])
+    weights = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1).neg_().exp2_()
     weights.masked_fill_(~is_read.unsqueeze(1), 0.0)
     sums = _sum_by_item(weights, is_same, sample)
     shares = (sums + 1e-9).div_(weights.sum(-1, keepdim=True).add_(1e-9)).log_()
@@ -159,11 +211,31 @@ def describe_items(
     logs = torch.stack((days, baskets, interval), dim=1).log1p_()
     intervals = torch.cat((logs, ratio.unsqueeze(1), is_single.unsqueeze(1)), dim=1).div_(3)
 
-    angles = days.unsqueeze(1) * _FREQUENCIES.to(days.device)
-    phases = torch.cat((angles.cos(), angles.sin()), dim=1)
+    phases = torch.cat((cosines, angles.sin()), dim=1)
     popular = popularity.of_items(rows).transpose(1, 2)
     popular[:, :-2] -= popular[:, -2:-1]
     return torch.cat((shares, intervals, phases, popular.div_(5)), dim=1).transpose(1, 2), is_last
+
+
+def _read_clock(
+    clock: LocalClock, batch: SequenceBatch, queries: HistoryQueries
+) -> tuple[Float64[Tensor, "batch len"], Float64[Tensor, " queries"]]:
+    """Read the local clock at the events and at the queries, in days."""
+    of_events = (batch.times * MICROSECONDS_PER_DAY).round().long() + batch.origins.unsqueeze(1)
+    of_queries = (queries.times * MICROSECONDS_PER_DAY).round().long()
+    return clock(of_events), clock(of_queries + batch.origins[queries.sample])
+
+
+def _measure_phases(
+    cosines: Float[Tensor, "queries periods len"], is_other_kind: Bool[Tensor, "queries len"]
+) -> Float[Tensor, "queries windows len"]:
+    """Measure how far events are from the query in phase, in half-lives, for each window.
+
+    An event weighs as in a von Mises distribution over the day and one over the week.
+    """
+    distances = (1 - cosines[:, [PERIODS.index(DAY), PERIODS.index(WEEK)]]) / math.log(2)
+    ages = _CONCENTRATIONS.to(cosines.device) @ distances
+    return ages.add_(is_other_kind.unsqueeze(1) * _OTHER_KIND_OF_DAY.to(cosines.device))
 
 
 def _find_first(is_same: Bool[Tensor, "batch len len"]) -> Int64[Tensor, "batch len"]:

@@ -1,10 +1,21 @@
 """The wide part: counted features of the score, in training, evaluation and serving."""
 
+import math
+from datetime import datetime
+
 import pytest
 import torch
 
+from model import clock
 from model.history import Event, Query
-from model.layers.repeat_scores import HALF_LIVES, PERIODS, HistoryQueries, describe_items
+from model.layers.local_clock import LocalClock
+from model.layers.repeat_scores import (
+    HALF_LIVES,
+    PERIODS,
+    PHASE_WINDOWS,
+    HistoryQueries,
+    describe_items,
+)
 from model.popularity import FEATURES
 from model.popularity_table import PopularityFeatures
 from model.recommender import Recommender
@@ -15,6 +26,12 @@ from tests.contracts.histories import CATALOG, ITEMS, collate_queries, draw_quer
 PHASES = -(2 * len(PERIODS) + FEATURES)
 """Where the features of phases begin; those of popularity follow."""
 
+WINDOWS = len(HALF_LIVES) + 3
+"""Where the shares within windows of the day and the week begin."""
+
+INTERVALS = WINDOWS + len(PHASE_WINDOWS)
+"""Where the features of intervals begin."""
+
 CONFIG = tiny.recommender_config(items=ITEMS, wide=WideConfig())
 
 
@@ -23,11 +40,11 @@ def recommender() -> Recommender:
     return tiny.recommender(CONFIG)
 
 
-def describe(query: Query) -> tuple[torch.Tensor, torch.Tensor]:
+def describe(query: Query, time_zone: str = "UTC") -> tuple[torch.Tensor, torch.Tensor]:
     batch = collate_queries(query)
     queries = HistoryQueries.at_positions(batch, batch.lengths - 1)
     none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(1, dtype=torch.int64))
-    features, is_last = describe_items(batch, queries, none)
+    features, is_last = describe_items(batch, queries, none, LocalClock(time_zone))
     return features[0], is_last[0]
 
 
@@ -58,17 +75,17 @@ def test_events_of_one_instant_are_one_basket() -> None:
     of_first = [together[event, baskets:PHASES].tolist() for event in range(3)]
     assert of_first[0] == of_first[1] == of_first[2]
     # One basket ago, whatever it held; its share is divided among its items.
-    assert of_first[0][3:] == apart[0, baskets + 3 : PHASES].tolist()
+    assert together[0, INTERVALS:PHASES].tolist() == apart[0, INTERVALS:PHASES].tolist()
 
 
 def test_the_mean_interval_is_that_between_an_items_events() -> None:
     features, _ = describe(bought(("i1", 0), ("i2", 3), ("i1", 10), ("i1", 20), at=25))
-    since, _, interval, ratio, is_single = (features[3, len(HALF_LIVES) + 3 : PHASES] * 3).tolist()
+    since, _, interval, ratio, is_single = (features[3, INTERVALS:PHASES] * 3).tolist()
     assert since == pytest.approx(torch.tensor(6.0).log().item(), abs=1e-6)
     assert interval == pytest.approx(torch.tensor(11.0).log().item(), abs=1e-6)
     assert ratio == pytest.approx(5 / 11)
     assert is_single == 0
-    assert (features[1, len(HALF_LIVES) + 7] * 3).item() == pytest.approx(1)
+    assert (features[1, INTERVALS + 4] * 3).item() == pytest.approx(1)
 
 
 def test_phases_are_of_the_time_since_an_items_last_event() -> None:
@@ -78,6 +95,56 @@ def test_phases_are_of_the_time_since_an_items_last_event() -> None:
         angles = 2 * torch.pi * days / torch.tensor(PERIODS)
         torch.testing.assert_close(cosines[event], angles.cos(), atol=1e-4, rtol=0)
         torch.testing.assert_close(sines[event], angles.sin(), atol=1e-4, rtol=0)
+
+
+def shares_in_windows(*at: str, query: str, time_zone: str = "UTC") -> torch.Tensor:
+    """The shares within each window of the first of two items, i1 at all instants but the last."""
+    instants = [clock.from_datetime(datetime.fromisoformat(f"{one}+00:00")) for one in (*at, query)]
+    items = [*["i1"] * (len(at) - 1), "i2"]
+    events = tuple(Event(item, when) for item, when in zip(items, instants, strict=False))
+    features, _ = describe(Query(events, instants[-1]), time_zone)
+    return features[len(at) - 2, WINDOWS:INTERVALS].exp()
+
+
+# 2012-04-02 was a Monday.
+def test_an_event_at_the_hour_of_the_query_weighs_more() -> None:
+    at_nine, at_same, at_nine_that_weekday, that_weekday = shares_in_windows(
+        "2012-04-02T09:00", "2012-04-03T21:00", query="2012-04-09T09:00"
+    )
+    assert min(at_nine, at_same, at_nine_that_weekday, that_weekday) > 0.95
+    other = shares_in_windows("2012-04-03T21:00", "2012-04-04T09:00", query="2012-04-11T09:00")
+    assert other[:3].max() < 0.01
+    # Half a day beside the query in the week, where twelve hours weigh exp(-1/2).
+    assert other[3].item() == pytest.approx(math.exp(-0.5) / (math.exp(-0.5) + 1), abs=0.01)
+
+
+def test_windows_are_as_wide_as_they_say() -> None:
+    # Two hours beside the query, and at its hour: exp(-1/2) to 1, but for the bend of the circle.
+    of_day = shares_in_windows("2012-04-03T11:00", "2012-04-04T09:00", query="2012-04-05T09:00")[0]
+    age = 0.5 ** (1 / 112)
+    weight = age ** (46 / 24) * math.exp(-0.5) / age
+    assert of_day.item() == pytest.approx(weight / (weight + 1), abs=0.01)
+
+
+def test_weekdays_and_weekends_are_apart() -> None:
+    events = "2012-04-06T09:00", "2012-04-07T09:00"
+    of_weekday = shares_in_windows(*events, query="2012-04-10T09:00")
+    of_weekend = shares_in_windows(*events, query="2012-04-08T09:00")
+    assert of_weekday[1].item() == pytest.approx(8 / 9, abs=0.01)
+    assert of_weekend[1].item() == pytest.approx(1 / 9, abs=0.01)
+    assert of_weekday[0].item() == pytest.approx(of_weekend[0].item(), abs=1e-3)
+
+
+def test_hours_and_weekdays_are_those_of_the_time_zone() -> None:
+    # Nine o'clock in New York, before and after the clocks changed on 2012-03-11.
+    at = "2012-03-09T02:00", "2012-03-09T14:00"
+    local = shares_in_windows(*at, query="2012-03-12T13:00", time_zone="America/New_York")
+    utc = shares_in_windows(*at, query="2012-03-12T14:00")
+    torch.testing.assert_close(local, utc, rtol=0.02, atol=0.002)
+    # Saturday 02:00 of UTC is Friday evening in New York.
+    events, query = ("2012-04-06T02:00", "2012-04-07T02:00"), "2012-04-11T02:00"
+    assert shares_in_windows(*events, query=query)[1] > 0.85
+    assert shares_in_windows(*events, query=query, time_zone="America/New_York")[1] < 0.55
 
 
 def test_a_position_scores_as_its_prefix(recommender: Recommender) -> None:

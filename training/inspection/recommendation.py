@@ -21,7 +21,9 @@ SEEN_REPEATS = 0.01
 SMALL_DATA_EVENTS = 200_000
 """Number of events below which dropout is stronger."""
 HISTORY_LENGTHS = (8, 16, 32, 64, 100, 128, 200)
-"""Choices of the number of events that the encoder reads."""
+"""Choices of the number of events that the model reads."""
+HISTORY_LENGTH_OF_REPEATS = 400
+"""One more choice where users return to items: their shares are of the events that are read."""
 BATCHES_PER_EPOCH = 300
 TOKENS = (200, 6_400)
 """Bounds of the positions per batch."""
@@ -95,7 +97,7 @@ def recommend_recipe(
         _choose_layers(predicts_baskets=predicts_baskets),
         _choose_baskets(predicts_baskets=predicts_baskets),
         _choose_dropout(profile),
-        _choose_max_history(profile),
+        _choose_max_history(profile, excludes_seen=excludes_seen),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
         *_choose_epochs(profile, predicts_baskets=predicts_baskets),
@@ -262,9 +264,10 @@ def _choose_dropout(profile: DataProfile) -> Reason:
     )
 
 
-def _choose_max_history(profile: DataProfile) -> Reason:
+def _choose_max_history(profile: DataProfile, *, excludes_seen: bool) -> Reason:
     needed = profile.user_events.p90
-    length = next((it for it in HISTORY_LENGTHS if it >= needed), HISTORY_LENGTHS[-1])
+    lengths = HISTORY_LENGTHS if excludes_seen else (*HISTORY_LENGTHS, HISTORY_LENGTH_OF_REPEATS)
+    length = next((it for it in lengths if it >= needed), lengths[-1])
     reason = f"nine of ten users have at most {needed:,.0f} events"
     if length < needed:
         reason += "; longer histories cost more than they bring"

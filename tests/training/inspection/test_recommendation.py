@@ -10,6 +10,7 @@ from training.data.split import ByUserConfig
 from training.inspection.profile import DataProfile, profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import (
+    HISTORY_LENGTH_OF_REPEATS,
     HISTORY_LENGTHS,
     Recommendation,
     decide_predict,
@@ -83,11 +84,17 @@ def test_actions_are_read_if_there_are_several(profile: DataProfile) -> None:
     assert not recommend_recipe(one_left).config.data.read_actions
 
 
-@pytest.mark.parametrize(("p90", "length"), [(3, 8), (16, 16), (72, 100), (5_000, 200)])
-def test_max_history_covers_most_users(profile: DataProfile, p90: float, length: int) -> None:
-    longer = replace(profile, user_events=replace(profile.user_events, p90=p90))
+@pytest.mark.parametrize(
+    ("p90", "repeats", "length"),
+    [(3, 0.5, 8), (16, 0.5, 16), (72, 0.5, 100), (5_000, 0.5, 400), (5_000, 0.0, 200)],
+)
+def test_max_history_covers_most_users(
+    profile: DataProfile, p90: float, repeats: float, length: int
+) -> None:
+    users = replace(profile.user_events, p90=p90)
+    longer = replace(profile, user_events=users, repeats=repeats)
     assert recommend_recipe(longer).config.encoder.max_history == length
-    assert length in HISTORY_LENGTHS
+    assert length in (*HISTORY_LENGTHS, HISTORY_LENGTH_OF_REPEATS)
 
 
 @pytest.mark.parametrize(
