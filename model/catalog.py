@@ -11,6 +11,9 @@ from model.errors import UnknownItemError
 
 PADDING_ROW = 0
 
+RECENT_DAYS = 7
+"""Days before the last event in which events are recent."""
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -21,7 +24,8 @@ class Catalog:
         titles: a readable name for each item, or None.
         categories: the categories of each item, possibly none.
         popularity: events per item in the training data.
-        recent_popularity: events per item in the last seven days of the training data.
+        recent_popularity: events per item in the `RECENT_DAYS` up to the last event of the training
+            data; a running service counts its own events, too.
 
     Raises:
         ValueError: if the columns differ in length or item ids repeat.

@@ -251,6 +251,18 @@ class Popularity:
         state = DecayedCounts.start(self.first_at, self.rows)
         return state.advance(self.end_at, self.items, self._middles, self.counts)
 
+    def count_recent(self, days: float) -> Int64[np.ndarray, " items"]:
+        """Count the events of every item in the last days up to `end_at`.
+
+        Returns:
+            Events per item, without padding, of all spans that reach into these days.
+        """
+        since = self.end_at - days * MICROSECONDS_PER_DAY
+        recent = self.first_at + (self.spans.astype(np.int64) + 1) * self.width > since
+        counts = np.zeros(self.rows, dtype=np.int64)
+        np.add.at(counts, self.items[recent], self.counts[recent])
+        return counts[1:]
+
     def _find_counts(self, *spans: int) -> list[int]:
         """Find where the counts of some spans begin."""
         # Of the same type, or all spans would be converted.

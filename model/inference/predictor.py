@@ -14,7 +14,7 @@ from torch import Tensor
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
 from model.bundle.index import ItemIndex
-from model.catalog import Catalog
+from model.catalog import RECENT_DAYS, Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
 from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
@@ -65,12 +65,19 @@ class Predictor:
                 "only a model with a wide part counts events, but that of "
                 f"{self.version} has none; check its `counts`"
             )
+        table = counts.popularity.count_on(later)
         # Copies share the weights.
         recommender = copy(self.bundle.recommender)
-        recommender.counts = replace(counts, popularity=counts.popularity.count_on(later))
+        recommender.counts = replace(counts, popularity=table)
         vectors = recommender.index_vectors().numpy()[1:]
         index = ItemIndex.build(vectors, self.bundle.manifest.similarity)
-        return Predictor(replace(self.bundle, recommender=recommender, index=index))
+        # What is recommended to users without a history.
+        catalog = replace(
+            self.catalog, recent_popularity=table.popularity.count_recent(RECENT_DAYS)
+        )
+        return Predictor(
+            replace(self.bundle, recommender=recommender, index=index, catalog=catalog)
+        )
 
     def recommend(
         self,

@@ -159,6 +159,23 @@ def test_an_item_that_was_never_counted_is_marked() -> None:
     assert torch.isfinite(features).all()
 
 
+def test_recent_counts_are_those_of_the_last_days() -> None:
+    items, times = draw_log()
+    popularity = count((items, times))
+    assert popularity.width <= MICROSECONDS_PER_DAY
+    # A span that begins before the window reaches into it.
+    of_days = [
+        np.bincount(items[times > popularity.end_at - days * MICROSECONDS_PER_DAY], minlength=ROWS)
+        for days in (7, 8)
+    ]
+    recent = popularity.count_recent(7)
+    assert (recent >= of_days[0][1:]).all()
+    assert (recent <= of_days[1][1:]).all()
+    assert (
+        popularity.count_recent(1_000).tolist() == np.bincount(items, minlength=ROWS)[1:].tolist()
+    )
+
+
 def test_no_events_give_equal_shares() -> None:
     features = Popularity.count(
         np.zeros(0, np.int32), np.zeros(0, np.int64), rows=ROWS

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from model.catalog import Catalog
+from model.catalog import RECENT_DAYS, Catalog
 from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
 from model.history import Event
@@ -189,7 +189,7 @@ def _count_popularity(
     rows: NDArray[np.int32], times: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count the events per item: of all time, and of the last seven days."""
-    recent = times > times.max() - 7 * MICROSECONDS_PER_DAY
+    recent = times > times.max() - RECENT_DAYS * MICROSECONDS_PER_DAY
     all_time = np.bincount(rows, minlength=items + 1)[1:]
     last_week = np.bincount(rows[recent], minlength=items + 1)[1:]
     return all_time.astype(np.int64), last_week.astype(np.int64)

@@ -70,6 +70,16 @@ def test_what_sold_since_the_training_ranks_higher(client: Client) -> None:
     assert list(rank(client)).index(least) < len(before) // 2
 
 
+def test_users_without_a_history_get_what_sold(client: Client) -> None:
+    def recommend() -> list[str]:
+        answer = client.post("/v1/recommendations", {"history": [], "n": 20}).json()
+        return [item["item_id"] for item in answer["items"]]
+
+    least = recommend()[-1]
+    choose(client, least, 300)
+    wait_until(lambda: recommend()[0] == least)
+
+
 def test_a_restart_and_a_second_replica_answer_the_same(
     settings: Settings, migrated_database_url: str
 ) -> None:

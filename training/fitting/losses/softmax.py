@@ -71,7 +71,7 @@ class GatedPopularity(NamedTuple):
         by_snapshot = [
             gates @ self.features.table[snapshot].index_select(1, rows)
             for snapshot, gates in zip(
-                distinct.tolist(), self.gates[order].split(counts.tolist()), strict=True
+                distinct.tolist(), torch.split(self.gates[order], counts.tolist()), strict=True
             )
         ]
         return torch.cat(by_snapshot)[torch.argsort(order)]
