@@ -30,7 +30,8 @@ class WideConfig(Config):
     popularity: bool = True
     """How often each item was chosen before the query time, over several half-lives."""
     repeats: bool = True
-    """How often and how recently the user chose each item, for data where users return to them."""
+    """How often and how recently the user chose each item, also at this hour and on this weekday
+    in the time zone of the data, where users return to items."""
     followers: bool = True
     """What followed the last events, counted over all users."""
     calendar: bool = True

@@ -13,7 +13,7 @@ from model.bundle.catalog_file import read_catalog
 from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import CATALOG, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
-from model.errors import BundleError
+from model.errors import BundleError, OutdatedBundleError
 
 _COMPARED_ROWS = 1_000
 
@@ -23,16 +23,26 @@ def read_bundle(directory: Path) -> Bundle:
 
     Raises:
         BundleError: if a file is missing, altered or foreign, or cannot be read.
+        OutdatedBundleError: if the weights are of another version of the recommender.
     """
     manifest = Manifest.read(directory)
     manifest.verify_files(directory)
     recommender = manifest.recommender.build()
     try:
-        recommender.load_state_dict(safetensors.torch.load_file(directory / WEIGHTS))
-    except (SafetensorError, RuntimeError, OSError) as error:
+        weights = safetensors.torch.load_file(directory / WEIGHTS)
+    except (SafetensorError, OSError) as error:
         raise BundleError(
-            f"weights must fit the manifest's configuration, but those of {directory.name} do "
-            f"not ({str(error).splitlines()[0]}); publish again"
+            f"weights must be a readable file of safetensors, but those of {directory.name} are "
+            f"not ({error}); publish again"
+        ) from error
+    try:
+        recommender.load_state_dict(weights)
+    except RuntimeError as error:
+        # Nothing was altered, so another version of the code wrote them.
+        raise OutdatedBundleError(
+            f"weights must fit the recommender of this version of Kairos, but those of "
+            f"{directory.name} do not ({' '.join(str(error).split())}); train the model again with "
+            "`kairos train` or `kairos retrain`, or serve it with the version that wrote it"
         ) from error
     recommender.longest_interval = manifest.data_window.days
     if recommender.wide is not None:

@@ -27,13 +27,14 @@ same weekday."""
 
 
 class PhaseWindow(NamedTuple):
-    """How near an event is to the query in the day and in the week, to weigh as much as now.
+    """A window around the query's time of day and of week, in which events weigh more.
 
     Attributes:
-        of_day: hours between their times of day at which an event weighs exp(-1/2), about.
+        of_day: hours between their times of day at which an event weighs exp(-1/2), about; such
+            windows are von Mises distributions.
         of_week: the same of their times of the week.
-        same_kind_of_day: whether an event on a weekday weighs less for a query on a weekend, and
-            the other way round.
+        same_kind_of_day: whether an event on a weekday weighs an eighth for a query on a weekend,
+            and the other way round.
     """
 
     of_day: float
@@ -171,6 +172,10 @@ def describe_items(
 ) -> tuple[Tensor, Tensor]:
     """Compute the features of the items of each query's history.
 
+    Args:
+        popularity: for each query.
+        clock: that of the users, from which phases are read.
+
     Returns:
         The features of each event's item (queries, len, features), without meaning except at the
         item's last event; and whether the event is the last one of its item that the query reads
@@ -196,8 +201,10 @@ def describe_items(
     cosines = angles.cos()
     is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
     ages_in_phase = _measure_phases(cosines, is_other_kind).add_(ages[:, _STARTS_AT, None])
-    weights = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1).neg_().exp2_()
-    weights.masked_fill_(~is_read.unsqueeze(1), 0.0)
+    all_ages = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1)
+    all_ages.masked_fill_(~is_read.unsqueeze(1), math.inf)
+    # Relative to the event that weighs most: after years, all weights would vanish.
+    weights = all_ages.sub_(all_ages.amin(-1, keepdim=True)).neg_().exp2_()
     sums = _sum_by_item(weights, is_same, sample)
     shares = (sums + 1e-9).div_(weights.sum(-1, keepdim=True).add_(1e-9)).log_()
     shares.clamp_(min=_LEAST_LOG_SHARE)

@@ -118,6 +118,44 @@ def test_an_event_at_the_hour_of_the_query_weighs_more() -> None:
     assert other[3].item() == pytest.approx(math.exp(-0.5) / (math.exp(-0.5) + 1), abs=0.01)
 
 
+def test_shares_do_not_vanish_after_years() -> None:
+    events = [("i1", 0)] * 9 + [("i2", 0)]
+    for at in (1, 400, 40_000):
+        features, _ = describe(bought(*events, at=at))
+        assert features[9, :INTERVALS].exp().tolist() == pytest.approx([0.1] * INTERVALS, rel=1e-4)
+
+
+def test_windows_fade_with_a_half_life_of_112_days() -> None:
+    old = shares_in_windows("2012-04-02T09:00", "2012-07-23T09:00", query="2012-07-30T09:00")
+    assert old.tolist() == pytest.approx([1 / 3] * len(PHASE_WINDOWS), abs=1e-3)
+
+
+def test_the_same_hour_of_another_weekday_weighs_less() -> None:
+    of_other = shares_in_windows("2012-04-03T09:00", "2012-04-04T09:00", query="2012-04-11T09:00")
+    assert of_other[:2].tolist() == pytest.approx([0.5, 0.5], abs=2e-3)
+    # A day is a seventh of the circle: exp(k (cos(2 pi / 7) - 1)), k of twelve hours.
+    weight = math.exp((7 / math.pi) ** 2 * (math.cos(2 * math.pi / 7) - 1))
+    assert of_other[2:].tolist() == pytest.approx([weight / (weight + 1)] * 2, abs=1e-3)
+
+
+def test_every_history_of_a_batch_has_its_own_hours() -> None:
+    start = clock.from_datetime(datetime.fromisoformat("2012-04-02T00:00+00:00"))
+    hour = tiny.DAY // 24
+    queries = [
+        Query(
+            (Event("i1", start + shift * hour), Event("i2", start + (shift + 9) * hour)),
+            start + 7 * tiny.DAY + shift * 2 * hour,
+        )
+        for shift in (0, 5, 11)
+    ]
+    together = collate_queries(*queries)
+    at = HistoryQueries.at_last_events(together)
+    none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(3, dtype=torch.int64))
+    features, _ = describe_items(together, at, none, LocalClock())
+    for row, query in enumerate(queries):
+        torch.testing.assert_close(features[row], describe(query)[0])
+
+
 def test_windows_are_as_wide_as_they_say() -> None:
     # Two hours beside the query, and at its hour: exp(-1/2) to 1, but for the bend of the circle.
     of_day = shares_in_windows("2012-04-03T11:00", "2012-04-04T09:00", query="2012-04-05T09:00")[0]

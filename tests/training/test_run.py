@@ -238,7 +238,9 @@ def test_a_model_reads_the_clock_of_the_data(events: pl.DataFrame, tmp_path: Pat
     wide = read_bundle(outcome.bundle).recommender.wide
     assert wide is not None
     assert wide.calendar is not None
-    assert wide.calendar.offsets[-1] == 5.5 * 3_600 * 1_000_000
+    assert wide.repeats is not None
+    for clock in (wide.calendar.clock, wide.repeats.clock):
+        assert clock.offsets[-1] == 5.5 * 3_600 * 1_000_000
 
 
 def test_a_split_without_test_questions_is_refused_at_once(tmp_path: Path) -> None:

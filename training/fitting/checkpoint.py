@@ -1,6 +1,7 @@
 """Checkpoints, from which a killed run resumes with the same result."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,10 @@ def load_checkpoint(
             "others; choose another output directory, or delete it to begin anew"
         )
     weights = _select_prefix("weights/", tensors)
-    if differing := sorted(weights.keys() ^ recommender.state_dict().keys()):
+    own = recommender.state_dict()
+    if differing := sorted({name for name, _ in _list_shapes(weights) ^ _list_shapes(own)}):
         raise ForeignCheckpointError(
-            f"a run resumes with weights of the names that this version of Kairos uses, but {file} "
+            f"a run resumes with weights as this version of Kairos has them, but {file} "
             f"differs in {differing[0]!r}; delete it to start again, or finish the run with the "
             "version that wrote it"
         )
@@ -105,6 +107,10 @@ def load_checkpoint(
         },
         reports=[EpochReport(**report) for report in metadata["reports"]],
     )
+
+
+def _list_shapes(tensors: Mapping[str, Tensor]) -> set[tuple[str, torch.Size]]:
+    return {(name, tensor.shape) for name, tensor in tensors.items()}
 
 
 def _select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

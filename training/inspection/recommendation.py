@@ -97,7 +97,7 @@ def recommend_recipe(
         _choose_layers(predicts_baskets=predicts_baskets),
         _choose_baskets(predicts_baskets=predicts_baskets),
         _choose_dropout(profile),
-        _choose_max_history(profile, excludes_seen=excludes_seen),
+        _choose_max_history(profile, has_repeats=profile.repeats > 0 and not excludes_seen),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
         *_choose_epochs(profile, predicts_baskets=predicts_baskets),
@@ -264,9 +264,9 @@ def _choose_dropout(profile: DataProfile) -> Reason:
     )
 
 
-def _choose_max_history(profile: DataProfile, *, excludes_seen: bool) -> Reason:
+def _choose_max_history(profile: DataProfile, *, has_repeats: bool) -> Reason:
     needed = profile.user_events.p90
-    lengths = HISTORY_LENGTHS if excludes_seen else (*HISTORY_LENGTHS, HISTORY_LENGTH_OF_REPEATS)
+    lengths = (*HISTORY_LENGTHS, HISTORY_LENGTH_OF_REPEATS) if has_repeats else HISTORY_LENGTHS
     length = next((it for it in lengths if it >= needed), lengths[-1])
     reason = f"nine of ten users have at most {needed:,.0f} events"
     if length < needed:

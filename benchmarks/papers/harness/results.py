@@ -64,13 +64,24 @@ def read_measured(
 
 
 def find_attention_curves(measured: list[MeasuredRow]) -> list[ProfilePoint]:
-    """Find the attention profile of the first record that has one; empty if none has."""
-    profiles = (record.attention_profile for each in measured for record in each.records)
+    """Find the attention profile of the first record that has one; empty if none has.
+
+    That of the recommended recipe is left out: its wide part does some of the attention's work.
+    """
+    profiles = (
+        record.attention_profile
+        for each in measured
+        if each.row.recipe == "base"
+        for record in each.records
+    )
     return next((profile for profile in profiles if profile), [])
 
 
 def collect_references(measured: list[MeasuredRow]) -> dict[str, dict[str, float]]:
-    """Collect the metrics of the references, which are equal in all records of a suite."""
+    """Collect the metrics of the references, from the first record of the first row that has each.
+
+    Records of older versions fitted the references on the training part only.
+    """
     found: dict[str, dict[str, float]] = {}
     for each in measured:
         for name, row in each.records[0].report.rows.items():

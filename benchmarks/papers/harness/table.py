@@ -151,15 +151,17 @@ def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
     }
     if first is None or not rivals:
         return ""
-    record = first.records[0]
     rival = max(rivals, key=lambda name: rivals[name]["ndcg@10"])
-    lead = record.report.ahead.get(rival)
-    if lead is None:
+    leads = [
+        f"{lead.mean:+.4f} ({lead.low:+.4f} to {lead.high:+.4f}) with seed {record.seed}"
+        for record in first.records
+        if (lead := record.report.ahead.get(rival)) is not None
+    ]
+    if not leads:
         return ""
     return (
         f"Against {REFERENCES.get(rival, rival)}, the best reference by ndcg@10: "
-        f"{first.row.label}, seed {record.seed}, {lead.mean:+.4f} "
-        f"(95 % {lead.low:+.4f} to {lead.high:+.4f}, by paired bootstrap over the questions)."
+        f"{first.row.label}, {', '.join(leads)} (95 %, by paired bootstrap over the questions)."
     )
 
 
