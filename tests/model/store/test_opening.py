@@ -11,7 +11,7 @@ import torch
 from model.bundle.catalog_file import write_catalog
 from model.bundle.manifest import CATALOG, INDEX, MANIFEST, WEIGHTS, Manifest, compute_digest
 from model.catalog import Catalog
-from model.errors import BundleError
+from model.errors import BundleError, OutdatedBundleError
 from model.store.opening import open_predictor
 from tests import tiny
 from tests.tiny import ENCODER
@@ -40,7 +40,7 @@ def test_weights_with_nan_are_refused(tmp_path: Path) -> None:
 
 def test_weights_of_another_width_are_refused(tmp_path: Path) -> None:
     wider = tiny.recommender_config(ENCODER.model_copy(update={"dim": 16}))
-    with pytest.raises(BundleError, match="must fit the manifest's configuration"):
+    with pytest.raises(OutdatedBundleError, match="must fit the recommender of this version"):
         open_predictor(rewrite(tiny.write_bundle(tmp_path), recommender=wider))
 
 
@@ -49,14 +49,14 @@ def test_weights_without_a_tensor_are_refused(tmp_path: Path) -> None:
     weights = safetensors.torch.load((bundle / WEIGHTS).read_bytes())
     del weights["encoder.norm.weight"]
     safetensors.torch.save_file(weights, bundle / WEIGHTS)
-    with pytest.raises(BundleError, match="must fit the manifest's configuration"):
+    with pytest.raises(OutdatedBundleError, match="must fit the recommender of this version"):
         open_predictor(rewrite(bundle))
 
 
 def test_pickled_weights_are_refused_unread(tmp_path: Path) -> None:
     bundle = tiny.write_bundle(tmp_path)
     torch.save(safetensors.torch.load((bundle / WEIGHTS).read_bytes()), bundle / WEIGHTS)
-    with pytest.raises(BundleError, match="must fit the manifest's configuration"):
+    with pytest.raises(BundleError, match="must be a readable file"):
         open_predictor(rewrite(bundle))
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.encoders import EncoderConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.errors import ForeignCheckpointError, TrainingError
 from model.recommender import Recommender, RecommenderConfig
@@ -105,10 +106,13 @@ def test_only_the_finished_checkpoint_stands_in_the_directory(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
-def test_a_checkpoint_with_other_weight_names_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "encoder", [GRU4RecConfig(dim=8), tiny.ENCODER.model_copy(update={"feed_forward": 16})]
+)
+def test_a_checkpoint_with_other_weights_is_refused(tmp_path: Path, encoder: EncoderConfig) -> None:
     recommender = fresh()
     optimizer = make_optimizer(recommender, FIT)
     save_checkpoint(tmp_path, "recipe", FitState(), recommender, optimizer)
-    other = RecommenderConfig(items=tiny.ITEMS, encoder=GRU4RecConfig(dim=8)).build()
+    other = RecommenderConfig(items=tiny.ITEMS, encoder=encoder).build()
     with pytest.raises(ForeignCheckpointError, match=r"differs in '.*'; delete it to start again"):
         load_checkpoint(tmp_path, "recipe", other, make_optimizer(other, FIT))

@@ -106,6 +106,20 @@ def test_the_events_of_a_burst_of_a_new_item_keep_their_weight() -> None:
     assert weights.tolist() == pytest.approx([0, 0.998, 1])
 
 
+def test_popularity_of_some_items_is_that_of_each_users_snapshot() -> None:
+    rng = torch.Generator().manual_seed(0)
+    table = torch.randn(5, 3, 9, generator=rng)
+    # Neither in order nor all of them.
+    snapshot_of = torch.tensor([4, 0, 2, 4, 2, 0, 4])
+    gates = torch.randn(len(snapshot_of), 3, generator=rng)
+    rows = torch.tensor([8, 1, 1, 5])
+    popularity = GatedPopularity(gates, PopularityFeatures(table, snapshot_of), torch.zeros(0, 3))
+    expected = torch.stack(
+        [own @ table[one][:, rows] for own, one in zip(gates, snapshot_of, strict=True)]
+    )
+    torch.testing.assert_close(popularity.score_rows(rows), expected)
+
+
 def test_many_negatives_approach_the_loss_of_all_items(
     recommender: Recommender, supervised: TrainingBatch
 ) -> None:
