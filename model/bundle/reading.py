@@ -38,10 +38,11 @@ def read_bundle(directory: Path) -> Bundle:
     try:
         recommender.load_state_dict(weights)
     except RuntimeError as error:
-        # Nothing was altered, so another version of the code wrote them.
+        # Nothing was altered, so another version of the code wrote them. The first line is a title.
+        first = str(error).splitlines()[1].strip()
         raise OutdatedBundleError(
             f"weights must fit the recommender of this version of Kairos, but those of "
-            f"{directory.name} do not ({' '.join(str(error).split())}); train the model again with "
+            f"{directory.name} do not ({first}); train the model again with "
             "`kairos train` or `kairos retrain`, or serve it with the version that wrote it"
         ) from error
     recommender.longest_interval = manifest.data_window.days
