@@ -259,9 +259,8 @@ class Popularity:
         """
         since = self.end_at - days * MICROSECONDS_PER_DAY
         recent = self.first_at + (self.spans.astype(np.int64) + 1) * self.width > since
-        counts = np.zeros(self.rows, dtype=np.int64)
-        np.add.at(counts, self.items[recent], self.counts[recent])
-        return counts[1:]
+        counts = np.bincount(self.items[recent], self.counts[recent], minlength=self.rows)
+        return counts[1:].astype(np.int64)
 
     def _find_counts(self, *spans: int) -> list[int]:
         """Find where the counts of some spans begin."""

@@ -1,6 +1,7 @@
 """Look-up of popularity features: of all items, as of the query time of each query."""
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, final
 
@@ -50,13 +51,9 @@ class PopularityFeatures(NamedTuple):
         Args:
             rows: catalog rows of the scored items; all by default.
         """
-        begin = 0
-        distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
-        for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            features = self.table[snapshot]
-            features = features if rows is None else features[:, rows]
-            scores[begin : begin + count].addmm_(gates[begin : begin + count], features)
-            begin += count
+        for part, features in self.iter_snapshots():
+            of_rows = features if rows is None else features[:, rows]
+            scores[part].addmm_(gates[part], of_rows)
         return scores
 
     def sum_weighted(
@@ -64,13 +61,17 @@ class PopularityFeatures(NamedTuple):
     ) -> Float[Tensor, "queries features"]:
         """Sum the features over all items, weighted by each query's shares."""
         sums = shares.new_empty(len(shares), self.table.shape[1])
+        for part, features in self.iter_snapshots():
+            torch.mm(shares[part], features.T, out=sums[part])
+        return sums
+
+    def iter_snapshots(self) -> Iterator[tuple[slice, Float[Tensor, "features rows"]]]:
+        """Yield runs of queries of one snapshot, and its features."""
         begin = 0
         distinct, counts = torch.unique_consecutive(self.entry_of, return_counts=True)
         for snapshot, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            part = slice(begin, begin + count)
-            torch.mm(shares[part], self.table[snapshot].T, out=sums[part])
+            yield slice(begin, begin + count), self.table[snapshot]
             begin += count
-        return sums
 
     def select(self, queries: slice | Int64[Tensor, " selected"]) -> "PopularityFeatures":
         """Select some queries."""

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.followers import Followers
 from model.layers.added_scores import AddedScores
@@ -146,8 +145,7 @@ class WidePart(nn.Module):
         counts: EventCounts,
     ) -> WideOutput:
         """Compute the counted features at each query, whose user vectors are `users`."""
-        days = (queries.times * MICROSECONDS_PER_DAY).round().long()
-        instants = batch.origins[queries.sample] + days
+        instants = queries.find_instants(batch)
         popularity = counts.popularity.look_up(instants)
         calendar: Tensor | None = None
         if self.calendar is not None:

@@ -39,7 +39,7 @@ def read_bundle(directory: Path) -> Bundle:
         recommender.load_state_dict(weights)
     except RuntimeError as error:
         # Nothing was altered, so another version of the code wrote them. The first line is a title.
-        first = str(error).splitlines()[1].strip()
+        first = str(error).splitlines()[:2][-1].strip()
         raise OutdatedBundleError(
             f"weights must fit the recommender of this version of Kairos, but those of "
             f"{directory.name} do not ({first}); train the model again with "

@@ -68,7 +68,7 @@ _OTHER_KIND_OF_DAY = torch.tensor([[3.0 * one.same_kind_of_day] for one in PHASE
 _SHARES = len(HALF_LIVES) + len(HALF_LIVES_IN_BASKETS) + len(PHASE_WINDOWS)
 _INTERVALS = 5
 _PHASES = 2 * len(PERIODS)
-_STARTS_AT = HALF_LIVES.index(112.0)
+_STARTS_AT = HALF_LIVES.index(112.0)  # also the half-life of windows
 _LEAST_LOG_SHARE = -16.0
 _HIDDEN = 24
 
@@ -87,6 +87,11 @@ class HistoryQueries(NamedTuple):
     last: Int64[Tensor, " queries"]
     times: Float64[Tensor, " queries"]
     given: Bool[Tensor, " queries"]
+
+    def find_instants(self, batch: SequenceBatch) -> Int64[Tensor, " queries"]:
+        """Find the instant of each query, epoch microseconds."""
+        since = (self.times * MICROSECONDS_PER_DAY).round().long()
+        return since + batch.origins[self.sample]
 
     @classmethod
     def at_positions(
@@ -229,8 +234,7 @@ def _read_clock(
 ) -> tuple[Float64[Tensor, "batch len"], Float64[Tensor, " queries"]]:
     """Read the local clock at the events and at the queries, in days."""
     of_events = (batch.times * MICROSECONDS_PER_DAY).round().long() + batch.origins.unsqueeze(1)
-    of_queries = (queries.times * MICROSECONDS_PER_DAY).round().long()
-    return clock(of_events), clock(of_queries + batch.origins[queries.sample])
+    return clock(of_events), clock(queries.find_instants(batch))
 
 
 def _measure_phases(

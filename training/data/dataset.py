@@ -188,7 +188,7 @@ class Dataset:
 def _count_popularity(
     rows: NDArray[np.int32], times: NDArray[np.int64], items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count the events per item: of all time, and of the last seven days."""
+    """Count the events per item: of all time, and of the last `RECENT_DAYS`."""
     recent = times > times.max() - RECENT_DAYS * MICROSECONDS_PER_DAY
     all_time = np.bincount(rows, minlength=items + 1)[1:]
     last_week = np.bincount(rows[recent], minlength=items + 1)[1:]

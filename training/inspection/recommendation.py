@@ -87,17 +87,18 @@ def recommend_recipe(
     values = {one.setting: one.value for one in reasons}
     predicts_baskets = values["data.predict"] == "next_basket"
     excludes_seen = values["data.exclude_seen"] is True
+    repeats = _choose_repeats(profile, excludes_seen=excludes_seen)
     reasons += [
         *_choose_split(split),
         _choose_popularity(profile),
-        _choose_repeats(profile, excludes_seen=excludes_seen),
+        repeats,
         _choose_followers(),
         _choose_calendar_phase(profile),
         *_choose_encoder(),
         _choose_layers(predicts_baskets=predicts_baskets),
         _choose_baskets(predicts_baskets=predicts_baskets),
         _choose_dropout(profile),
-        _choose_max_history(profile, has_repeats=profile.repeats > 0 and not excludes_seen),
+        _choose_max_history(profile, has_repeats=repeats.value is True),
         _choose_calendar_periods(),
         *_choose_time_encoding(),
         *_choose_epochs(profile, predicts_baskets=predicts_baskets),

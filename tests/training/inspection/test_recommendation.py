@@ -93,10 +93,15 @@ def test_max_history_covers_most_users(
 ) -> None:
     users = replace(profile.user_events, p90=p90)
     longer = replace(profile, user_events=users, repeats=repeats)
-    # Where nothing repeats, it does not matter whether seen items are ranked.
-    for data in (None, DataConfig(exclude_seen=False))[: 1 if repeats else 2]:
-        assert recommend_recipe(longer, data).config.encoder.max_history == length
+    assert recommend_recipe(longer).config.encoder.max_history == length
     assert length in (*HISTORY_LENGTHS, HISTORY_LENGTH_OF_REPEATS)
+
+
+def test_histories_are_no_longer_where_nothing_repeats(profile: DataProfile) -> None:
+    users = replace(profile.user_events, p90=5_000)
+    longer = replace(profile, user_events=users, repeats=0.0)
+    ranks_seen = DataConfig(exclude_seen=False)
+    assert recommend_recipe(longer, ranks_seen).config.encoder.max_history == HISTORY_LENGTHS[-1]
 
 
 @pytest.mark.parametrize(

@@ -64,15 +64,11 @@ class GatedPopularity(NamedTuple):
     def score_rows(self, rows: Int64[Tensor, " items"]) -> Float[Tensor, "users items"]:
         """Compute what popularity adds to the logits of some items."""
         order = torch.argsort(self.features.entry_of, stable=True)
-        distinct, counts = torch.unique_consecutive(
-            self.features.entry_of[order], return_counts=True
-        )
+        gates = self.gates[order]
         # A product per snapshot: the features of each user on their own are many times the memory.
         by_snapshot = [
-            gates @ self.features.table[snapshot].index_select(1, rows)
-            for snapshot, gates in zip(
-                distinct.tolist(), torch.split(self.gates[order], counts.tolist()), strict=True
-            )
+            gates[part] @ features.index_select(1, rows)
+            for part, features in self.features.select(order).iter_snapshots()
         ]
         return torch.cat(by_snapshot)[torch.argsort(order)]
 
