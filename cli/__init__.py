@@ -2,8 +2,9 @@
 
 The numeric libraries read these variables when they are first imported: a thread per core in each
 of them would compete for the cores. Training sets torch's own number of threads again. Waiting
-threads must sleep: with OpenMP's default, spinning, one step took six times as long while another
-process was busy.
+threads spin for some microseconds and then sleep: with OpenMP's default, which spins on, one step
+took six times as long while another process was busy; with none, two threads were no faster than
+one (docs/decisions/0011).
 """
 
 import os
@@ -13,5 +14,6 @@ for _variable, _value in {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "3000",
 }.items():
     os.environ.setdefault(_variable, _value)

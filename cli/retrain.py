@@ -85,7 +85,7 @@ def retrain_command(
         int | None,
         typer.Option(help="Versions and runs to keep; older ones are removed at the end.", min=1),
     ] = None,
-    threads: Threads = 2,
+    threads: Threads = 1,
     device: Device = "cpu",
 ) -> None:
     """Train a challenger, and activate it if it passes the gate.
