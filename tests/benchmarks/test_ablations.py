@@ -125,6 +125,8 @@ def test_the_table_has_effects_with_their_intervals(suite: Suite) -> None:
     page = render_ablation(suite, rows)
     epochs = suite.build_config(suite.row("full"), 0).fit.epochs
     assert f"accuracy on 200 questions; epochs: at most {epochs}." in page
+    shorter = render_ablation(suite, [measure(suite, "full", FULL, epochs=2)])
+    assert f"at most 2 (the recipe's: {epochs}; compare within this table)." in shorter
     assert "| all of it | 60.00 |  | 50.00 |  | 40.00 |  | 10 |" in page
     line = next(line for line in page.splitlines() if line.startswith("| without drift |"))
     assert "| 35.00 | **-25.00** (" in line

@@ -70,12 +70,15 @@ def render_ablation(suite: Suite, measured: list[MeasuredRow]) -> str:
     lines += [_render_row(suite, row.label, pairs[row.name], row == first.row) for row in shown]
     runs = [record for name in pairs for record, _ in pairs[name]]
     questions = runs[0].report.rows[MODEL]["questions"]
-    epochs = " or ".join(str(count) for count in sorted({get_epochs(run) for run in runs}))
+    counts = sorted({get_epochs(run) for run in runs})
+    epochs = " or ".join(map(str, counts))
+    whole = suite.build_config(suite.rows[0], 0).fit.epochs
+    of_recipe = "" if counts == [whole] else f" (the recipe's: {whole}; compare within this table)"
     missing = [row for row in suite.rows if row not in shown]
     unchanged = [row.label for row in missing if not changes(suite, row)]
     absent = [row.label for row in missing if changes(suite, row)]
     parts = [
-        f"{suite.plot} on {questions:,.0f} questions; epochs: at most {epochs}.",
+        f"{suite.plot} on {questions:,.0f} questions; epochs: at most {epochs}{of_recipe}.",
         "\n".join(lines),
         f"Not in the recipe here: {'; '.join(unchanged)}." if unchanged else "",
         f"Without a comparable record: {'; '.join(absent)}." if absent else "",
