@@ -90,8 +90,7 @@ class HistoryQueries(NamedTuple):
 
     def find_instants(self, batch: SequenceBatch) -> Int64[Tensor, " queries"]:
         """Find the instant of each query, epoch microseconds."""
-        since = (self.times * MICROSECONDS_PER_DAY).round().long()
-        return since + batch.origins[self.sample]
+        return _find_instants(self.times, batch.origins[self.sample])
 
     @classmethod
     def at_positions(
@@ -233,8 +232,15 @@ def _read_clock(
     clock: LocalClock, batch: SequenceBatch, queries: HistoryQueries
 ) -> tuple[Float64[Tensor, "batch len"], Float64[Tensor, " queries"]]:
     """Read the local clock at the events and at the queries, in days."""
-    of_events = (batch.times * MICROSECONDS_PER_DAY).round().long() + batch.origins.unsqueeze(1)
+    of_events = _find_instants(batch.times, batch.origins.unsqueeze(1))
     return clock(of_events), clock(queries.find_instants(batch))
+
+
+def _find_instants(
+    days: Float64[Tensor, "*times"], origins: Int64[Tensor, "*origins"]
+) -> Int64[Tensor, "*times"]:
+    """Find the instants, epoch microseconds, of days since origins that broadcast to them."""
+    return (days * MICROSECONDS_PER_DAY).round().long() + origins
 
 
 def _measure_phases(
