@@ -21,7 +21,6 @@ from model.layers.fourier_basis import basis, phasors, rotate
 from model.layers.item_groups import ItemGroups
 from model.layers.sasrec_block import SASRecBlock, SASRecInputs
 from model.layers.self_modulation import ModulationConfig, ModulationInputs
-from model.layers.time_aware_attention import initialise_time_projections
 from model.layers.time_aware_block import TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.positional import PositionalConfig
@@ -120,7 +119,6 @@ class SASRec(SequenceEncoder):
         self.norm = nn.LayerNorm(dim, eps=1e-8)
         nn.init.normal_(self.positions.weight, std=dim**-0.5)
         self.item_groups = item_groups
-        initialise_time_projections(self, time_encoding.power())
 
     def encode_positions(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]

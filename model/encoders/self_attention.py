@@ -23,7 +23,7 @@ from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, 
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
-from model.layers.time_aware_attention import TimeProjection, initialise_time_projections
+from model.layers.time_aware_attention import TimeProjection
 from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import CalendarEncoding
@@ -182,8 +182,6 @@ class SelfAttention(SequenceEncoder):
             if table is not None:
                 nn.init.normal_(table.weight, std=dim**-0.5)
         self.item_groups = item_groups
-        if isinstance(time_encoding, TimeEncoding):
-            initialise_time_projections(self, time_encoding.power())
 
     def encode_positions(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]

@@ -52,7 +52,8 @@ NO_MASK = AttentionMask()
 class TimeProjection(nn.Module):
     """A linear map of time features; `time_dim` may be 0.
 
-    It starts as if every feature had unit variance; `initialise_time_projections` corrects that.
+    It starts as `nn.Linear` does, so features of a small norm start weaker than content: that they
+    start as strong was measured to be worse (docs/decisions/0029).
 
     Shape: features (*, time_dim) -> (*, dim)
     """
@@ -69,22 +70,6 @@ class TimeProjection(nn.Module):
     def compose(self, projection: BasisProjection) -> Float[Tensor, "dim basis"]:
         """Return the weight of the same map applied to the Fourier basis: `U C`."""
         return self.weight @ projection.weight
-
-
-def initialise_time_projections(module: nn.Module, power: float) -> None:
-    """Scale the projections of time within a module so that time starts as strong as content.
-
-    A projected feature then has the variance of content that is normalised and projected by
-    `nn.Linear`: 1/3.
-
-    Args:
-        power: squared length of the time features.
-    """
-    for projection in module.modules():
-        if isinstance(projection, TimeProjection) and power > 0:
-            time_dim = projection.weight.shape[1]
-            with torch.no_grad():
-                projection.weight.mul_((time_dim / power) ** 0.5)
 
 
 @final

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks.ablations.harness.ablations import (
     Ablations,
@@ -17,14 +16,7 @@ from benchmarks.papers.harness.plan import Selection, plan
 from benchmarks.papers.harness.question_values import decode_values, encode_values
 from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.time_projections import unscale_time_projections
-from model.catalog import Catalog
-from model.encoders.gru4rec import GRU4RecConfig
-from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
-from model.interfaces import TimeEncoding
-from model.layers.time_aware_attention import TimeProjection
-from model.recommender import RecommenderConfig
 from tests.benchmarks.tiny_ablations import (
     ABLATIONS,
     ablation_record_of,
@@ -74,7 +66,6 @@ def test_a_row_keeps_everything_but_its_part(suite: Suite) -> None:
     no_drift = suite.build_config(suite.row("no_drift"), 0)
     wide = full.wide.model_copy(update={"popularity": False})
     assert no_drift == full.model_copy(update={"wide": wide})
-    assert suite.build_config(suite.row("unscaled_time"), 0) == full
 
 
 def test_an_effect_is_the_difference_on_the_same_questions(suite: Suite) -> None:
@@ -120,7 +111,7 @@ def test_the_table_has_effects_with_their_intervals(suite: Suite) -> None:
     rows = [
         measure(suite, "full", FULL),
         measure(suite, "no_drift", NO_DRIFT),
-        measure(suite, "unscaled_time", FULL, epochs=2),
+        measure(suite, "small", FULL, epochs=2),
     ]
     page = render_ablation(suite, rows)
     epochs = suite.build_config(suite.row("full"), 0).fit.epochs
@@ -132,7 +123,7 @@ def test_the_table_has_effects_with_their_intervals(suite: Suite) -> None:
     assert "| 35.00 | **-25.00** (" in line
     assert "| 40.00 | +0.00 (+0.00 to +0.00) | 10 |" in line
     assert "Not in the recipe here: no baskets." in page
-    assert "Without a comparable record: without the wide part; unscaled." in page
+    assert "Without a comparable record: without the wide part; small." in page
 
 
 def test_without_the_whole_recipe_nothing_is_compared(suite: Suite) -> None:
@@ -158,13 +149,16 @@ def test_records_count_at_any_epochs_but_not_with_other_settings(
     assert read_ablation(folder, suite) == []
 
 
+def test_findings_stand_above_the_tables(tmp_path: Path) -> None:
+    text = 'findings = "Nothing stands out."\n' + ABLATIONS
+    papers = folder_with_ablations(tmp_path, text) / "papers"
+    page = render_ablations(tmp_path / "ablations", papers)
+    assert page.endswith("Nothing stands out.\n")
+
+
 def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
-    small = "\nencoder = { dim = 8, layers = 1, feed_forward = 8 }\n"
-    folder = folder_with_ablations(
-        tmp_path,
-        ABLATIONS.replace('time_projections = "unscaled"', f'time_projections = "unscaled"{small}'),
-    )
-    suite = select_rows(read_tiny_ablation(folder), ("unscaled_time",)).shorten(1)
+    folder = folder_with_ablations(tmp_path)
+    suite = select_rows(read_tiny_ablation(folder), ("small",)).shorten(1)
     selection = Selection(
         folder / "papers" / "data",
         folder / "ablations" / "results",
@@ -181,9 +175,8 @@ def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
         values = decode_values(text)
         assert len(values) == row["questions"]
         assert values.mean() == pytest.approx(row["accuracy"])
-    assert record.settings["time_projections"] == "unscaled"
     assert record.command == (
-        "kairos bench ablations --suite tiny --rows unscaled_time --seeds 0 --epochs 1"
+        "kairos bench ablations --suite tiny --rows small --seeds 0 --epochs 1"
     )
     assert cell.is_done
 
@@ -192,31 +185,3 @@ def test_values_survive_their_encoding() -> None:
     values = np.random.default_rng(0).random(1_000)
     assert np.abs(decode_values(encode_values(values)) - values).max() < 3e-4
     assert len(encode_values(np.zeros(10_000))) < 100
-
-
-def test_the_scaling_of_time_projections_is_undone() -> None:
-    config = RecommenderConfig(
-        items=5, encoder=SelfAttentionConfig(dim=16, layers=1, feed_forward=8, calendar=True)
-    )
-    recommender = config.build()
-    before = [it.weight.std().item() for it in find_projections(recommender)]
-    unscale_time_projections(config, recommender, Catalog.from_ids(["a"]))
-    after = [it.weight.std().item() for it in find_projections(recommender)]
-    encoding = recommender.encoder.time_encoding
-    assert isinstance(encoding, TimeEncoding)
-    power = encoding.power()
-    (width,) = {it.weight.shape[1] for it in find_projections(recommender)}
-    assert power < width
-    assert np.divide(before, after) == pytest.approx((width / power) ** 0.5)
-
-
-def test_an_encoder_without_time_stays_as_it_is() -> None:
-    config = RecommenderConfig(items=5, encoder=GRU4RecConfig(dim=8))
-    recommender = config.build()
-    before = {name: weight.clone() for name, weight in recommender.state_dict().items()}
-    unscale_time_projections(config, recommender, Catalog.from_ids(["a"]))
-    assert all(torch.equal(before[name], it) for name, it in recommender.state_dict().items())
-
-
-def find_projections(module: torch.nn.Module) -> list[TimeProjection]:
-    return [it for it in module.modules() if isinstance(it, TimeProjection)]

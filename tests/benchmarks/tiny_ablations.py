@@ -42,9 +42,9 @@ label = "no baskets"
 encoder.baskets = false
 
 [[rows]]
-name = "unscaled_time"
-label = "unscaled"
-time_projections = "unscaled"
+name = "small"
+label = "small"
+encoder = { dim = 8, layers = 1, feed_forward = 8 }
 """
 
 QUESTIONS = 200

@@ -25,6 +25,8 @@ class Ablations(Config):
 
     suites: Annotated[tuple[str, ...], Field(min_length=1)]
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    findings: str = ""
+    """What the tables show, in Markdown, above them."""
 
     @field_validator("rows", mode="before")
     @classmethod
@@ -92,11 +94,7 @@ def changes(suite: Suite, row: Row) -> bool:
     A part that the recipe does not have cannot be taken away.
     """
     full = suite.rows[0]
-    return (
-        row == full
-        or row.time_projections != full.time_projections
-        or suite.build_config(row, 0) != suite.build_config(full, 0)
-    )
+    return row == full or suite.build_config(row, 0) != suite.build_config(full, 0)
 
 
 def read_ablation(folder: Path, suite: Suite) -> list[MeasuredRow]:

@@ -51,6 +51,8 @@ def render_ablations(folder: Path, papers: Path) -> str:
     """
     ablations = Ablations.read(folder)
     sections = [OPENING]
+    if ablations.findings:
+        sections.append(f"{ablations.findings.strip()}\n")
     for name in ablations.suites:
         suite = ablations.read_suite(name, papers)
         if measured := read_ablation(folder, suite):

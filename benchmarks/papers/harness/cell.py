@@ -22,8 +22,7 @@ import torch
 from pydantic import ValidationError
 
 from benchmarks.papers.harness.question_values import encode_values
-from benchmarks.papers.harness.suite import TIME_PROJECTIONS, Settings, digest
-from benchmarks.papers.harness.time_projections import unscale_time_projections
+from benchmarks.papers.harness.suite import Settings, digest
 from model.config import Config
 from model.errors import KairosError
 from model.store.opening import open_predictor
@@ -167,9 +166,6 @@ def run_cell(cell: Cell, report_progress: ReportProgress) -> Record:
             Path(output),
             progress=_ProgressReporter(report_progress),
             device=torch.device(cell.device),
-            initialise_weights=unscale_time_projections
-            if cell.settings.get(TIME_PROJECTIONS) == "unscaled"
-            else None,
         )
         fitted = fit_recommender(run, events, items)
         ranks_of = rank_on_test(run, fitted)

@@ -23,9 +23,6 @@ SHARED_FIELDS = ("dim", "dropout", "max_history")
 RECOMMENDED = "recommended"
 """The folder of the recipes that are recommended for suites, beside that of the suites."""
 
-TIME_PROJECTIONS = "time_projections"
-"""The setting of a cell that is not one of a recipe; see `Row.time_projections`."""
-
 TimeClass = Literal["order only", "intervals in the history", "query time given"]
 """What a model reads of time; rows are compared within a class."""
 
@@ -60,9 +57,6 @@ class Row(Config):
     the suite's events with its `[base.data]` and `[base.split]`."""
     without: tuple[str, ...] = ()
     """Settings of that recipe that return to their defaults, by dotted name."""
-    time_projections: Literal["scaled", "unscaled"] = "scaled"
-    """Initial projections of time: of the variance of content, as in production, or as if every
-    feature had unit variance, to measure what the scaling is worth."""
     data: Settings = Field(default_factory=dict)
     split: Settings = Field(default_factory=dict)
     wide: Settings | None = None
@@ -202,8 +196,6 @@ class Suite(Config):
         changed: Settings = {name: value for name, value in changes.items() if value}
         if row.wide is not None:
             changed["wide"] = row.wide
-        if row.time_projections != "scaled":
-            changed[TIME_PROJECTIONS] = row.time_projections
         return merge(recipe, changed)
 
     def _find_recipe(self, row: Row) -> Settings:
@@ -225,7 +217,6 @@ class Suite(Config):
             TrainingError: if a setting is unknown or invalid; the message names the row.
         """
         settings = self.merge_settings(row, seed)
-        settings.pop(TIME_PROJECTIONS, None)
         settings["encoder"] = _drop_unknown_fields(settings.get("encoder"), row.encoder)
         try:
             return RunConfig.model_validate(settings)
