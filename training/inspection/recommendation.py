@@ -334,11 +334,10 @@ def _choose_loss(profile: DataProfile, *, predicts_baskets: bool) -> list[Reason
 
 
 def _choose_learning_rates() -> list[Reason]:
-    reason = "averaged weights allow a high learning rate; scalars have farther to go"
+    reason = "it decays to zero; scalars, such as biases and gates, have farther to go"
     return [
         Reason("fit.learning_rate", 2e-3, reason),
         Reason("fit.scalar_learning_rate", 1e-2, reason),
-        Reason("fit.averaging", 0.99, reason),
     ]
 
 
