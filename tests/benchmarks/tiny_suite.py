@@ -113,7 +113,10 @@ def record_of(suite: Suite, row: Row, seed: int, accuracy: float) -> Record:
         parameters=12345,
         report=Report(
             rows={"model": figures, "model_withheld": withheld, "popular_all_time": popular},
-            after_a_gap={"model": later},
+            after_a_gap={
+                "model": later,
+                "model_withheld": later | {"accuracy": accuracy - 0.12},
+            },
             ahead={"popular_all_time": Difference(0.4, 0.3, 0.5)},
         ),
     )

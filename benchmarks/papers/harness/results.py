@@ -29,9 +29,9 @@ class MeasuredRow:
         """List the same metric, popularity counted up to each query; empty without a wide part."""
         return self._list_values(LIVE, metric)
 
-    def list_after_gap(self, metric: str) -> list[float]:
-        """List the same metric, on questions later than the last event of their history."""
-        gaps = (record.report.after_a_gap.get(MODEL, {}) for record in self.records)
+    def list_after_gap(self, ranker: str, metric: str) -> list[float]:
+        """List a ranker's metric on questions later than the last event of their history."""
+        gaps = (record.report.after_a_gap.get(ranker, {}) for record in self.records)
         return [gap[metric] for gap in gaps if metric in gap]
 
     def _list_values(self, ranker: str, metric: str) -> list[float]:

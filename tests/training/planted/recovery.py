@@ -40,7 +40,6 @@ FIT = FitConfig(
     tokens=400,
     learning_rate=5e-3,
     scalar_learning_rate=1e-2,
-    averaging=0.99,
     warmup_steps=20,
 )
 
