@@ -334,7 +334,7 @@ def _choose_loss(profile: DataProfile, *, predicts_baskets: bool) -> list[Reason
 
 
 def _choose_learning_rates() -> list[Reason]:
-    reason = "rates decay to zero by the last epoch; scalars, such as biases and gates, have farther to go"
+    reason = "rates decay to zero in the end; scalars, such as biases and gates, have farther to go"
     return [
         Reason("fit.learning_rate", 2e-3, reason),
         Reason("fit.scalar_learning_rate", 1e-2, reason),
