@@ -57,6 +57,9 @@ def test_each_class_has_its_best_row(suite: Suite, measured: list[MeasuredRow]) 
 def test_what_is_withheld_stands_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
     page = render_suite(suite, measured)
     assert "| Mercer | 45.00 ± 7.07 | 40.00 ± 7.07 |" in page
+    of_query_time = page[page.index("| query time |") : page.index("| after a gap")]
+    assert "Positional" not in of_query_time
+    assert page.count("| Positional |") == 2
 
 
 def test_questions_after_a_gap_stand_apart(suite: Suite, measured: list[MeasuredRow]) -> None:
@@ -65,6 +68,15 @@ def test_questions_after_a_gap_stand_apart(suite: Suite, measured: list[Measured
     after_gap = page[page.index(head) :]
     assert "| Mercer | 35.00 ± 7.07 | 33.00 ± 7.07 |" in after_gap
     assert "| Positional | 20.00 |  |" in after_gap
+
+
+def test_without_questions_at_one_instant_no_gap_stands_apart(
+    suite: Suite, measured: list[MeasuredRow]
+) -> None:
+    for each in measured:
+        for record in each.records:
+            record.report.after_a_gap.update(record.report.rows)
+    assert "after a gap" not in render_suite(suite, measured)
 
 
 def test_live_popularity_has_a_column_where_a_model_reads_it(

@@ -144,7 +144,7 @@ def test_ablations_are_recorded_resumed_and_rendered(tmp_path: Path) -> None:
     assert "2 cells, 0 of them recorded already" in run_ablations(folder, *selection)
     page = (folder / "ablations" / "README.md").read_text()
     assert "| without drift | " in page
-    assert "epochs: at most 1 (the recipe's: " in page
+    assert "epochs: at most 1 (the recipe's: 12; compare within this table)." in page
     assert "2 cells, 2 of them recorded already" in run_ablations(folder, *selection)
 
 

@@ -110,7 +110,7 @@ def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) ->
 def test_a_refit_from_fitted_weights_goes_on_from_them(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
-    changes = {"refit": True, "learning_rate": 0.02, "warmup_steps": 0}
+    changes = {"refit": True, "learning_rate": 0.05, "warmup_steps": 0}
     losses = {}
     for start in ("random", "fitted"):
         changed = RUN.fit.model_copy(update=changes | {"refit_from": start})
@@ -126,7 +126,7 @@ def test_a_refit_from_fitted_weights_goes_on_from_them(
         refitted = math.ceil(outcome.best_epoch * share)
         assert progress.epochs == [1, 2, 3, *range(1, refitted + 1)]
         losses[start] = progress.losses[3]
-    assert losses["fitted"] < losses["random"] - 0.1
+    assert losses["fitted"] < losses["random"] - 0.2
 
 
 def test_a_refit_from_fitted_weights_does_not_begin_anew(

@@ -17,6 +17,11 @@ class MeasuredRow:
     row: Row
     records: tuple[Record, ...]
 
+    @property
+    def reads_query_time(self) -> bool:
+        """Whether the model reads the query time."""
+        return self.row.time_class == "query time given"
+
     def list_given(self, metric: str) -> list[float]:
         """List a metric of every seed, the query time given; empty if it is not in the records."""
         return self._list_values(MODEL, metric)

@@ -123,20 +123,17 @@ def _render_table(suite: Suite, measured: list[MeasuredRow]) -> str:
 
 def _render_query_time_table(suite: Suite, measured: list[MeasuredRow]) -> str:
     """Render the metric of models that read the query time, with and without it."""
-    rows = [each for each in measured if each.row.time_class == "query time given"]
+    rows = [each for each in measured if each.reads_query_time]
     if not rows:
         return ""
     head = ["query time", f"{suite.plot}, given", "withheld"]
     has_live = any(each.list_live(suite.plot) for each in rows)
     head += ["given, live popularity"] * has_live
-    lines = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
+    lines = []
     for each in rows:
-        cells = [each.list_given(suite.plot), each.list_withheld(suite.plot)]
-        cells += [each.list_live(suite.plot)] * has_live
-        lines.append(
-            format_row([each.row.label, *(_format_spread(suite, values) for values in cells)])
-        )
-    return "\n".join(lines)
+        columns = [each.list_given(suite.plot), each.list_withheld(suite.plot)]
+        lines.append((each, columns + [each.list_live(suite.plot)] * has_live))
+    return _render_spreads(suite, head, lines)
 
 
 def _render_gap_table(suite: Suite, measured: list[MeasuredRow]) -> str:
@@ -155,14 +152,23 @@ def _render_gap_table(suite: Suite, measured: list[MeasuredRow]) -> str:
         f"{suite.plot}, given",
         "withheld",
     ]
-    lines = [format_row(head), format_row(["---", "---:", "---:"])]
+    lines = []
     for each in measured:
         if given := each.list_after_gap(MODEL, suite.plot):
-            reads_query_time = each.row.time_class == "query time given"
-            withheld = each.list_after_gap(WITHHELD, suite.plot) if reads_query_time else []
-            cells = [_format_spread(suite, given), _format_spread(suite, withheld)]
-            lines.append(format_row([each.row.label, *cells]))
-    return "\n".join(lines)
+            withheld = each.list_after_gap(WITHHELD, suite.plot)
+            lines.append((each, [given, withheld if each.reads_query_time else []]))
+    return _render_spreads(suite, head, lines)
+
+
+def _render_spreads(
+    suite: Suite, head: list[str], lines: list[tuple[MeasuredRow, list[list[float]]]]
+) -> str:
+    """Render a table of spreads over seeds, from the values of every seed per row and column."""
+    table = [format_row(head), format_row(["---", *["---:"] * (len(head) - 1)])]
+    for each, columns in lines:
+        spreads = (_format_spread(suite, values) for values in columns)
+        table.append(format_row([each.row.label, *spreads]))
+    return "\n".join(table)
 
 
 def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
