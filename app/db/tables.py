@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Double, Index, Integer, MetaData, String, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+    true,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 # Ids sort and compare by code point on both databases; PostgreSQL would otherwise use the locale
@@ -27,7 +39,8 @@ class Table(DeclarativeBase):
 class StoredEvent(Table):
     """One event of one user, kept forever unless the user is erased.
 
-    `event_id` is the idempotency key: the caller's, or a hash of the event itself.
+    `event_id` is the idempotency key: the caller's, or a hash of the event itself. Of a sender
+    whose ids must not collide with others it is a hash, and `sender_event_id` that sender's id.
     """
 
     __tablename__ = "events"
@@ -53,17 +66,19 @@ class StoredEvent(Table):
     recommendation_id: Mapped[str | None] = mapped_column(_Id)
     properties: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     received_at: Mapped[int] = mapped_column(BigInteger)
+    sender_event_id: Mapped[str | None] = mapped_column(_Id)
 
 
 class StoredItem(Table):
     """A stored item. `search_title` is the case-folded title, for searching.
 
     A deleted item keeps its row with `deleted_at` set and its data removed, so that every process
-    reads the deletion.
+    reads the deletion. Triggers set `change_number` to the next number of `ChangeNumber`, whichever
+    process changes the row; it is null for an item that has not changed since migration 0005.
     """
 
     __tablename__ = "items"
-    __table_args__ = (Index(None, "updated_at"),)
+    __table_args__ = (Index(None, "updated_at"), Index(None, "change_number"))
 
     item_id: Mapped[str] = mapped_column(_Id, primary_key=True)
     title: Mapped[str | None] = mapped_column(Text)
@@ -74,6 +89,16 @@ class StoredItem(Table):
     properties: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     updated_at: Mapped[int] = mapped_column(BigInteger)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
+    change_number: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class ChangeNumber(Table):
+    """The last number given to a change of a table. Unlike clocks, it orders changes by commit."""
+
+    __tablename__ = "change_numbers"
+
+    name: Mapped[str] = mapped_column(String(16), primary_key=True)
+    last: Mapped[int] = mapped_column(BigInteger)
 
 
 class StoredRecommendation(Table):
@@ -92,10 +117,25 @@ class StoredRecommendation(Table):
     at: Mapped[int] = mapped_column(BigInteger)
     fallback: Mapped[str | None] = mapped_column(String(16))
     item_ids: Mapped[list[str]] = mapped_column(JSON)
+    clicked_at: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class ImpressionCount(Table):
+    """The impressions of a model version on one UTC day (days since 1970), and the clicked ones."""
+
+    __tablename__ = "impression_counts"
+
+    model_version: Mapped[str] = mapped_column(String(64), primary_key=True)
+    day: Mapped[int] = mapped_column(Integer, primary_key=True)
+    shown: Mapped[int] = mapped_column(BigInteger)
+    clicked: Mapped[int] = mapped_column(BigInteger)
 
 
 class StoredKey(Table):
-    """An API key: its SHA-256, never the key itself. Revoked keys stay, as a record."""
+    """An API key: its SHA-256, never the key itself. Revoked keys stay, as a record.
+
+    With a `user_prefix` it reaches only users whose ids begin with that.
+    """
 
     __tablename__ = "api_keys"
 
@@ -107,6 +147,8 @@ class StoredKey(Table):
     created_at: Mapped[int] = mapped_column(BigInteger)
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     revoked_at: Mapped[int | None] = mapped_column(BigInteger)
+    user_prefix: Mapped[str | None] = mapped_column(_Id)
+    may_list_users: Mapped[bool] = mapped_column(Boolean, server_default=true())
 
 
 class ErasedUser(Table):
@@ -147,3 +189,16 @@ class TrainingRun(Table):
     candidate: Mapped[str | None] = mapped_column(String(64))
     reason: Mapped[str | None] = mapped_column(Text)
     report: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class AuditRecord(Table):
+    """An act that must stay known: who did what, when. Rows are never altered, and name no user."""
+
+    __tablename__ = "audit_records"
+    __table_args__ = (Index(None, "at"),)
+
+    id: Mapped[int] = mapped_column(_Serial, primary_key=True)
+    at: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str] = mapped_column(String(160))
+    action: Mapped[str] = mapped_column(String(32))
+    detail: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
