@@ -17,6 +17,9 @@ from training.evaluation.report import Report
 EXIT_FAILURE = 1
 """Exit code of a failed command; usage errors exit with 2."""
 
+EXIT_INCOMPLETE = 3
+"""Exit code of a command that did its work, but not for all of its input."""
+
 console = Console(stderr=True)
 """Messages for people go to standard error, results for programs to standard output."""
 

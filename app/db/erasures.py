@@ -23,11 +23,29 @@ class UserRow(Protocol):
 
 
 class Erasure(NamedTuple):
-    """The numbers of deleted rows, and the instant (epoch microseconds) up to which they fall."""
+    """What erasing a user deleted.
+
+    Attributes:
+        events: deleted rows.
+        recommendations: deleted rows.
+        until: the instant up to which rows of the user are refused, epoch microseconds.
+        was_erased_before: whether an earlier erasure of the same id is recorded.
+    """
 
     events: int
     recommendations: int
     until: int
+    was_erased_before: bool
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether anything was stored of the user."""
+        return self.events + self.recommendations > 0
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing is known of the id: nothing stored, and no earlier erasure."""
+        return not self.has_deleted and not self.was_erased_before
 
 
 @final
@@ -62,7 +80,12 @@ class ErasureRepository:
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
         )
-        erasure = Erasure(len(events.all()), len(recommendations.all()), until)
+        erasure = Erasure(
+            events=len(events.all()),
+            recommendations=len(recommendations.all()),
+            until=until,
+            was_erased_before=previous is not None,
+        )
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
         return erasure
 

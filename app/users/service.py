@@ -1,10 +1,12 @@
 """Reads and erases users. A user exists only as stored events."""
 
+from collections.abc import Callable, Iterable
+
 import structlog
 
 from app.context import AppContext
 from app.db.database import Database
-from app.db.erasures import ErasureRepository
+from app.db.erasures import Erasure, ErasureRepository
 from app.db.events import EventRepository
 from app.errors import OverloadedError
 from app.http.types import format_instant
@@ -78,20 +80,47 @@ async def erase_user_data(
     """
     if impressions is not None:
         impressions.drop_user(user_id)
+    erasure = await _erase(database, user_id, actor)
+    await _empty_write_ahead_log(database)
+    return ErasedUser(
+        deleted_events=erasure.events,
+        deleted_recommendations=erasure.recommendations,
+        erased_until=format_instant(erasure.until),
+    )
+
+
+async def erase_users_data(
+    database: Database,
+    user_ids: Iterable[str],
+    *,
+    actor: str,
+    on_erased: Callable[[str, Erasure], None],
+) -> None:
+    """Delete all stored data of users, each in a transaction of its own.
+
+    Args:
+        actor: who requested the erasure. It is logged; the erased users are not.
+        on_erased: called after the commit of each erasure with the user's id.
+
+    Raises:
+        DatabaseUnavailableError: if it is unknown whether a user was erased; erasing again is safe.
+        OverloadedError: if too many requests are waiting.
+    """
+    for user_id in user_ids:
+        on_erased(user_id, await _erase(database, user_id, actor))
+    await _empty_write_ahead_log(database)
+
+
+async def _erase(database: Database, user_id: str, actor: str) -> Erasure:
     at = now()
     erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
-    await _empty_write_ahead_log(database)
     _log.info(
         "user_erased",
         actor=actor,
         deleted_events=erasure.events,
         deleted_recommendations=erasure.recommendations,
     )
-    return ErasedUser(
-        deleted_events=erasure.events,
-        deleted_recommendations=erasure.recommendations,
-        erased_until=format_instant(erasure.until),
-    )
+    return erasure
 
 
 async def _empty_write_ahead_log(database: Database) -> None:
