@@ -19,6 +19,8 @@ from model.errors import EventSourceError
 
 CHUNK = 20_000
 """Rows per transaction."""
+ITEM_CHUNK = 1_000
+"""Items per transaction: other writers of items wait for it, since it holds the change counter."""
 
 _MAX_LENGTHS = {"user_id": 256, "item_id": 256, "action": 64}
 """Maximum lengths in characters, as in the HTTP contract."""
@@ -61,7 +63,7 @@ def import_events(
     received_at = now()
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in _iterate_chunks(numbered.select(columns)):
+    for chunk in _iterate_chunks(numbered.select(columns), CHUNK):
         rows = [_build_event_row(*values, received_at=received_at) for values in chunk]
         with _open_session(engine) as session, session.begin():
             erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
@@ -87,7 +89,7 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
     _require_storable(items, "item_id")
     updated_at = now()
     engine = open_engine(database_url)
-    for chunk in _iterate_chunks(items.select("item_id", "title", "categories")):
+    for chunk in _iterate_chunks(items.select("item_id", "title", "categories"), ITEM_CHUNK):
         rows = [
             ItemRow(item_id, title, categories or [], updated_at)
             for item_id, title, categories in chunk
@@ -157,8 +159,8 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
             )
 
 
-def _iterate_chunks(table: pl.DataFrame) -> Iterator[list[tuple[Any, ...]]]:
-    for part in table.iter_slices(CHUNK):
+def _iterate_chunks(table: pl.DataFrame, rows: int) -> Iterator[list[tuple[Any, ...]]]:
+    for part in table.iter_slices(rows):
         yield part.rows()
 
 

@@ -3,13 +3,26 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.db.insert import insert_into
-from app.db.tables import StoredEvent, StoredItem
-from app.serving.item_overlay import Updates
+from app.db.tables import ChangeNumber, StoredEvent, StoredItem
+from app.serving.item_overlay import LastChange
 from model.clock import MICROSECONDS_PER_DAY
+
+_ITEMS = "items"
+"""The name of the counter of item changes, as the triggers write it."""
 
 
 class ItemRow(NamedTuple):
@@ -86,22 +99,32 @@ class ItemRepository:
         stored = self._session.get(StoredItem, item_id)
         return None if stored is None or stored.deleted_at is not None else stored
 
-    def read_updates_since(self, updated_at: int) -> Updates:
-        """Read a cheap fingerprint of `list_changed_since`: equal ones mean equal results."""
-        later = StoredItem.updated_at >= updated_at
-        # Differences, since the sum of whole instants would exceed 64 bits.
-        stamps = func.coalesce(func.sum(StoredItem.updated_at - updated_at), 0)
-        items, total = self._session.execute(select(func.count(), stamps).where(later)).one()
-        return Updates(updated_at, items, int(total))
+    def read_last_change(self) -> LastChange:
+        """Read the last committed change of any item: one row by its key.
 
-    def list_changed_since(self, updated_at: int) -> Sequence[StoredItem]:
-        """Read the items that were described or deleted at `updated_at` or later."""
-        return self._session.scalars(
-            select(StoredItem).where(StoredItem.updated_at >= updated_at)
-        ).all()
+        Read it before the items: changes up to its number are visible to later statements.
+        """
+        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
+        table = literal(0) if is_sqlite else literal_column("change_numbers.tableoid::bigint")
+        counter = self._session.execute(
+            select(ChangeNumber.last, table).where(ChangeNumber.name == _ITEMS)
+        ).one_or_none()
+        return LastChange(0, 0) if counter is None else LastChange(*counter)
+
+    def list_changed_after(self, number: int | None) -> Sequence[StoredItem]:
+        """Read the items whose last change has a larger number, deletions included; None: all.
+
+        Only the first read returns items that have had no number since the migration which added
+        them.
+        """
+        changed = select(StoredItem)
+        if number is not None:
+            changed = changed.where(StoredItem.change_number > number)
+        return self._session.scalars(changed).all()
 
     def delete(self, item_id: str, at: int) -> bool:
         """Clear an item's row and mark it deleted; return whether the item existed."""
+        self._lock_change_numbers()
         cleared = dict.fromkeys(
             ("title", "search_title", "available_from", "available_until", "properties")
         )
@@ -112,6 +135,19 @@ class ItemRepository:
             .returning(StoredItem.item_id)
         )
         return deleted.first() is not None
+
+    def _lock_change_numbers(self) -> None:
+        """Lock the counter of changes until the end of the transaction.
+
+        On PostgreSQL, the trigger of an INSERT locks the counter before its row, and that of an
+        UPDATE after it. Writers that lock the counter first cannot deadlock.
+        """
+        statement = insert_into(self._session, ChangeNumber).values(name=_ITEMS, last=0)
+        self._session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["name"], set_={"last": ChangeNumber.last}
+            )
+        )
 
     def list_page(
         self, *, after: str | None, search: str | None, limit: int

@@ -15,10 +15,8 @@ from app.errors import (
 from app.http.types import format_instant, format_optional_instant
 from app.items.repository import ItemRepository, ItemRow
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
-from app.serving.item_overlay import OverlaidItem, Updates
-from model.clock import MICROSECONDS_PER_SECOND, now
-
-_OVERLAP = 30 * MICROSECONDS_PER_SECOND
+from app.serving.item_overlay import ItemChanges, LastChange, OverlaidItem
+from model.clock import now
 
 
 async def list_items_page(
@@ -99,28 +97,29 @@ async def refresh_item_overlay(context: AppContext) -> None:
     overlay = context.item_overlay
     # Sequentially: an older read must not be applied after a newer one.
     async with overlay.refresh_lock:
-        # A commit becomes visible later than its timestamp, and clocks of processes differ.
-        since = overlay.latest_update - _OVERLAP
+        applied = overlay.last_change
         try:
-            updates, changed = await context.database.read(
-                lambda session: _read_changes(ItemRepository(session), since, overlay.last_read)
+            changes = await context.database.read(
+                lambda session: _read_changes(ItemRepository(session), applied)
             )
         except (DatabaseUnavailableError, OverloadedError):
             return
-        if changed:
-            await asyncio.to_thread(overlay.put, changed)
-        overlay.last_read = updates
+        if changes is not None:
+            await asyncio.to_thread(overlay.apply, changes)
 
 
-def _read_changes(
-    items: ItemRepository, since: int, known: Updates | None
-) -> tuple[Updates | None, list[OverlaidItem]]:
-    """Read the changed items and their fingerprint; no items if the fingerprint equals `known`."""
-    # The first refresh reads every item, so it needs no fingerprint.
-    updates = items.read_updates_since(since) if since > 0 else None
-    if updates is not None and updates == known:
-        return updates, []
-    return updates, [_to_overlaid(stored) for stored in items.list_changed_since(since)]
+def _read_changes(items: ItemRepository, applied: LastChange | None) -> ItemChanges | None:
+    """Read the changes after the last applied one; None if there are none.
+
+    Every item is read the first time, and again after a backup was restored: the counter then went
+    back, or its table is a new one.
+    """
+    last = items.read_last_change()
+    if last == applied:
+        return None
+    since = applied.number if applied is not None and last.follows(applied) else None
+    changed = items.list_changed_after(since)
+    return ItemChanges(last, [_to_overlaid(item) for item in changed], is_complete=since is None)
 
 
 def _build_not_found_error(item_id: str) -> ItemNotFoundError:
@@ -160,7 +159,6 @@ def _to_overlaid(stored: StoredItem) -> OverlaidItem:
         available_from=stored.available_from,
         available_until=stored.available_until,
         is_deleted=stored.deleted_at is not None,
-        updated_at=stored.updated_at,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -24,7 +24,6 @@ class OverlaidItem:
         available_from: epoch microseconds; None for always.
         available_until: epoch microseconds, the first instant of unavailability; None for never.
         is_deleted: whether the item was deleted; it is then never recommended.
-        updated_at: epoch microseconds.
     """
 
     item_id: str
@@ -33,7 +32,6 @@ class OverlaidItem:
     available_from: int | None
     available_until: int | None
     is_deleted: bool
-    updated_at: int
 
 
 @final
@@ -120,18 +118,34 @@ class ItemOverlayView:
         return self._by_category.get(category, np.empty(0, dtype=np.int64))
 
 
-class Updates(NamedTuple):
-    """A fingerprint of the item updates since an instant: equal ones mean the same updates.
+class LastChange(NamedTuple):
+    """The last change of any item that the database has committed.
 
     Attributes:
-        since: epoch microseconds.
-        items: number of items updated since.
-        stamps: the sum of the microseconds from `since` to each update.
+        number: the number that the database gave it; 0 before the first change.
+        table: identifies the table of the counter: a restored one is another table.
     """
 
-    since: int
-    items: int
-    stamps: int
+    number: int
+    table: int
+
+    def follows(self, earlier: "LastChange") -> bool:
+        """Return whether the changes since `earlier` are those with larger numbers."""
+        return self.table == earlier.table and self.number >= earlier.number
+
+
+class ItemChanges(NamedTuple):
+    """Items as they were read from the database.
+
+    Attributes:
+        last: the last change that is certainly among them or before them.
+        items: the items that changed, deletions included.
+        is_complete: whether these are all items, so that others are no longer stored.
+    """
+
+    last: LastChange
+    items: Sequence[OverlaidItem]
+    is_complete: bool
 
 
 @final
@@ -143,41 +157,29 @@ class ItemOverlay:
 
     Attributes:
         refresh_lock: held while the database is read and the result is applied.
-        last_read: the updates that are applied already; None before the first read.
+        last_change: the last applied change; None before the first read.
     """
 
     def __init__(self) -> None:
         self._items: dict[str, OverlaidItem] = {}
         self._catalogs: dict[str, Catalog] = {}
         self._views: dict[str, ItemOverlayView] = {}
-        self._latest_update = 0
         self._lock = threading.Lock()
         self.refresh_lock = asyncio.Lock()
-        self.last_read: Updates | None = None
+        self.last_change: LastChange | None = None
 
-    @property
-    def latest_update(self) -> int:
-        """The instant of the latest applied update, epoch microseconds; 0 before the first."""
-        return self._latest_update
-
-    def put(self, items: Iterable[OverlaidItem]) -> bool:
-        """Apply stored items and deletions; return whether any of them is new."""
+    def apply(self, changes: ItemChanges) -> None:
+        """Apply changes that were read after `last_change`, and rebuild the views they concern."""
         with self._lock:
-            changed = {
-                item.item_id: item for item in items if self._items.get(item.item_id) != item
-            }
-            if not changed:
-                return False
-            self._items = self._items | changed
-            newest = max(item.updated_at for item in changed.values())
-            self._latest_update = max(self._latest_update, newest)
-            self._views = {
-                version: ItemOverlayView(catalog, self._items)
-                if any(item_id in catalog for item_id in changed)
-                else self._views[version]
-                for version, catalog in self._catalogs.items()
-            }
-            return True
+            known = self._items
+            changed = {item.item_id for item in changes.items if known.get(item.item_id) != item}
+            read = {item.item_id: item for item in changes.items}
+            if changes.is_complete:
+                changed |= known.keys() - read.keys()
+            if changed:
+                self._items = read if changes.is_complete else known | read
+                self._rebuild_views(changed)
+            self.last_change = changes.last
 
     def add_catalog(self, version: str, catalog: Catalog) -> None:
         """Build the view of a model's catalog, before the model serves requests."""
@@ -197,3 +199,11 @@ class ItemOverlay:
         """Return the view of a model's catalog; build it if there is none."""
         view = self._views.get(version)
         return ItemOverlayView(catalog, self._items) if view is None else view
+
+    def _rebuild_views(self, changed: Collection[str]) -> None:
+        self._views = {
+            version: ItemOverlayView(catalog, self._items)
+            if any(item_id in catalog for item_id in changed)
+            else self._views[version]
+            for version, catalog in self._catalogs.items()
+        }

@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy.orm import Session
 
-from app.db.engine import open_engine
-from app.items.repository import ItemRepository
 from tests.app.client import Client
 
 
@@ -108,21 +105,3 @@ def test_a_request_stores_at_most_a_thousand_items(
     items = [{"item_id": str(number)} for number in range(1001)]
     assert client_on_either.put("/v1/items", {"items": items}).status_code == 422
     put(client_on_either, *items[:1000])
-
-
-def test_a_changed_description_changes_the_update_counters(
-    client_on_either: Client,
-) -> None:
-    put(client_on_either, {"item_id": "a"}, {"item_id": "b"})
-    engine = open_engine(client_on_either.app.state.context.settings.database_url)
-    with Session(engine) as session:
-        items = ItemRepository(session)
-        before = items.read_updates_since(1)
-        assert before.items == 2
-        assert items.read_updates_since(1) == before
-    put(client_on_either, {"item_id": "b", "title": "Renamed"})
-    with Session(engine) as session:
-        after = ItemRepository(session).read_updates_since(1)
-    engine.dispose()
-    assert after.items == 2
-    assert after != before

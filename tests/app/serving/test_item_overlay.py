@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from app.http.types import format_instant
-from app.serving.item_overlay import ItemOverlay, ItemOverlayView, Mask, OverlaidItem
+from app.serving.item_overlay import (
+    ItemChanges,
+    ItemOverlay,
+    ItemOverlayView,
+    LastChange,
+    Mask,
+    OverlaidItem,
+)
 from app.settings import Settings
 from model.catalog import Catalog
 from tests.app.client import Client, running
@@ -164,7 +171,6 @@ def build_item(item_id: str, **changed: Any) -> OverlaidItem:
         "available_from": None,
         "available_until": None,
         "is_deleted": False,
-        "updated_at": 1,
     }
     return OverlaidItem(item_id=item_id, **(fields | changed))
 
@@ -194,19 +200,38 @@ def test_the_padding_row_is_never_allowed() -> None:
     assert rows(view.select_allowed(0)) == [2, 3]
 
 
-def test_items_that_are_put_again_are_unchanged() -> None:
+def apply(overlay: ItemOverlay, number: int, *items: OverlaidItem, is_complete: bool) -> None:
+    overlay.apply(ItemChanges(LastChange(number, 0), items, is_complete))
+
+
+def test_unchanged_items_leave_the_views_as_they_are() -> None:
     overlay = ItemOverlay()
-    assert overlay.put([build_item("a", title="New", updated_at=7)])
-    assert not overlay.put([build_item("a", title="New", updated_at=7)])
-    assert overlay.latest_update == 7
-    assert overlay.get_view("v", build_catalog()).title(1) == "New"
+    overlay.add_catalog("v", build_catalog())
+    apply(overlay, 1, build_item("a", title="New"), is_complete=True)
+    view = overlay.get_view("v", build_catalog())
+    assert view.title(1) == "New"
+    apply(overlay, 2, build_item("a", title="New"), is_complete=False)
+    assert overlay.get_view("v", build_catalog()) is view
+    assert overlay.last_change == LastChange(2, 0)
+
+
+def test_an_item_missing_among_all_items_is_forgotten() -> None:
+    overlay = ItemOverlay()
+    overlay.add_catalog("v", build_catalog())
+    both = build_item("a", title="New"), build_item("c", is_deleted=True)
+    apply(overlay, 9, *both, is_complete=True)
+    apply(overlay, 5, build_item("b", title="B"), is_complete=True)
+    view = overlay.get_view("v", build_catalog())
+    assert [view.title(row) for row in (1, 2, 3)] == ["A", "B", "C"]
+    assert view.select_allowed(0) is None
 
 
 def test_a_view_is_rebuilt_after_an_item_changes() -> None:
     overlay = ItemOverlay()
     overlay.add_catalog("v", build_catalog())
     before = overlay.get_view("v", build_catalog())
-    overlay.put([build_item("a", title="Renamed"), build_item("elsewhere")])
+    changed = build_item("a", title="Renamed"), build_item("elsewhere")
+    apply(overlay, 1, *changed, is_complete=False)
     assert (before.title(1), overlay.get_view("v", build_catalog()).title(1)) == ("A", "Renamed")
 
 
@@ -214,5 +239,5 @@ def test_a_dropped_view_is_rebuilt_on_request() -> None:
     overlay = ItemOverlay()
     overlay.add_catalog("v", build_catalog())
     overlay.retain_versions([])
-    overlay.put([build_item("a", title="Renamed")])
+    apply(overlay, 1, build_item("a", title="Renamed"), is_complete=False)
     assert overlay.get_view("v", build_catalog()).title(1) == "Renamed"
