@@ -193,6 +193,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             )
         await refresh_keys(context)
         await refresh_item_overlay(context)
+        await asyncio.to_thread(context.store.remove_leftovers)
         await context.model_manager.refresh()
         await stack.enter_async_context(
             _run_in_background(context.model_manager.follow(settings.poll_interval_seconds))

@@ -17,10 +17,10 @@ from app.db.engine import parse_url
 from app.db.tables import Table
 from migrations.run import get_head, read_revision, require_upgraded, upgrade
 from model.clock import now
-from model.store.store import CURRENT, TRAFFIC, BundleStore
+from model.store.store import CURRENT, LAST_KNOWN_GOOD, TRAFFIC, BundleStore
 
 _DATABASE, _STORE = "database", "store"
-_POINTERS = (CURRENT, TRAFFIC)
+_POINTERS = (CURRENT, TRAFFIC, LAST_KNOWN_GOOD)
 
 
 def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord:

@@ -37,16 +37,19 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
     Send no traffic while the status is 503.
     """
     model = database = "ok"
+    has_model = True
     try:
-        context.model_manager.require_current()
+        version = context.model_manager.require_current().version
+        if faults := context.model_manager.faults:
+            model = f"serves {version}, but " + "; ".join(faults.values())
     except ServiceError as error:
-        model = str(error)
+        has_model, model = False, str(error)
     try:
         await context.database.check()
     except ServiceError as error:
         database = str(error)
     process = "is shutting down; use another replica" if context.shutdown.has_begun else "ok"
-    is_ready = model == database == process == "ok"
+    is_ready = has_model and database == process == "ok"
     return JsonResponse(
         Readiness("ready" if is_ready else "not_ready", model, database, process),
         status_code=200 if is_ready else 503,

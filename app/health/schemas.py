@@ -25,7 +25,8 @@ class Readiness:
 
     status: Literal["ready", "not_ready"]
     model: str
-    """`ok`, or the problem."""
+    """`ok`, or the problem. While an earlier version serves in place of one that does not open, the
+    process is ready and this names both."""
     database: str
     """`ok`, or the problem."""
     process: str

@@ -90,6 +90,12 @@ class Metrics:
             ["result"],
             registry=registry,
         )
+        self.pointer_faults = Gauge(
+            "kairos_pointer_faults",
+            "1 while a pointer of the bundle store is not followed: it or its bundle is unreadable.",
+            ["pointer"],
+            registry=registry,
+        )
         self.offline_metric = Gauge(
             "kairos_offline_metric",
             "Test metrics of the active bundle, measured before it was published.",

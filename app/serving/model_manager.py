@@ -18,9 +18,11 @@ from app.errors import (
 )
 from app.observability.metrics import Metrics
 from app.serving.item_overlay import ItemOverlay
-from model.errors import BundleError
+from app.serving.pointers import POINTERS, Pointer, Pointers, read_pointers
+from app.serving.refusals import Refusals
 from model.inference.predictor import Predictor
-from model.store.store import BundleStore
+from model.store.last_known_good import LastKnownGood
+from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
 
 _log = structlog.get_logger()
@@ -55,10 +57,13 @@ class ModelManager:
 
     A request reads `active` once and keeps its predictor, so a response comes from one version. A
     version is opened, verified and warmed up before it becomes active. A version that fails to open
-    is refused: the previous one stays active, and the refused one is not opened again until the
-    store's pointers name another.
+    is refused: the previous one stays active, and the refused one is opened again once its files
+    change, or after a while. Each pointer is followed by itself; one that cannot be read leaves
+    what it named last. A process that starts while `CURRENT` cannot be followed serves the version
+    that served last and opens, as `LastKnownGood` records it.
 
     Attributes:
+        faults: the pointers that are not followed now, each with the reason.
         lock: held while versions are opened or swapped. Callers of `swap_current` and
             `swap_traffic` hold it from before the version is loaded.
     """
@@ -82,7 +87,9 @@ class ModelManager:
         self._item_overlay = item_overlay
         self._pinned_versions = pinned_versions
         self._active = ActiveModels()
-        self._refused: dict[str, str] = {}
+        self.faults: dict[Pointer, str] = {}
+        self._refusals = Refusals()
+        self._traffic: Traffic | None = None
         self._pinned: OrderedDict[str, Predictor] = OrderedDict()
 
     @property
@@ -97,7 +104,7 @@ class ModelManager:
             NoModelError: if there is none yet.
         """
         if self._active.current is None:
-            refused = next(iter(self._refused), None)
+            refused = next(iter(self._refusals), None)
             raise NoModelError(
                 "recommending needs a published bundle, but none is being served"
                 + (f" ({refused!r} was refused)" if refused else "")
@@ -149,8 +156,8 @@ class ModelManager:
             StoreUnavailableError: if the store cannot be read.
         """
         try:
-            # A request's version becomes a path only if the store lists it.
-            if version not in self._store.list_versions():
+            # A request's version becomes a path only if the store has it.
+            if not self._store.has_version(version):
                 raise ModelNotFoundError(
                     f"a model must be published before it can be used, but {version[:80]!r} is "
                     "not; GET /v1/models lists those that are"
@@ -168,7 +175,7 @@ class ModelManager:
 
     def swap_current(self, predictor: Predictor) -> None:
         """Make a loaded model the current one; the caller holds `lock`."""
-        self._refused.pop(predictor.version, None)
+        self._refusals.discard(predictor.version)
         active = self._active
         if active.current is None or active.current.version != predictor.version:
             active = replace(active, current=predictor)
@@ -204,7 +211,9 @@ class ModelManager:
         Args:
             predictors: the loaded models, by version.
         """
-        self._refused = {v: why for v, why in self._refused.items() if v not in predictors}
+        for version in predictors:
+            self._refusals.discard(version)
+        self._traffic = traffic
         self._swap(
             ActiveModels(
                 self._active.current,
@@ -217,13 +226,10 @@ class ModelManager:
     async def refresh(self) -> None:
         """Read the store's pointers once, and swap to the versions they name.
 
-        If the store cannot be read, logs that and leaves the active models unchanged.
+        What cannot be read or opened stays as it is, and is named in `faults`.
         """
-        try:
-            async with self.lock:
-                await self._refresh()
-        except (OSError, BundleError, StoreUnavailableError) as error:
-            _log.warning("bundle_store_unreadable", error=str(error))
+        async with self.lock:
+            await self._refresh()
 
     async def follow(self, poll_interval_seconds: float) -> None:
         """Refresh at an interval, until cancelled."""
@@ -232,36 +238,110 @@ class ModelManager:
             await self.refresh()
 
     async def _refresh(self) -> None:
-        version = await asyncio.to_thread(self._store.read_current)
-        traffic: Traffic = await asyncio.to_thread(self._store.read_traffic)
-        named = {version, traffic.challenger, traffic.shadow} - {None}
-        self._refused = {v: why for v, why in self._refused.items() if v in named}
+        pointers = await asyncio.to_thread(read_pointers, self._store)
+        faults = pointers.faults
+        good, previous = pointers.last_known_good, self._active.current
+        if pointers.current is None and (previous is not None or good.versions):
+            faults.setdefault("current", f"{CURRENT} is missing or empty")
+        if "current" not in faults and "traffic" not in faults:
+            # Without `CURRENT` the store is empty or not mounted, and names no traffic either.
+            self._replace_traffic(pointers.traffic)
+        traffic = self._traffic or good.traffic
+        challenger, shadow = traffic.challenger, traffic.shadow
+        self._refusals.retain({pointers.current, challenger, shadow, *good.versions})
+        current = await self._open_named("current", pointers.current, faults)
         active = ActiveModels(
-            current=await self._open_or_refuse(version) or self._active.current,
-            challenger=await self._open_or_refuse(traffic.challenger),
+            current=current or previous or await self._open_last_known_good(pointers),
+            challenger=await self._open_named("challenger", challenger, faults),
             share=traffic.share,
-            shadow=await self._open_or_refuse(traffic.shadow),
+            shadow=await self._open_named("shadow", shadow, faults),
         )
         if active != self._active:
             self._swap(active)
+        self._report_faults(faults)
+        if current is not None:
+            good = good.with_current(current.version)
+        if not faults:
+            good = good.with_traffic(traffic)
+        if good != pointers.last_known_good:
+            await asyncio.to_thread(self._record_last_known_good, good)
 
-    async def _open_or_refuse(self, version: str | None) -> Predictor | None:
+    def _replace_traffic(self, traffic: Traffic) -> None:
+        if traffic != self._traffic and traffic.unknown_fields:
+            _log.warning("traffic_fields_ignored", fields=traffic.unknown_fields)
+        self._traffic = traffic
+
+    async def _open_named(
+        self, pointer: Pointer, version: str | None, faults: dict[Pointer, str]
+    ) -> Predictor | None:
         """Open the version that a pointer names; None without one, or if it cannot be opened."""
-        if version is None or version in self._refused:
+        predictor = None if version is None else await self._open_or_refuse(version)
+        if version is not None and predictor is None:
+            error = self._refusals.get_error(version)
+            faults.setdefault(pointer, f"{version[:80]!r} does not open: {error}")
+        return predictor
+
+    async def _open_last_known_good(self, pointers: Pointers) -> Predictor | None:
+        """Open the version that served last and opens; None if there is none."""
+        for version in reversed(pointers.last_known_good.versions):
+            predictor = await self._open_or_refuse(version)
+            if predictor is not None:
+                _log.error(
+                    "last_known_good_activated",
+                    version=version,
+                    current=None if pointers.current is None else pointers.current[:80],
+                )
+                return predictor
+        return None
+
+    async def _open_or_refuse(self, version: str) -> Predictor | None:
+        """Open a version unless it was refused and is not due; None if it cannot be opened."""
+        predictor = self._find_open(version)
+        if predictor is not None:
+            return predictor
+        fingerprint = await asyncio.to_thread(self._store.read_fingerprint, version)
+        if not self._refusals.is_due(version, fingerprint):
             return None
         try:
-            return self._find_open(version) or await asyncio.to_thread(self.load, version)
-        except (ModelNotFoundError, ModelRefusedError) as error:
-            self._refused[version] = str(error)
-            self._metrics.model_swaps.labels("refused").inc()
-            current = self._active.current
-            _log.error(
-                "bundle_refused",
-                version=version,
-                serving=None if current is None else current.version,
-                error=str(error),
-            )
+            predictor = await asyncio.to_thread(self.load, version)
+        except (ModelNotFoundError, ModelRefusedError, StoreUnavailableError) as error:
+            if self._refusals.add(version, str(error), fingerprint):
+                self._metrics.model_swaps.labels("refused").inc()
+                current = self._active.current
+                _log.error(
+                    "bundle_refused",
+                    version=version[:80],
+                    serving=None if current is None else current.version,
+                    error=str(error),
+                )
             return None
+        self._refusals.discard(version)
+        return predictor
+
+    def _report_faults(self, faults: dict[Pointer, str]) -> None:
+        """Publish the pointers that are not followed, and log those that changed."""
+        previous, self.faults = self.faults, faults
+        for pointer in POINTERS:
+            self._metrics.pointer_faults.labels(pointer).set(pointer in faults)
+            if previous.get(pointer) == faults.get(pointer):
+                continue
+            if pointer in faults:
+                current = self._active.current
+                _log.error(
+                    "pointer_not_followed",
+                    pointer=pointer,
+                    serving=None if current is None else current.version,
+                    error=faults[pointer],
+                )
+            else:
+                _log.info("pointer_followed", pointer=pointer)
+
+    def _record_last_known_good(self, good: LastKnownGood) -> None:
+        try:
+            self._store.record_last_known_good(good)
+        except OSError as error:
+            # A process that may only read the store serves without the record.
+            _log.debug("last_known_good_not_recorded", error=str(error))
 
     def _find_open(self, version: str) -> Predictor | None:
         active = self._active

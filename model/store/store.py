@@ -17,17 +17,25 @@ from model.bundle.atomic import flush, replace_file, write_directory
 from model.bundle.manifest import MANIFEST, Manifest
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.inference.predictor import Predictor
+from model.store.last_known_good import LastKnownGood
 from model.store.opening import open_predictor
 from model.store.traffic import Traffic
 
 CURRENT = "CURRENT"
 TRAFFIC = "TRAFFIC.json"
-_INCOMING = ".incoming-"
+LAST_KNOWN_GOOD = "LAST_KNOWN_GOOD.json"
+INCOMING = ".incoming-"
+"""How the names of unfinished bundles begin."""
+_POINTER_INCOMING = ".pointer-"
 _LOCK = ".lock"
+_MOST_POINTER_BYTES = 65_536
 _PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.02
 _LEFTOVER_SECONDS = 3600.0
-"""The age from which an unfinished file or directory may be removed as a leftover."""
+"""The age from which an unfinished pointer of an earlier release may be removed."""
+
+Fingerprint = tuple[tuple[str | int, ...], ...]
+"""Names, inodes, sizes and times of the files of a version; empty if it is not published."""
 
 
 @final
@@ -43,15 +51,44 @@ class BundleStore:
         self.root = Path(root)
 
     def read_current(self) -> str | None:
-        """Read the current version, or None before the first activation. One small read."""
+        """Read the current version, or None before the first activation. One small read.
+
+        Raises:
+            OSError: if the pointer cannot be read.
+        """
+        content = _read_pointer(self.root / CURRENT)
+        # Undecodable content gives a name that no published version has.
+        return None if content is None else content.decode("utf-8", "replace").strip() or None
+
+    def has_version(self, version: str) -> bool:
+        """Return whether a version is published.
+
+        Raises:
+            OSError: if the store cannot be read.
+        """
         try:
-            # Undecodable content gives a name that no published version has.
-            return (self.root / CURRENT).read_text("utf-8", "replace").strip() or None
-        except FileNotFoundError:
-            return None
+            # A version comes from outside: it must name a directory of the store and nothing else.
+            return (
+                version in os.listdir(self.root) and _read_arrival(self.root / version) is not None
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def read_fingerprint(self, version: str) -> Fingerprint:
+        """Read what changes if a file of a version does, without reading the files."""
+        try:
+            if not self.has_version(version):
+                return ()
+            with os.scandir(self.root / version) as files:
+                return tuple(sorted(_read_file_fingerprint(file) for file in files))
+        except OSError as error:
+            return ((type(error).__name__, error.errno or 0),)
 
     def list_versions(self) -> list[str]:
-        """List all published versions, newest first; those of the same second by their arrival."""
+        """List all published versions, newest first; those of the same second by their arrival.
+
+        A version whose files cannot be read is listed, too.
+        """
         if not self.root.is_dir():
             return []
         # A version begins with the second it was written in; its digest has no order.
@@ -98,7 +135,8 @@ class BundleStore:
             BundleError: if the written bundle cannot be opened; the store is then unchanged.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with self._lock_for_publishing():
+        self.remove_leftovers()
+        with self._hold_shared_lock():
             directory = write_directory(self._draw_hidden_path(), write)
             try:
                 open_predictor(directory)
@@ -160,11 +198,11 @@ class BundleStore:
         """Read the versions that serve beside the current one. One small read.
 
         Raises:
-            BundleError: if the file cannot be read as Kairos writes it.
+            BundleError: if the file is not as Kairos writes it.
+            OSError: if it cannot be read.
         """
-        try:
-            content = (self.root / TRAFFIC).read_bytes()
-        except FileNotFoundError:
+        content = _read_pointer(self.root / TRAFFIC)
+        if content is None:
             return Traffic()
         try:
             return Traffic.model_validate_json(content)
@@ -184,6 +222,22 @@ class BundleStore:
             if version is not None:
                 self.read_manifest(version)
         self._replace(TRAFFIC, f"{traffic.model_dump_json()}\n".encode())
+
+    def read_last_known_good(self) -> LastKnownGood:
+        """Read what served last; a missing or broken record is empty. One small read."""
+        try:
+            content = _read_pointer(self.root / LAST_KNOWN_GOOD)
+            return LastKnownGood.model_validate_json(content or b"{}")
+        except (OSError, ValidationError):
+            return LastKnownGood()
+
+    def record_last_known_good(self, record: LastKnownGood) -> None:
+        """Replace the record of what served last.
+
+        Raises:
+            OSError: if the store cannot be written to.
+        """
+        self._replace(LAST_KNOWN_GOOD, f"{record.model_dump_json()}\n".encode())
 
     @contextmanager
     def lock_pointers(self) -> Iterator[None]:
@@ -223,43 +277,40 @@ class BundleStore:
             else:
                 return
 
-    @contextmanager
-    def _lock_for_publishing(self) -> Iterator[None]:
-        """Hold a shared lock while a version is written; first remove leftovers.
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes left unfinished, unless a publisher is at work.
 
-        Every publisher holds the lock on the store's directory, and the kernel releases it when a
-        publisher is killed. If it can be had exclusively, no publisher is at work.
+        Every publisher holds a shared lock on the store's directory, which the kernel releases when
+        the publisher ends, even if it is killed. If the lock can be had exclusively, no unfinished
+        bundle has a writer. On file systems without locks nothing is removed.
         """
-        root = os.open(self.root, os.O_RDONLY)
-        try:
-            # File systems without locks raise an OSError: leftovers are then kept.
-            with suppress(OSError):
-                fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._remove_leftovers()
-            with suppress(OSError):
+        with suppress(OSError), self._open_root() as root:
+            fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for leftover in (
+                *self.root.glob(f"{INCOMING}*"),
+                *self.root.glob(f"{_POINTER_INCOMING}*"),
+            ):
+                _remove_leftover(leftover)
+
+    @contextmanager
+    def _hold_shared_lock(self) -> Iterator[None]:
+        """Protect the unfinished files of the block from `remove_leftovers`."""
+        with self._open_root() as root:
+            with suppress(OSError):  # file systems without locks
                 fcntl.flock(root, fcntl.LOCK_SH)
             yield
+
+    @contextmanager
+    def _open_root(self) -> Iterator[int]:
+        root = os.open(self.root, os.O_RDONLY)
+        try:
+            yield root
         finally:
             os.close(root)
 
-    def _remove_leftovers(self) -> None:
-        """Remove old unfinished files and directories; no publisher may be at work.
-
-        Their age protects writers that do not hold the lock: `_replace`, and earlier releases.
-        """
-        for leftover in self.root.glob(f"{_INCOMING}*"):
-            with suppress(FileNotFoundError):
-                status = leftover.lstat()  # of a link itself; its target is never touched
-                if time.time() - status.st_mtime <= _LEFTOVER_SECONDS:
-                    continue
-                if S_ISDIR(status.st_mode):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                else:
-                    leftover.unlink()
-
-    def _draw_hidden_path(self) -> Path:
+    def _draw_hidden_path(self, prefix: str = INCOMING) -> Path:
         """Draw a new hidden name in the store."""
-        return self.root / f"{_INCOMING}{uuid.uuid4().hex}"
+        return self.root / f"{prefix}{uuid.uuid4().hex}"
 
     def _read_content(self, name: str) -> bytes | None:
         try:
@@ -273,11 +324,12 @@ class BundleStore:
             (self.root / name).unlink(missing_ok=True)
             flush(self.root)
         else:
-            replace_file(self.root / name, self._draw_hidden_path(), content)
+            with self._hold_shared_lock():
+                temporary = self._draw_hidden_path(_POINTER_INCOMING)
+                replace_file(self.root / name, temporary, content)
 
     def _find_directory(self, version: str) -> Path:
-        # A version comes from outside: it must name a directory of the store and nothing else.
-        if version not in self.list_versions():
+        if not self.has_version(version):
             raise BundleError(
                 f"a version must be one of those published, but {version!r} is not among the "
                 f"{len(self.list_versions())} in the store; list them with kairos models list"
@@ -287,9 +339,50 @@ class BundleStore:
 
 def _read_arrival(path: Path) -> int | None:
     """Read when a version was added, in nanoseconds; None for a path that is no version."""
-    if path.name.startswith(".") or not (path / MANIFEST).is_file():
+    if path.name.startswith("."):
         return None
     try:
+        (path / MANIFEST).stat()
         return path.stat().st_mtime_ns
-    except FileNotFoundError:  # removed since the directory was listed
+    except (FileNotFoundError, NotADirectoryError):  # no bundle, or removed since it was listed
         return None
+    except OSError:
+        # The other versions must stay usable; opening this one gives the reason.
+        return 0
+
+
+def _read_pointer(file: Path) -> bytes | None:
+    """Read a small file whole; None if there is none.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    try:
+        # Opening a pipe in its place would otherwise block.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(descriptor, _MOST_POINTER_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _read_file_fingerprint(file: os.DirEntry[str]) -> tuple[str | int, ...]:
+    status = file.stat(follow_symlinks=False)
+    return (file.name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _remove_leftover(leftover: Path) -> None:
+    """Remove an unfinished file or directory that no process of this release writes any more."""
+    with suppress(FileNotFoundError):
+        status = leftover.lstat()  # of a link itself; its target is never touched
+        if S_ISDIR(status.st_mode):
+            shutil.rmtree(leftover, ignore_errors=True)
+        elif leftover.name.startswith(_POINTER_INCOMING) or _is_old(status):
+            leftover.unlink()
+
+
+def _is_old(status: os.stat_result) -> bool:
+    # Earlier releases replaced pointers without the lock, by files named like unfinished bundles.
+    return time.time() - status.st_mtime > _LEFTOVER_SECONDS

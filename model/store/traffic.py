@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from model.config import Config
 
@@ -10,7 +10,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Traffic(Config):
-    """How requests are spread over versions; by default the current one serves all of them."""
+    """How requests are spread over versions; by default the current one serves all of them.
+
+    Fields of a newer release are read and ignored: during a rolling update processes of two
+    releases share the file.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     challenger: str | None = None
     """A version that serves `share` of the users in place of the current one."""
@@ -20,3 +26,8 @@ class Traffic(Config):
     shadow: str | None = None
     """A version that runs on the same requests: its recommendations are compared and counted, but
     never returned."""
+
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """The names of the fields that this release ignores."""
+        return tuple(sorted(self.model_extra or ()))

@@ -20,6 +20,7 @@ DOCUMENTED = {
     "kairos_events_ingested",
     "kairos_event_lag_seconds",
     "kairos_model_info",
+    "kairos_pointer_faults",
     "kairos_model_loaded_timestamp_seconds",
     "kairos_model_swaps",
     "kairos_index_items",

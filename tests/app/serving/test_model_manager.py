@@ -106,6 +106,16 @@ def test_the_service_starts_without_a_bundle_and_is_not_ready(
         assert serves(client, version)
 
 
+def test_a_start_removes_what_a_killed_publisher_left(
+    settings: Settings, bundle_store: Path
+) -> None:
+    leftover = bundle_store / ".incoming-killed"
+    leftover.mkdir()
+    (leftover / "weights.safetensors").write_bytes(b"half")
+    with running(settings):
+        assert not leftover.exists()
+
+
 def test_a_request_finishes_on_the_bundle_it_began_with(client: Client, bundle_store: Path) -> None:
     old = recommend(client)
     entered, leave = threading.Event(), threading.Event()

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -327,11 +328,24 @@ def test_publishing_removes_old_links_but_not_targets(store: BundleStore, target
     assert [file.name for file in elsewhere.glob("*")] == [WEIGHTS] * (target == "directory")
 
 
-@pytest.mark.parametrize("name", ["bundle", "pointer"])
-def test_publishing_keeps_recent_unfinished_files(store: BundleStore, name: str) -> None:
-    leftover = leave_behind(store, name, hours=0.5)
+def test_publishing_removes_a_recent_unfinished_bundle(store: BundleStore) -> None:
+    leftover = leave_behind(store, "bundle", hours=0)
+    publish(store)
+    assert not leftover.exists()
+
+
+def test_publishing_keeps_recent_pointers_of_old_releases(store: BundleStore) -> None:
+    leftover = leave_behind(store, "pointer", hours=0.5)
     publish(store)
     assert leftover.exists()
+
+
+@pytest.mark.slow
+def test_what_a_killed_publisher_left_is_removed_at_once(killed: Path, tmp_path: Path) -> None:
+    for stage in STAGES:
+        store = BundleStore(Path(shutil.copytree(killed / stage, tmp_path / stage)))
+        store.remove_leftovers()
+        assert leftovers(store) == [], stage
 
 
 def test_publishing_keeps_files_of_a_running_publisher(store: BundleStore) -> None:
@@ -343,6 +357,7 @@ def test_publishing_keeps_files_of_a_running_publisher(store: BundleStore) -> No
         at = time.time() - 7200
         os.utime(directory, (at, at))
         slow.append(publish(store, seed=1))
+        BundleStore(store.root).remove_leftovers()
         assert directory.is_dir()
         return write(directory)
 
