@@ -92,7 +92,7 @@ class Metrics:
         )
         self.pointer_faults = Gauge(
             "kairos_pointer_faults",
-            "1 while a pointer of the bundle store is not followed: it or its bundle is unreadable.",
+            "1 while a pointer of the bundle store, or its bundle, cannot be read.",
             ["pointer"],
             registry=registry,
         )

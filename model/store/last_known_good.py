@@ -1,4 +1,4 @@
-"""The versions that served last, for a process that starts while the store's pointers are broken."""
+"""The versions that served last, for processes that start while a pointer is broken."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -8,7 +8,7 @@ _MOST_VERSIONS = 10
 
 
 class LastKnownGood(BaseModel):
-    """What processes opened from the store's pointers and served; fields of newer releases are lost.
+    """What processes opened from the store's pointers and served.
 
     Attributes:
         versions: those that were current, the last one at the end. A version that was left for one

@@ -208,7 +208,7 @@ def test_stale_file_handles_at_start_are_waited_out(
         assert serves(client, newest)
 
 
-def test_an_unmounted_store_changes_nothing_and_is_followed_when_back(
+def test_an_unmounted_store_is_followed_again_when_it_is_back(
     settings: Settings, store: BundleStore
 ) -> None:
     newest = str(store.read_current())

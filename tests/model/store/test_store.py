@@ -191,8 +191,10 @@ def test_a_killed_publisher_leaves_an_intact_current(killed: Path, stage: str) -
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.slow
-def test_a_killed_publisher_does_not_block_the_next(killed: Path, stage: str) -> None:
-    store = BundleStore(killed / stage)
+def test_a_killed_publisher_does_not_block_the_next(
+    killed: Path, tmp_path: Path, stage: str
+) -> None:
+    store = BundleStore(Path(shutil.copytree(killed / stage, tmp_path / stage)))
     before = store.list_versions()
     version = publish(store, seed=3)
     assert store.read_current() == version
