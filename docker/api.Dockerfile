@@ -8,20 +8,19 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 RUN python -m venv --without-pip /opt/kairos
-# Layers that change least come first: torch, the other pinned packages, Kairos.
-COPY constraints.txt pyproject.toml ./
+# Layers that change least come first: torch, the other pinned packages, Kairos. Every file that pip
+# installs must have a hash that is listed here.
+COPY docker/torch-cpu.txt docker/requirements.txt ./
 RUN pip --python /opt/kairos/bin/python install --index-url "${TORCH_INDEX}" --no-deps \
-        "$(grep '^torch==' constraints.txt)" \
+        --require-hashes -r torch-cpu.txt \
     && rm -rf /opt/kairos/lib/python3.11/site-packages/torch/include \
         /opt/kairos/lib/python3.11/site-packages/torch/test \
     && find /opt/kairos/lib/python3.11/site-packages/torch/bin -type f \
         ! -name torch_shm_manager -delete
-RUN python -c "import tomllib; \
-project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-print(*project['dependencies'], sep='\n')" > requirements.txt \
-    && pip --python /opt/kairos/bin/python install -c constraints.txt -r requirements.txt
+RUN pip --python /opt/kairos/bin/python install --no-deps --require-hashes -r requirements.txt
 COPY . .
-RUN pip --python /opt/kairos/bin/python install --no-deps .
+# With the setuptools that is installed: a build environment would download one without a hash.
+RUN pip --python /opt/kairos/bin/python install --no-deps --no-build-isolation .
 
 FROM ${PYTHON_IMAGE}
 ARG VERSION=0.1.0

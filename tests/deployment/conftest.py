@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import published  # noqa: F401 - a fixture
+from tests.app.conftest import postgresql_server, published  # noqa: F401 - fixtures
 from tests.deployment.proxy import Site, start_site
 
 

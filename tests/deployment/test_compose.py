@@ -13,7 +13,11 @@ from tests.deployment.programs import program
 from tests.processes import ROOT
 
 FILE = ROOT / "docker-compose.yml"
-PASSWORDS = {"POSTGRES_PASSWORD": "one", "GRAFANA_PASSWORD": "two"}
+PASSWORDS = {
+    "POSTGRES_PASSWORD": "zero",
+    "DATABASE_PASSWORD": "one",
+    "GRAFANA_PASSWORD": "two",
+}
 Service = dict[str, Any]
 FILE_SERVICES: dict[str, Service] = yaml.safe_load(FILE.read_text())["services"]
 every_service = pytest.mark.parametrize("name", FILE_SERVICES)
@@ -89,8 +93,16 @@ def test_a_container_has_resource_limits(name: str) -> None:
 
 @every_service
 def test_an_image_has_a_patch_version(name: str) -> None:
-    image = FILE_SERVICES[name]["image"]
+    # Another image is a variable in .env, by tag or by digest.
+    image = re.sub(r"^\$\{\w+_IMAGE:-(.*)\}$", r"\1", FILE_SERVICES[name]["image"])
     assert re.fullmatch(r"[\w/-]+:(v?\d+\.\d+(\.\d+)?(-\w+)?|\$\{KAIROS_VERSION:-[\d.]+\})", image)
+
+
+@pytest.mark.parametrize("name", ["migrate", "api", "scheduler"])
+def test_kairos_does_not_have_the_superusers_password(name: str) -> None:
+    service = FILE_SERVICES[name]
+    assert service["environment"]["PGPASSWORD"].startswith("${DATABASE_PASSWORD:?")
+    assert "POSTGRES_PASSWORD" not in str(service)
 
 
 def test_only_proxy_and_graphs_are_published_on_loopback() -> None:

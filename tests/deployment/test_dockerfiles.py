@@ -4,10 +4,13 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from dockerfile_parse import DockerfileParser
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.deployment.programs import program
 from tests.processes import ROOT
@@ -97,6 +100,49 @@ def test_an_image_holds_no_secret_and_no_build_tool(name: str) -> None:
 def test_each_math_library_of_the_service_has_one_thread() -> None:
     (environment,) = values(read_stages("api")[-1], "ENV")
     assert set(re.findall(r"(\w+)_NUM_THREADS=1\b", environment)) == {"OMP", "MKL", "OPENBLAS"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pip_installs_only_files_with_a_listed_hash(name: str) -> None:
+    installs = [run for run in values(read_steps(name), "RUN") if "pip --python" in run]
+    hashed = [run for run in installs if "--require-hashes" in run]
+    (rest,) = [run for run in installs if "--require-hashes" not in run]
+    assert ["torch-cpu.txt" in run for run in hashed] == [True, False]
+    # Kairos itself, with the setuptools that is already installed.
+    assert rest.split()[-3:] == ["--no-deps", "--no-build-isolation", "."]
+
+
+def test_the_images_hold_the_versions_of_the_constraints() -> None:
+    pinned = read_pins(ROOT / "constraints.txt")
+    locked = read_pins(ROOT / "docker" / "requirements.txt")
+    torch = read_pins(ROOT / "docker" / "torch-cpu.txt")["torch"].partition("+")[0]
+    assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
+    assert torch == pinned["torch"]
+    assert locked.keys() == list_required("kairos") - {"kairos", "torch"} | {"setuptools"}
+
+
+def read_pins(file: Path) -> dict[str, str]:
+    """Read `name==version` lines, with names as PyPI normalizes them."""
+    pins = re.findall(r"^([\w.-]+)==(\S+)", file.read_text(), flags=re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def list_required(root: str) -> set[str]:
+    """List a package and everything that it requires here, directly or not."""
+    found, waiting = set(), [(root, "")]
+    seen = set()
+    while waiting:
+        name, extra = waiting.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        found.add(canonicalize_name(name))
+        for text in metadata.requires(name) or ():
+            required = Requirement(text)
+            marker = required.marker
+            if marker is None or marker.evaluate({"extra": extra}):
+                waiting += [(required.name, each) for each in ("", *required.extras)]
+    return found
 
 
 def test_only_named_files_are_sent_to_a_build() -> None:
