@@ -1,17 +1,21 @@
 """Bulk import: whole files of events and items into the database."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
+from app.db.equal_events import EqualEvents
 from app.db.erasures import ErasureRepository
-from app.db.events import EventRow, compute_natural_key
+from app.db.events import EventRepository, EventRow, compute_natural_key
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
+from app.http.properties import Properties
 from app.http.validation_errors import abbreviate
 from app.items.repository import ItemRepository, ItemRow
 from model.clock import now
@@ -22,10 +26,25 @@ CHUNK = 20_000
 ITEM_CHUNK = 1_000
 """Items per transaction: other writers of items wait for it, since it holds the change counter."""
 
-_MAX_LENGTHS = {"user_id": 256, "item_id": 256, "action": 64}
+_MAX_LENGTHS = {
+    **dict.fromkeys(("user_id", "item_id"), 256),
+    "action": 64,
+    **dict.fromkeys(("event_id", "sender_event_id", "recommendation_id"), 256),
+}
 """Maximum lengths in characters, as in the HTTP contract."""
 
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+
+_NATURAL_FIELDS = ("user_id", "item_id", "action", "timestamp")
+
+# A table need not have these.
+_OPTIONAL_COLUMNS: dict[str, pl.DataType] = {
+    "event_id": pl.String(),
+    "sender_event_id": pl.String(),
+    "recommendation_id": pl.String(),
+    "properties": pl.String(),
+    "received_at": pl.Datetime("us", "UTC"),
+}
 
 OnChunk = Callable[[int], None]
 
@@ -41,12 +60,12 @@ class ImportedEvents(NamedTuple):
 def import_events(
     database_url: str, events: pl.DataFrame, *, on_chunk: OnChunk | None = None
 ) -> ImportedEvents:
-    """Store the events of a table read by `training.data.sources.read_events`.
+    """Store the events of a table read by `read_stored_events` of `training.data.sources`.
 
-    An event gets the key that it would get in a request without `event_id`, so importing events
-    that were sent before, or importing a table again, adds nothing. Rows that are equal in every
-    field of that key are numbered: an event that occurs twice in the table is stored twice. Events
-    from before their user's erasure are left out.
+    An event keeps its id, or gets the key that it would get in a request without `event_id`; rows
+    without id that are equal in every field of that key are numbered, so that an event that occurs
+    twice in the table is stored twice. Events that are stored already, under whatever id, are not
+    stored again; see `EqualEvents`. Events from before their user's erasure are left out.
 
     Args:
         on_chunk: called after each transaction with its number of rows.
@@ -54,23 +73,29 @@ def import_events(
     Raises:
         EventSourceError: if a value cannot be stored; the message names its row and column.
     """
-    _require_storable(events, *_MAX_LENGTHS)
-    numbered = events.with_columns(
-        at=pl.col("timestamp").cast(pl.Int64),
-        occurrence=pl.int_range(pl.len()).over("user_id", "item_id", "action", "timestamp"),
+    events = events.with_columns(
+        pl.lit(None, dtype).alias(name)
+        for name, dtype in _OPTIONAL_COLUMNS.items()
+        if name not in events.columns
     )
-    columns = ("user_id", "item_id", "action", "at", "value", "occurrence")
+    _require_storable(events, *_MAX_LENGTHS)
+    _require_storable_properties(events)
+    numbered = events.with_columns(
+        pl.col("timestamp", "received_at").cast(pl.Int64),
+        occurrence=pl.int_range(pl.len()).over(*_NATURAL_FIELDS, pl.col("event_id").is_null()),
+    )
     received_at = now()
+    repeated = numbered.filter(pl.len().over(_NATURAL_FIELDS) > 1)
+    equal_events = EqualEvents(_build_event_row(one, received_at) for one in _iterate(repeated))
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in _iterate_chunks(numbered.select(columns), CHUNK):
-        rows = [_build_event_row(*values, received_at=received_at) for values in chunk]
+    for chunk in numbered.iter_slices(CHUNK):
+        rows = [_build_event_row(one, received_at) for one in _iterate(chunk)]
         with _open_session(engine) as session, session.begin():
             erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
             allowed = [row for row, until in zip(rows, erasures, strict=True) if until is None]
             erased += len(rows) - len(allowed)
-            if allowed:
-                added += _insert(session, allowed)
+            added += _insert(session, equal_events.drop_stored(session, allowed))
         if on_chunk is not None:
             on_chunk(len(rows))
     engine.dispose()
@@ -89,10 +114,10 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
     _require_storable(items, "item_id")
     updated_at = now()
     engine = open_engine(database_url)
-    for chunk in _iterate_chunks(items.select("item_id", "title", "categories"), ITEM_CHUNK):
+    for chunk in items.select("item_id", "title", "categories").iter_slices(ITEM_CHUNK):
         rows = [
             ItemRow(item_id, title, categories or [], updated_at)
-            for item_id, title, categories in chunk
+            for item_id, title, categories in chunk.iter_rows()
         ]
         with _open_session(engine) as session, session.begin():
             ItemRepository(session).put(rows)
@@ -111,31 +136,37 @@ def count_events(database_url: str) -> int:
     return count
 
 
-def _build_event_row(
-    user_id: str,
-    item_id: str,
-    action: str,
-    at: int,
-    value: float | None,
-    occurrence: int,
-    *,
-    received_at: int,
-) -> EventRow:
+def _iterate(table: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    return table.iter_rows(named=True)
+
+
+def _build_event_row(event: Mapping[str, Any], now: int) -> EventRow:
+    """Build the row of an event.
+
+    Args:
+        now: epoch microseconds, when an event arrives that does not say when it did.
+    """
+    properties, received_at = event["properties"], event["received_at"]
+    natural = (event["user_id"], event["item_id"], event["action"], event["timestamp"])
     return EventRow(
-        event_id=compute_natural_key(user_id, item_id, action, at, occurrence),
-        user_id=user_id,
-        item_id=item_id,
-        action=action,
-        at=at,
-        value=value,
-        recommendation_id=None,
-        properties=None,
-        received_at=received_at,
+        event["event_id"] or compute_natural_key(*natural, event["occurrence"]),
+        *natural,
+        value=event["value"],
+        recommendation_id=event["recommendation_id"],
+        properties=None if properties is None else json.loads(properties),
+        # No event arrives after its import: incremental reads would pass it over.
+        received_at=now if received_at is None else min(received_at, now),
+        sender_event_id=event["sender_event_id"],
     )
 
 
 def _insert(session: Session, rows: list[EventRow]) -> int:
-    """Insert rows and return how many were new."""
+    """Insert rows in their order, and return how many were new."""
+    if not rows:
+        return 0
+    if any(row.recommendation_id is not None for row in rows):
+        # Those that a recommendation led to count as clicks, as those of a request do.
+        return len(EventRepository(session).add(rows).new)
     statement = insert_into(session, StoredEvent).on_conflict_do_nothing(
         index_elements=["event_id"]
     )
@@ -159,9 +190,18 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
             )
 
 
-def _iterate_chunks(table: pl.DataFrame, rows: int) -> Iterator[list[tuple[Any, ...]]]:
-    for part in table.iter_slices(rows):
-        yield part.rows()
+def _require_storable_properties(events: pl.DataFrame) -> None:
+    storable = TypeAdapter(Properties)
+    for row, text in enumerate(events["properties"]):
+        if text is None:
+            continue
+        try:
+            storable.validate_python(json.loads(text), strict=True)
+        except ValidationError as error:
+            raise EventSourceError(
+                f"row {row + 1}, column 'properties': {error.errors()[0]['msg']}, but got "
+                f"{abbreviate(text)}; change it, or leave it empty"
+            ) from error
 
 
 def _open_session(engine: Engine) -> Session:

@@ -11,17 +11,17 @@ from cli.progress import show_row_progress
 
 
 def export_events_command(
-    output: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    output: Annotated[Path, typer.Option(help="The file to write: .parquet or .csv.")],
     database: Database = None,
     until: Annotated[
         str | None,
         typer.Option(help="Leave out events after this RFC 3339 instant with an offset."),
     ] = None,
 ) -> None:
-    """Export the service's events into a Parquet file that train and import-events read.
+    """Export the service's events into a file that train and import-events read.
 
-    One row per event, in order of arrival: user_id, item_id, timestamp, action, value. Erased users
-    are left out. The file is written completely, or not at all.
+    One row per event, in order of arrival, with all that is stored of it: importing the file adds
+    no event twice. Erased users are left out. The file is written completely, or not at all.
     """
     from app.imports import count_events  # noqa: PLC0415 - the service's modules load slowly
     from migrations.run import require_upgraded  # noqa: PLC0415

@@ -10,16 +10,16 @@ from cli.progress import show_row_progress
 def import_events_command(file: InputFile, database: Database = None) -> None:
     """Import a file of events into the service's database.
 
-    A second import of the same file adds nothing.
+    A second import of the same file adds nothing, nor does an export of the same events.
     """
     from app.imports import import_events  # noqa: PLC0415 - the service's modules load slowly
     from migrations.run import upgrade  # noqa: PLC0415
-    from training.data.sources import read_events  # noqa: PLC0415
+    from training.data.sources import read_stored_events  # noqa: PLC0415
 
     with exit_on_error():
         url = resolve_database_url(database)
         upgrade(url)
-        events = read_events(file)
+        events = read_stored_events(file)
         with show_row_progress("events", len(events)) as advance:
             imported = import_events(url, events, on_chunk=advance)
         erased = f", {imported.erased} of erased users left out" if imported.erased else ""

@@ -14,6 +14,7 @@ from app.db.insert import insert_into
 from app.db.tables import StoredEvent, StoredRecommendation
 from model.history import Event
 
+_NATURAL = "sha256:"
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -25,6 +26,7 @@ class EventRow(NamedTuple):
         at: when the event happened.
         recommendation_id: the recommendation that led to the event, if any.
         received_at: when the service received the event.
+        sender_event_id: the sender's own id, where `event_id` is a hash of it.
     """
 
     event_id: str
@@ -36,6 +38,7 @@ class EventRow(NamedTuple):
     recommendation_id: str | None
     properties: dict[str, Any] | None
     received_at: int
+    sender_event_id: str | None = None
 
 
 def compute_natural_key(
@@ -51,7 +54,12 @@ def compute_natural_key(
     fields: list[str | int] = [user_id, item_id, action, at]
     if occurrence:
         fields.append(occurrence)
-    return f"sha256:{hashlib.sha256(orjson.dumps(fields)).hexdigest()}"
+    return f"{_NATURAL}{hashlib.sha256(orjson.dumps(fields)).hexdigest()}"
+
+
+def is_natural_key(event_id: str) -> bool:
+    """Return whether an id is of the form of `compute_natural_key`, and so not its sender's."""
+    return event_id.startswith(_NATURAL) and len(event_id) == len(_NATURAL) + 64
 
 
 @dataclass(frozen=True, slots=True)

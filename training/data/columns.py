@@ -1,5 +1,6 @@
 """Conversion of raw columns to the event schema; errors name the row."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,18 @@ EVENT_SCHEMA = pl.Schema(
         "value": pl.Float64(),
     }
 )
+STORED_EVENT_SCHEMA = pl.Schema(
+    {
+        **EVENT_SCHEMA,
+        "event_id": pl.String(),
+        "sender_event_id": pl.String(),
+        "recommendation_id": pl.String(),
+        "properties": pl.String(),
+        "received_at": EVENT_SCHEMA["timestamp"],
+    }
+)
+"""An event with all that the service stores of it; the further columns may be null. `properties` is
+a JSON object as text."""
 ITEM_SCHEMA = pl.Schema(
     {"item_id": pl.String(), "title": pl.String(), "categories": pl.List(pl.String())}
 )
@@ -68,6 +81,22 @@ def parse_events(table: RawTable) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=EVENT_SCHEMA)
 
 
+def parse_stored_events(table: RawTable) -> pl.DataFrame:
+    """Convert a table to `STORED_EVENT_SCHEMA`, in the table's order; all further columns may miss.
+
+    Raises:
+        EventSourceError: if a column is missing or a value is invalid.
+    """
+    further = [
+        _parse_optional_ids(table, "event_id"),
+        _parse_optional_ids(table, "sender_event_id"),
+        _parse_optional_ids(table, "recommendation_id"),
+        _parse_objects(table, "properties"),
+        _parse_instants(table, "received_at", is_required=False),
+    ]
+    return parse_events(table).with_columns(further)
+
+
 def parse_items(table: RawTable) -> pl.DataFrame:
     """Convert a table to `ITEM_SCHEMA`, in the table's order.
 
@@ -104,17 +133,26 @@ def _refuse_first_row(
 
 
 def _parse_ids(table: RawTable, column: str) -> pl.Series:
+    raw, ids = table.frame[column], _parse_optional_ids(table, column)
+    rule = "an id must not be empty"
+    _refuse_first_row(table, raw, ids.is_null(), rule, "fill it in or drop the row")
+    return ids
+
+
+def _parse_optional_ids(table: RawTable, column: str) -> pl.Series:
+    """Convert ids to text as it is: 007, 1e5 and NaN are ids like any other; empty ones to null."""
+    if column not in table.frame.columns:
+        return _fill_missing(table, column)
     raw = table.frame[column]
     if not (_is_text(raw) or raw.dtype.is_integer()):
         rule = "an id is text or a whole number"
         _refuse_first_row(table, raw, raw.is_not_null(), rule, "convert the column to text")
-    ids = raw.cast(pl.String)
-    is_bad = ids.is_null() | (ids == "")
-    _refuse_first_row(table, raw, is_bad, "an id must not be empty", "fill it in or drop the row")
-    return ids
+    return raw.cast(pl.String).replace("", None)
 
 
-def _parse_instants(table: RawTable, column: str) -> pl.Series:
+def _parse_instants(table: RawTable, column: str, *, is_required: bool = True) -> pl.Series:
+    if column not in table.frame.columns:
+        return _fill_missing(table, column)
     raw = table.frame[column]
     if isinstance(raw.dtype, pl.Datetime) and raw.dtype.time_zone is not None:
         instants = _convert_datetimes(raw, raw.dtype.time_unit)
@@ -128,6 +166,8 @@ def _parse_instants(table: RawTable, column: str) -> pl.Series:
     else:
         instants = pl.Series(column, [None] * len(raw), dtype=_INSTANT)
     is_bad = instants.is_null()
+    if not is_required:
+        is_bad &= raw.is_not_null() & (raw.cast(pl.String) != "")
     if is_bad.any():
         _refuse_first_row(table, raw, is_bad, *_explain_bad_time(raw.filter(is_bad)[0]))
     return instants
@@ -183,6 +223,36 @@ def _is_number(value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _fill_missing(table: RawTable, column: str) -> pl.Series:
+    return pl.Series(column, [None] * len(table.frame), dtype=STORED_EVENT_SCHEMA[column])
+
+
+def _parse_objects(table: RawTable, column: str) -> pl.Series:
+    """Convert JSON objects, which are text or the structs of a Parquet file, to text."""
+    if column not in table.frame.columns:
+        return _fill_missing(table, column)
+    raw = table.frame[column]
+    texts = raw.struct.json_encode() if isinstance(raw.dtype, pl.Struct) else raw
+    if not _is_text(texts):
+        _refuse_first_row(table, raw, raw.is_not_null(), _OBJECT, "convert the column to text")
+    texts = texts.cast(pl.String).replace("", None).set(raw.is_null(), None)
+    is_bad = texts.is_not_null() & ~pl.Series(
+        [_is_object(text) for text in texts], dtype=pl.Boolean
+    )
+    _refuse_first_row(table, raw, is_bad, _OBJECT, 'write it like {"price": 3}')
+    return texts.rename(column)
+
+
+_OBJECT = "properties are one JSON object"
+
+
+def _is_object(text: str | None) -> bool:
+    try:
+        return text is not None and isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _parse_texts(table: RawTable, column: str) -> pl.Series:

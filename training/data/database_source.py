@@ -1,5 +1,6 @@
 """Events and items of the service, read from its database by SELECT."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,9 +22,11 @@ from model.errors import EventSourceError
 from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
+    STORED_EVENT_SCHEMA,
     RawTable,
     parse_events,
     parse_items,
+    parse_stored_events,
 )
 from training.data.erasures import Erasures
 
@@ -39,6 +42,10 @@ EVENTS = table(
     column("action"),
     column("value"),
     column("received_at", BigInteger),
+    column("event_id"),
+    column("sender_event_id"),
+    column("recommendation_id"),
+    column("properties", JSON),
 )
 ERASED_USERS = table("erased_users", column("digest"), column("erased_at", BigInteger))
 ITEMS = table("items", column("item_id"), column("title"), column("categories", JSON))
@@ -54,6 +61,8 @@ _EVENT_CHUNK = pl.Schema(
         "value": pl.Float64(),
     }
 )
+_STORED_COLUMNS = ("user_id", "item_id", "at", *list(STORED_EVENT_SCHEMA)[3:])
+_STORED_CHUNK = pl.Schema({"id": pl.String(), **STORED_EVENT_SCHEMA})
 _ERASURES = pl.Schema({"digest": pl.String(), "erased_at": pl.Int64()})
 
 
@@ -91,6 +100,20 @@ def stream_database_events(
     for name, frame in _stream_chunks(address, selection, _EVENT_CHUNK):
         yield erasures.drop_erased(
             parse_events(RawTable(name, frame, locate=_locate_events(frame)))
+        )
+
+
+def stream_stored_events(address: str, until: int | None = None) -> Iterator[pl.DataFrame]:
+    """Read every event in chunks, as `stream_database_events` does, in `STORED_EVENT_SCHEMA`."""
+    erasures = read_erasures(address)
+    columns = (EVENTS.c[name] for name in ("id", *_STORED_COLUMNS))
+    selection = select(*columns).order_by(EVENTS.c.id)
+    if until is not None:
+        selection = selection.where(EVENTS.c.at <= until)
+    place = _STORED_COLUMNS.index("properties") + 1
+    for name, frame in _stream_chunks(address, selection, _STORED_CHUNK, text_at=place):
+        yield erasures.drop_erased(
+            parse_stored_events(RawTable(name, frame, locate=_locate_events(frame)))
         )
 
 
@@ -132,16 +155,26 @@ def _locate_events(chunk: pl.DataFrame) -> Callable[[int], str]:
 
 
 def _stream_chunks(
-    address: str, selection: Select[tuple[object, ...]], schema: pl.Schema
+    address: str,
+    selection: Select[tuple[object, ...]],
+    schema: pl.Schema,
+    *,
+    text_at: int | None = None,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Execute a selection; yield the address without password, and one frame per chunk."""
+    """Execute a selection; yield the address without password, and one frame per chunk.
+
+    Args:
+        text_at: position of a column of JSON objects, which become text.
+    """
     url = _parse_address(address)
     name = url.render_as_string(hide_password=True)
     engine = create_engine(url)
     try:
         with engine.connect().execution_options(yield_per=CHUNK_ROWS) as connection:
             for rows in connection.execute(selection).partitions():
-                values = [tuple(row) for row in rows]
+                values: list[tuple[object, ...]] = [tuple(row) for row in rows]
+                if text_at is not None:
+                    values = [_format_object(row, text_at) for row in values]
                 yield name, pl.DataFrame(values, schema, orient="row", strict=False)
     except SQLAlchemyError as error:
         raise EventSourceError(
@@ -150,6 +183,13 @@ def _stream_chunks(
         ) from error
     finally:
         engine.dispose()
+
+
+def _format_object(row: tuple[object, ...], place: int) -> tuple[object, ...]:
+    if row[place] is None:
+        return row
+    text = json.dumps(row[place], ensure_ascii=False, separators=(",", ":"))
+    return (*row[:place], text, *row[place + 1 :])
 
 
 def _parse_address(address: str) -> URL:

@@ -3,18 +3,20 @@
 Every source yields one schema, in the order of the source. That order decides between events of
 one user at the same instant, so nothing here sorts.
 
-- `user_id`, `item_id`: text, never empty. Whole numbers are taken as their digits.
+- `user_id`, `item_id`: text, never empty and never read as a number: `007` and `1e5` stay as they
+  are. Whole numbers of a typed column or of JSON are taken as their digits.
 - `timestamp`: microseconds, UTC. Read from aware datetimes, RFC 3339 texts with an offset, or epoch
   seconds, whole or decimal.
 - `action`: text; "event" by default. Optional.
 - `value`: a finite number or null. Optional.
 
-Other columns are ignored.
+`read_stored_events` also reads what else the service stores of an event. Other columns are ignored.
 """
 
 import csv
 import glob
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,9 +26,11 @@ from model.errors import EventSourceError
 from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
+    STORED_EVENT_SCHEMA,
     RawTable,
     parse_events,
     parse_items,
+    parse_stored_events,
 )
 from training.data.database_source import (
     format_database_name,
@@ -73,6 +77,16 @@ def read_events(
         if until is not None:
             events = events.filter(pl.col("timestamp").to_physical() <= until)
     return events if erasures is None else erasures.drop_erased(events)
+
+
+def read_stored_events(location: str | Path) -> pl.DataFrame:
+    """Read the events of files in `STORED_EVENT_SCHEMA`, such as an export; columns may be missing.
+
+    Raises:
+        EventSourceError: if an event is invalid; the message names file, row and column.
+    """
+    parts = [parse_stored_events(_read_table(file)) for file in _list_files(location)]
+    return pl.concat([STORED_EVENT_SCHEMA.to_frame(), *parts])
 
 
 def read_items(location: str | Path) -> pl.DataFrame:
@@ -160,14 +174,41 @@ def _read_json_lines(file: Path) -> RawTable:
         try:
             # Types are inferred from all lines; otherwise a late text among numbers would fail.
             frame = pl.read_ndjson(file, infer_schema_length=None)
+            if isinstance(frame.schema.get("properties"), pl.Struct):
+                # As text: a struct has the fields of all lines, whichever a line has.
+                as_text = {"properties": pl.String()}
+                frame = pl.read_ndjson(file, schema_overrides=as_text, infer_schema_length=None)
         except pl.exceptions.PolarsError as error:
             raise _find_broken_line(file, error) from error
+
+    _require_ids_as_text(file, frame)
 
     def locate(row: int) -> str:
         numbers = (number for number, line in _number_lines(file) if line.strip())
         return f"line {[*numbers][row]}"
 
     return RawTable(str(file), frame, locate)
+
+
+def _require_ids_as_text(file: Path, frame: pl.DataFrame) -> None:
+    """Refuse an id that is neither text nor a whole number, in a column of texts.
+
+    It would become a text that nobody sent: 1e5 would be read as 100000.
+    """
+    names = [name for name in ("user_id", "item_id") if frame.schema.get(name) == pl.String]
+    if not names:
+        return
+    suspect = re.compile(rf'"(?:{"|".join(names)})"\s*:\s*[^"\s]')
+    for number, line in _number_lines(file):
+        if not suspect.search(line):
+            continue
+        record = json.loads(line)
+        for name in names:
+            if isinstance(record.get(name), float | bool | list | dict):
+                raise EventSourceError(
+                    f"{file}, line {number}, column {name!r}: an id is text or a whole number, but "
+                    f"got {json.dumps(record[name])}; write it in quotes"
+                )
 
 
 def _find_broken_line(file: Path, error: Exception) -> EventSourceError:

@@ -76,6 +76,53 @@ def test_every_kind_of_file_gives_the_same_events(tmp_path: Path) -> None:
         assert read_events(file).equals(expected), file.name
 
 
+LOOKALIKES = (
+    "007",
+    "7",
+    "1e5",
+    "100000",
+    "1.0",
+    "NaN",
+    "null",
+    "NA",
+    "true",
+    " 8",
+    "8 ",
+    "8",
+    "-0",
+)
+"""Ids that a reader of numbers, of missing values or of trimmed text would change."""
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "byte order mark"])
+@pytest.mark.parametrize("name", ["events.csv", "events.tsv", "events.jsonl"])
+def test_ids_are_read_as_they_are(tmp_path: Path, name: str, mark: str) -> None:
+    separator = {"events.csv": ",", "events.tsv": "\t"}.get(name)
+    if separator is None:
+        rows = [{"user_id": it, "item_id": it, "timestamp": NOON_SECONDS} for it in LOOKALIKES]
+        text = "\n".join(json.dumps(row) for row in rows)
+    else:
+        names = separator.join(("user_id", "item_id", "timestamp"))
+        lines = (separator.join((it, it, str(NOON_SECONDS))) for it in LOOKALIKES)
+        text = "\n".join((names, *lines))
+    file = write(tmp_path / name, mark + text)
+    if mark and separator is None:
+        assert "line 1" in refusal(file)
+        return
+    assert read_events(file)["user_id"].to_list() == list(LOOKALIKES)
+    assert read_events(file)["item_id"].to_list() == list(LOOKALIKES)
+    items = read_items(file)
+    assert items["item_id"].to_list() == list(LOOKALIKES)
+
+
+@pytest.mark.parametrize("number", ["1e5", "1.0", "true", '["7"]'])
+def test_an_id_that_is_no_whole_number_is_refused(tmp_path: Path, number: str) -> None:
+    event = f'"item_id": "i", "timestamp": {NOON_SECONDS}'
+    lines = [f'{{"user_id": "007", {event}}}', f'{{"user_id": {number}, {event}}}']
+    message = refusal(write(tmp_path / "events.jsonl", "\n".join(lines)))
+    assert "an id is text or a whole number" in message
+
+
 def test_the_rows_of_a_source_keep_their_order(tmp_path: Path) -> None:
     file = write_parquet(
         tmp_path, user_id=["u"] * 4, item_id=["d", "a", "c", "b"], timestamp=[NOON] * 4
