@@ -110,10 +110,10 @@ def _find_equals(
     found: dict[NaturalFields, list[StoredEqual]] = {}
     for begin in range(0, len(instants), _BATCH):
         # Joined, since SQLite scans the table for a row value in a list.
-        wanted = (
+        sought = (
             values(column("user_id", String), column("at", BigInteger))
             .data(instants[begin : begin + _BATCH])
-            .cte("wanted")
+            .cte("sought")
         )
         matches = session.execute(
             select(
@@ -124,8 +124,8 @@ def _find_equals(
                 StoredEvent.event_id,
                 StoredEvent.sender_event_id,
             ).join(
-                wanted,
-                (StoredEvent.user_id == wanted.c.user_id) & (StoredEvent.at == wanted.c.at),
+                sought,
+                (StoredEvent.user_id == sought.c.user_id) & (StoredEvent.at == sought.c.at),
             )
         )
         for user_id, item_id, action, at, event_id, sender_event_id in matches:
