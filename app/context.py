@@ -10,6 +10,7 @@ from fastapi import Request
 
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
+from app.auth.local_token import LocalToken
 from app.db.database import Database
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
@@ -36,6 +37,7 @@ class AppContext:
     metrics: Metrics
     database: Database
     keys: KeyCache
+    local_token: LocalToken
     access_control: AccessControl
     store: BundleStore
     item_overlay: ItemOverlay

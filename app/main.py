@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from app.attention.router import router as attention
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
+from app.auth.local_token import LocalToken
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
@@ -36,6 +37,7 @@ from app.items.service import refresh_item_overlay
 from app.keys.router import router as caller
 from app.keys.service import refresh_keys
 from app.models.router import admin_router as models_admin
+from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
 from app.popularity.service import keep_refreshing_popularity
@@ -88,6 +90,7 @@ _ROUTERS = (
     items_writing,
     users,
     users_erasing,
+    model_changes,
     models,
     models_admin,
     training_runs,
@@ -100,10 +103,15 @@ _ROUTERS = (
 _log = structlog.get_logger()
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """Build an application; its services and state are in `app.state.context`."""
+def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
+    """Build an application; its services and state are in `app.state.context`.
+
+    Args:
+        is_demo: whether programs of this user may make the demo's requests without a token.
+    """
     metrics = Metrics()
     store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    local_token = LocalToken()
     context = AppContext(
         settings=settings,
         metrics=metrics,
@@ -114,10 +122,13 @@ def create_app(settings: Settings) -> FastAPI:
             timeout_seconds=settings.database_timeout_seconds,
         ),
         keys=keys,
+        local_token=local_token,
         access_control=AccessControl(
             keys,
+            local_token,
             requests_per_second=settings.requests_per_second,
             open_to_loopback=settings.open_to_loopback,
+            is_demo=is_demo,
         ),
         store=store,
         item_overlay=item_overlay,

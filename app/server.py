@@ -7,10 +7,14 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
 
+import structlog
 import uvicorn
 
+from app.auth.local_token import TokenFile, resolve_runtime_directory, write_token_file
+from app.context import AppContext
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 
@@ -19,12 +23,24 @@ _SWITCH_SECONDS = 0.0005
 _GRACE_SECONDS = 4
 _ACCEPTED_CONNECTIONS_SECONDS = 0.2
 
+_log = structlog.get_logger()
 
-def run(settings: Settings) -> None:
+
+def run(
+    settings: Settings,
+    *,
+    is_demo: bool = False,
+    announce_link: Callable[[str], None] | None = None,
+) -> None:
     """Serve until a signal stops the process; requests in progress are completed first.
 
     SIGTERM: `/health/ready` fails for `drain_seconds`, then no new connection is accepted.
     SIGINT: no new connection is accepted. A second signal of either kind ends the process at once.
+
+    Args:
+        is_demo: whether programs of this user may make the demo's requests without a token.
+        announce_link: called once connections are accepted, with the address of the dashboard. It
+            holds the local token if that takes the place of a key, so it must not be logged.
     """
     # Read when the numeric libraries are first imported. One thread per response is cheapest, and
     # two OpenMP runtimes with a thread per core each would compete for every core.
@@ -41,7 +57,7 @@ def run(settings: Settings) -> None:
     # each of its many tensor operations, and waits up to this interval every time.
     sys.setswitchinterval(_SWITCH_SECONDS)
     configure_logs(settings.log_format, settings.log_level)
-    app = create_app(settings)
+    app = create_app(settings, is_demo=is_demo)
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -53,30 +69,84 @@ def run(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    shutdown = app.state.context.shutdown
-    server = DrainingServer(config, shutdown, drain_seconds=settings.drain_seconds)
+    context: AppContext = app.state.context
+    token_file: TokenFile | None = None
+
+    def handle_start(port: int) -> None:
+        nonlocal token_file
+        token_file = _publish_local_token(context, port)
+        if announce_link is not None:
+            announce_link(_build_dashboard_link(context, port, token_file))
+
+    server = DrainingServer(
+        config, context.shutdown, drain_seconds=settings.drain_seconds, on_start=handle_start
+    )
     # Modules imported so far are permanent: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
     # After a graceful stop uvicorn raises the signal again; that must not count as a failure.
     for graceful in (signal.SIGTERM, signal.SIGINT):
         signal.signal(graceful, _exit_successfully)
-    server.run()
+    try:
+        server.run()
+    finally:
+        if token_file is not None:
+            token_file.remove()
     if not server.started:
         sys.exit(1)
+
+
+def _publish_local_token(context: AppContext, port: int) -> TokenFile | None:
+    """Write the local token for programs of this user; return None if there is no place for it.
+
+    That does not prevent the start: with API keys nobody needs the token.
+    """
+    try:
+        directory = resolve_runtime_directory(context.settings.runtime_directory)
+        return write_token_file(
+            directory, context.local_token, host=context.settings.host, port=port
+        )
+    except (OSError, RuntimeError) as error:
+        _log.warning(
+            "local_token_not_written",
+            error=str(error),
+            consequence="requests from this machine need an API key",
+            remedy="set KAIROS_RUNTIME_DIRECTORY to a directory that this user can write",
+        )
+        return None
+
+
+def _build_dashboard_link(context: AppContext, port: int, token_file: TokenFile | None) -> str:
+    if token_file is None:
+        return f"http://{context.settings.host}:{port}/dashboard/"
+    service = token_file.service
+    has_token = context.access_control.accepts_local_token
+    return service.dashboard_link if has_token else f"{service.url}/dashboard/"
 
 
 class DrainingServer(uvicorn.Server):
     """A uvicorn server that reports not ready for a while before it stops accepting connections."""
 
     def __init__(
-        self, config: uvicorn.Config, shutdown: ShutdownState, *, drain_seconds: float
+        self,
+        config: uvicorn.Config,
+        shutdown: ShutdownState,
+        *,
+        drain_seconds: float,
+        on_start: Callable[[int], None],
     ) -> None:
+        """Create a server; `on_start` is called with the port once connections are accepted."""
         super().__init__(config)
         # `shutdown` is a method of uvicorn's server.
         self._shutdown_state = shutdown
         self._drain_seconds = drain_seconds
+        self._on_start = on_start
         self._stops_at = float("inf")
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and announce the port."""
+        await super().startup(sockets)
+        self._on_start(self.servers[0].sockets[0].getsockname()[1])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Handle a signal: begin the shutdown, or end the process on the second one."""

@@ -56,8 +56,13 @@ class Settings(BaseSettings):
     it they get status 429. A key may have its own limit."""
 
     open_to_loopback: bool = False
-    """Whether requests from this machine itself need no key even once keys exist. Until a first key
-    is created, only requests from this machine are accepted."""
+    """Whether requests from this machine with the local token need no key even once keys exist.
+    Until a first key is created, only such requests are accepted."""
+
+    runtime_directory: Path | None = None
+    """Directory of the files with the local tokens of running processes, for the command line and
+    the Python client of the same user. Default: `kairos` in `$XDG_RUNTIME_DIR`, or else
+    `~/.local/state/kairos`."""
 
     pinned_versions: PositiveInt = 2
     """Versions that stay open because requests name them by `model_version`, beside the active

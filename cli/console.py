@@ -55,6 +55,17 @@ def print_message(message: str) -> None:
     console.print(message, highlight=False, soft_wrap=True)
 
 
+def print_dashboard_link(link: str) -> None:
+    """Print the address of the dashboard, but only on a terminal: it may hold a token.
+
+    What goes elsewhere is collected as a log.
+    """
+    if sys.stderr.isatty():
+        print_message(f"[bold]dashboard[/] {escape(link)}")
+    else:
+        print_message("[bold]dashboard[/] kairos dashboard prints its link")
+
+
 def print_table(table: Table) -> None:
     """Print a table to standard output, at least 120 columns wide without a terminal."""
     Console(file=sys.stdout, width=None if sys.stdout.isatty() else 120).print(table)

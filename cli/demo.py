@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from cli.activation import make_current
-from cli.console import exit_on_error, print_message, print_report
+from cli.console import exit_on_error, print_dashboard_link, print_message, print_report
 from cli.progress import show_row_progress
 from cli.train import run_training
 from model.errors import OutdatedBundleError
@@ -66,9 +66,10 @@ def demo_command(
         from app import server  # noqa: PLC0415 - the service's modules load slowly
         from app.settings import Settings  # noqa: PLC0415
 
-        print_message(f"[bold]dashboard[/] http://127.0.0.1:{port}/dashboard")
         server.run(
-            Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port)
+            Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port),
+            is_demo=True,
+            announce_link=print_dashboard_link,
         )
 
 

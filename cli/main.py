@@ -4,6 +4,7 @@ import typer
 
 from cli.backup import backup_command
 from cli.bench.command import bench_app
+from cli.dashboard import dashboard_command
 from cli.demo import demo_command
 from cli.doctor.command import doctor_command
 from cli.erase_user import erase_user_command
@@ -41,6 +42,7 @@ app.command("evaluate")(evaluate_command)
 app.command("publish")(publish_command)
 app.command("recommend")(recommend_command)
 app.command("serve")(serve_command)
+app.command("dashboard")(dashboard_command)
 app.command("migrate")(migrate_command)
 app.command("doctor")(doctor_command)
 app.command("backup")(backup_command)

@@ -2,8 +2,6 @@
 
 import asyncio
 import copy
-import os
-import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +13,7 @@ import httpx
 
 from kairos_client.batching import Ingestion
 from kairos_client.calls import Call
+from kairos_client.credentials import find_key, read_local_token
 from kairos_client.errors import InvalidError
 from kairos_client.models import Event
 from kairos_client.operations import Operations
@@ -32,12 +31,10 @@ from kairos_client.retrying import (
 
 T = TypeVar("T")
 
-KEY_VARIABLE = "KAIROS_API_KEY"
 _PAGE_ITEMS = 500
 # The service closes idle connections after 5 seconds. A request on a connection that is just being
 # closed is lost, possibly after it was read, so the client closes idle connections earlier.
 _POOL = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
-_PRINTABLE = re.compile(r"[\x21-\x7e]+")
 
 
 @final
@@ -65,7 +62,9 @@ class KairosClient(Operations):
 
         Args:
             base_url: such as `http://127.0.0.1:8000`; may have a path, behind a proxy.
-            api_key: by default the environment variable KAIROS_API_KEY, if set.
+            api_key: by default the environment variable KAIROS_API_KEY, or the content of the file
+                that KAIROS_API_KEY_FILE names. Without either, the local token of a service that
+                the same user runs on this machine.
             timeout: seconds that one attempt waits for the network at a time.
             retries: the retry policy.
             http: an httpx client to send with, which `close` leaves open.
@@ -282,7 +281,8 @@ class _Service:
         """Validate the arguments; the default key is that of the environment.
 
         Raises:
-            InvalidError: if the URL is not an HTTP base URL, or the key cannot be sent in a header.
+            InvalidError: if the URL is not an HTTP base URL, or there is something wrong with the
+                key.
         """
         url = _parse_url(base_url)
         if (
@@ -298,14 +298,8 @@ class _Service:
                 code="base_url",
             )
         headers = {"Accept": "application/json", "User-Agent": f"kairos-client/{_read_version()}"}
-        key = os.environ.get(KEY_VARIABLE) if api_key is None else api_key
-        if key:
-            if not _PRINTABLE.fullmatch(key):
-                raise InvalidError(
-                    f"an API key is printable ASCII without spaces, but this one of {len(key)} "
-                    "characters is not; remove line breaks and spaces around it",
-                    code="api_key",
-                )
+        key = find_key(api_key)
+        if key is not None:
             headers["Authorization"] = f"Bearer {key}"
         return cls(base_url.rstrip("/"), headers)
 
@@ -319,9 +313,16 @@ class _Service:
             call.method,
             self.base_url + call.path,
             content=call.content,
-            headers=self.headers | content_type,
+            headers=self.headers | content_type | self._build_local_authorization(),
             timeout=max(0.001, min(timeout, send.deadline - time.monotonic())),
         )
+
+    def _build_local_authorization(self) -> dict[str, str]:
+        """Build the header with the local token, which changes when the service starts again."""
+        if "Authorization" in self.headers:
+            return {}
+        token = read_local_token(self.base_url)
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 def _parse_url(text: str) -> httpx.URL | None:

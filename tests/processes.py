@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,12 @@ import httpx
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_SECONDS = 60.0
+_SERVE = ("-m", "app.server")
+# As the last step of `kairos demo`.
+_SERVE_DEMO = (
+    "-c",
+    "from app.server import run; from app.settings import Settings; run(Settings(), is_demo=True)",
+)
 
 
 def eventually(claim: Callable[[], bool], *, within_seconds: float = PATIENCE_SECONDS) -> None:
@@ -33,12 +39,43 @@ def free_port() -> int:
     return port
 
 
+_TOKEN_DIRECTORIES: dict[int, Path] = {}
+"""Where the processes that these tests started keep their local tokens, by port."""
+
+
+def find_local_token(port: int, host: str = "127.0.0.1") -> str | None:
+    """Find the local token of a process that these tests started; None if it has ended."""
+    if port not in _TOKEN_DIRECTORIES:
+        return None
+    try:
+        return (_TOKEN_DIRECTORIES[port] / f"{host}_{port}").read_text()
+    except FileNotFoundError:
+        return None
+
+
+class LocalTokenAuth(httpx.Auth):
+    """Adds the local token of a process that these tests started.
+
+    Requests with a key of their own, and those to other services, stay as they are.
+    """
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """See httpx.Auth."""
+        token = find_local_token(request.url.port or 80, request.url.host)
+        if token is not None and not {"authorization", "x-api-key"} & request.headers.keys():
+            request.headers["Authorization"] = f"Bearer {token}"
+        yield request
+
+
+LOCAL_TOKEN = LocalTokenAuth()
+
+
 @dataclass(frozen=True)
 class Server:
     """A running process, and a client that talks to it.
 
     Attributes:
-        http: a client with its address; more may be made for `url`.
+        http: a client with its address and its local token; more may be made for `url`.
         log: the file of its log, one JSON object a line, shared by the processes of a test.
     """
 
@@ -46,6 +83,13 @@ class Server:
     port: int
     http: httpx.Client
     log: Path
+
+    @property
+    def token(self) -> str:
+        """Its local token, which takes the place of a key until one exists."""
+        token = find_local_token(self.port)
+        assert token is not None
+        return token
 
     @property
     def url(self) -> str:
@@ -64,7 +108,7 @@ class Server:
 class Start(Protocol):
     """Starts one more process with these settings, and waits until it is ready."""
 
-    def __call__(self, *, wait: bool = True, **settings: str) -> Server: ...
+    def __call__(self, *, wait: bool = True, is_demo: bool = False, **settings: str) -> Server: ...
 
 
 @contextmanager
@@ -74,25 +118,27 @@ def processes(directory: Path, bundle_store: Path) -> Iterator[Start]:
     The processes share a bundle store, a log and, unless a setting names another, one SQLite file
     in `directory`.
     """
-    log = directory / "log"
+    log, runtime_directory = directory / "log", directory / "runtime"
     servers: list[Server] = []
 
-    def start(*, wait: bool = True, **settings: str) -> Server:
+    def start(*, wait: bool = True, is_demo: bool = False, **settings: str) -> Server:
         port = int(settings.get("KAIROS_PORT", free_port()))
         defaults = {
             "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
             "KAIROS_BUNDLE_STORE": str(bundle_store),
             "KAIROS_LOG_FORMAT": "json",
+            "KAIROS_RUNTIME_DIRECTORY": str(runtime_directory),
         }
         with log.open("ab") as stream:
             process = subprocess.Popen(
-                [sys.executable, "-m", "app.server"],
+                [sys.executable, *(_SERVE_DEMO if is_demo else _SERVE)],
                 env={**os.environ, **defaults, **settings, "KAIROS_PORT": str(port)},
                 cwd=ROOT,
                 stdout=stream,
                 stderr=stream,
             )
-        http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        _TOKEN_DIRECTORIES[port] = runtime_directory
+        http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, auth=LOCAL_TOKEN)
         server = Server(process, port, http, log)
         servers.append(server)
         if wait:

@@ -16,9 +16,9 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import ReadRoute
+from app.http.routes import DemoReadRoute
 
-router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=DemoReadRoute)
 
 
 @router.post(

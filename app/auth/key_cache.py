@@ -16,6 +16,7 @@ Role = Literal["read", "ingest", "admin"]
 KeyState = Literal["valid", "expired", "revoked"]
 
 _KEY = re.compile(r"kairos_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
+_KEY_OR_TOKEN = re.compile(r"kairos_([0-9a-f]{16}|local)_[A-Za-z0-9_-]{43}", re.ASCII)
 _NO_DIGEST = "0" * 64
 
 
@@ -29,6 +30,8 @@ class Key:
         created_at: epoch microseconds.
         expires_at: epoch microseconds; None for never.
         revoked_at: epoch microseconds; None if it is not revoked.
+        user_prefix: what the ids of the users that it reaches begin with; None for all users.
+        may_list_users: whether it may list users.
     """
 
     key_id: str
@@ -39,6 +42,8 @@ class Key:
     created_at: int
     expires_at: int | None
     revoked_at: int | None
+    user_prefix: str | None = None
+    may_list_users: bool = True
 
     def get_state(self, at: int) -> KeyState:
         """Return the state of the key at an instant, epoch microseconds."""
@@ -63,8 +68,8 @@ def digest_key(key: str) -> str:
 
 
 def contains_key(text: str) -> bool:
-    """Return whether a text contains anything that looks like a key."""
-    return _KEY.search(text) is not None
+    """Return whether a text contains anything that looks like a key or a local token."""
+    return _KEY_OR_TOKEN.search(text) is not None
 
 
 @final

@@ -1,32 +1,72 @@
-"""Detection of requests from this machine itself, and the network of a client."""
+"""Detection of requests from this machine itself, and the network of a client.
+
+None of this admits a request by itself: a proxy on this machine may pass on a stranger's request
+without a trace. It narrows down where a local token is accepted, and explains refusals.
+"""
 
 import ipaddress
+import re
 
 from starlette.requests import Request
 
+from app.auth.peer_process import is_process_of_this_user
+
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_FORWARDING = frozenset(
-    {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
+# Headers by which proxies, balancers and content networks pass on addresses, hosts and hops.
+_FORWARDING = re.compile(
+    r"""
+    (.*-)?forwarded(-.*)? | via | cdn-loop | front-end-https | x-(url-)?scheme | x-host
+    | .*(client|connecting|proxyuser|real|remote|socket|source|user)-?ip(v6)?(-.*)?
+    | (cf|fastly|fly|x-(amzn?|appengine|arr|azure|cloud|cluster|envoy|original|real))-.*
+    """,
+    re.VERBOSE,
 )
-_FORWARDING_PREFIXES = ("x-forwarded-", "x-envoy-", "x-original-")
 _SAME_SITES = frozenset({"same-origin", "none"})
 _IPV6_SITE = 64
+_HTTP_PORT = 80
 
 
 def is_loopback(request: Request) -> bool:
-    """Return whether a request comes directly from this machine, and not on behalf of a web page.
+    """Return whether a request looks as if it came directly from this machine.
+
+    A proxy on this machine that adds no header looks the same.
+    """
+    return describe_remoteness(request) is None
+
+
+def describe_remoteness(request: Request) -> str | None:
+    """Describe in what a request differs from one of a local program; None if in nothing.
 
     The `Host` header must be local, too: a remote page may have its own name resolve to this
     machine (DNS rebinding). Nor may the browser report another origin: it sends simple requests
     across origins without a preflight.
     """
     address = _get_client_address(request)
-    return (
-        address is not None
-        and address.is_loopback
-        and not _was_forwarded(request)
-        and _has_local_host(request)
-        and not _has_foreign_origin(request)
+    if address is None or not address.is_loopback:
+        return "comes from another address"
+    if _was_forwarded(request):
+        return "came through a proxy"
+    if _find_local_port(request) is None:
+        return (
+            f"is for the host {request.headers.get('host', '')[:80]!r} rather than localhost or "
+            "127.0.0.1"
+        )
+    if _has_foreign_origin(request):
+        return "comes from a page of another site"
+    return None
+
+
+def is_of_this_user(request: Request) -> bool:
+    """Return whether a loopback request is of a program that runs as the user of this process.
+
+    Its `Host` must have the port of this process. The user is the kernel's account of the other end
+    of the connection, where it gives one: a proxy runs as another user.
+    """
+    server = request.scope.get("server") or ("", None)
+    if not is_loopback(request) or _find_local_port(request) != (server[1] or _HTTP_PORT):
+        return False
+    return request.client is None or is_process_of_this_user(
+        request.client.host, request.client.port
     )
 
 
@@ -51,21 +91,22 @@ def _get_client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.I
 
 
 def _was_forwarded(request: Request) -> bool:
-    # nginx by default uses HTTP/1.0 and adds no forwarding header.
+    # nginx before 1.29.7 by default uses HTTP/1.0 and adds no forwarding header.
     return request.scope.get("http_version") == "1.0" or any(
-        name in _FORWARDING or name.startswith(_FORWARDING_PREFIXES) for name in request.headers
+        _FORWARDING.fullmatch(name) for name in request.headers
     )
 
 
-def _has_local_host(request: Request) -> bool:
+def _find_local_port(request: Request) -> int | None:
+    """Find the port of the `Host` header; None unless there is one that names this machine."""
     hosts = request.headers.getlist("host")
     if len(hosts) != 1:
-        return False
+        return None
     host, colon, port = hosts[0].rpartition(":")
     if not colon or hosts[0].endswith("]"):
         host, port = hosts[0], ""
-    is_port = not colon or not port or (port.isascii() and port.isdigit())
-    return is_port and host.lower() in _LOCAL_NAMES
+    is_port = not port or (port.isascii() and port.isdigit() and len(port) <= len("65535"))
+    return int(port or _HTTP_PORT) if is_port and host.lower() in _LOCAL_NAMES else None
 
 
 def _has_foreign_origin(request: Request) -> bool:

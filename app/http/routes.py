@@ -7,6 +7,7 @@ from fastapi import Request, Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from app.auth.access import Caller
 from app.auth.key_cache import Role
 from app.context import AppContext
 from app.http.paths import keep_encoded_slashes
@@ -17,9 +18,14 @@ ROLE_EXTENSION = "x-role"
 
 
 class AuthorizedRoute(JsonRoute):
-    """A route for callers of one role; the three subclasses below set it."""
+    """A route for callers of one role, which the subclasses below set.
+
+    Attributes:
+        is_demo_read: whether the demo shows it to requests without a token.
+    """
 
     role: ClassVar[Role]
+    is_demo_read: ClassVar[bool] = False
 
     def __init__(self, *args: Any, openapi_extra: dict[str, Any] | None = None, **kwargs: Any):
         # As part of the operation itself, so that no operation's description can lack it.
@@ -36,7 +42,9 @@ class AuthorizedRoute(JsonRoute):
 
         async def authorize_and_handle(request: Request) -> Response:
             context: AppContext = request.app.state.context
-            request.state.caller = context.access_control.authorize(request, self.role)
+            request.state.caller = context.access_control.authorize(
+                request, self.role, is_demo_read=self.is_demo_read
+            )
             return await handle(request)
 
         return authorize_and_handle
@@ -46,6 +54,15 @@ class ReadRoute(AuthorizedRoute):
     """A route for queries."""
 
     role = "read"
+
+
+class DemoReadRoute(ReadRoute):
+    """A route for queries that the demo shows to requests without a token.
+
+    It neither lists users nor returns what is stored of one as such.
+    """
+
+    is_demo_read = True
 
 
 class IngestRoute(AuthorizedRoute):
@@ -58,3 +75,10 @@ class AdminRoute(AuthorizedRoute):
     """A route for operators."""
 
     role = "admin"
+
+
+# Asynchronous although it awaits nothing: FastAPI runs a plain function on a thread.
+async def get_caller(request: Request) -> Caller:
+    """Return the caller that an authorized route has identified."""
+    caller: Caller = request.state.caller
+    return caller

@@ -16,7 +16,7 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import IngestRoute, ReadRoute
+from app.http.routes import DemoReadRoute, IngestRoute
 from app.http.types import Id, QueryInstant
 from app.items.popularity import read_item_popularity
 from app.items.schemas import (
@@ -32,7 +32,7 @@ from app.items.schemas import (
 from app.items.service import find_item, list_items_page, remove_item, store_items
 from app.items.similar import find_similar_items
 
-router = APIRouter(prefix="/v1", tags=["items"], route_class=ReadRoute)
+router = APIRouter(prefix="/v1", tags=["items"], route_class=DemoReadRoute)
 writing = APIRouter(prefix="/v1", tags=["items"], route_class=IngestRoute)
 
 

@@ -32,6 +32,8 @@ class KeyRepository:
                 created_at=key.created_at,
                 expires_at=key.expires_at,
                 revoked_at=key.revoked_at,
+                user_prefix=key.user_prefix,
+                may_list_users=key.may_list_users,
             )
             for key in stored
         ]
@@ -48,6 +50,8 @@ class KeyRepository:
                 created_at=key.created_at,
                 expires_at=key.expires_at,
                 revoked_at=key.revoked_at,
+                user_prefix=key.user_prefix,
+                may_list_users=key.may_list_users,
             )
         )
 

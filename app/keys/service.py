@@ -18,8 +18,9 @@ async def refresh_keys(context: AppContext) -> None:
     if not stored and not context.keys.is_empty:
         _log.warning(
             "no_api_keys",
-            consequence="only requests from this machine itself are answered",
+            consequence="only requests from this machine with its local token are answered",
             listening_on=context.settings.host,
-            remedy="kairos keys create NAME --role admin",
+            remedy="kairos keys create NAME --role admin; on this machine, kairos dashboard prints "
+            "a link with the token",
         )
     context.keys.replace(stored)

@@ -16,7 +16,7 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import AdminRoute, ReadRoute
+from app.http.routes import AdminRoute, DemoReadRoute, ReadRoute
 from app.models import activation
 from app.models import service as models
 from app.models.detail import describe_model as build_description
@@ -33,7 +33,9 @@ from app.models.schemas import (
 )
 from model.inference.item_map import MOST_ITEMS
 
-router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
+router = APIRouter(prefix="/v1", tags=["models"], route_class=DemoReadRoute)
+# Included before `router`, whose path of a version matches any. Changes name people.
+changes_router = APIRouter(prefix="/v1", tags=["models"], route_class=ReadRoute)
 admin_router = APIRouter(prefix="/v1", tags=["models"], route_class=AdminRoute)
 
 Version = Annotated[str, Path(description="A version that `GET /v1/models` lists.")]
@@ -85,7 +87,7 @@ async def put_traffic(
     return JsonResponse(await activation.set_traffic(context, body, actor=actor))
 
 
-@router.get(
+@changes_router.get(
     "/models/changes",
     summary="List changes of the served models",
     response_model=ChangeList,

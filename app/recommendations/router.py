@@ -14,11 +14,11 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import ReadRoute
+from app.http.routes import DemoReadRoute
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import recommend_items
 
-router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=ReadRoute)
+router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=DemoReadRoute)
 
 
 @router.post(

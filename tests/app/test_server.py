@@ -101,7 +101,10 @@ print(torch.get_num_threads(), faiss.omp_get_max_threads())
 def upload(server: Server, *headers: str) -> Iterator[socket.socket]:
     """A raw connection that has sent the head of a POST."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        head = ["POST /v1/events HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        head = [
+            *("POST /v1/events HTTP/1.1", "Host: localhost", "Content-Type: application/json"),
+            f"Authorization: Bearer {server.token}",
+        ]
         connection.sendall("\r\n".join([*head, *headers, "", ""]).encode())
         yield connection
 

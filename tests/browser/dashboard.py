@@ -1,5 +1,6 @@
 """A page of the dashboard under test: what it draws, requests and logs."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,8 @@ from typing import Any
 
 import httpx
 from playwright.sync_api import Browser, Locator, Page, Response
+
+from tests.processes import LOCAL_TOKEN, find_local_token
 
 PATIENCE_SECONDS = 60
 """For one response of the service on a busy machine."""
@@ -22,6 +25,7 @@ class Dashboard:
         self.requested: list[str] = []
         self._answers: list[Response] = []
         self.expected_complaint: str | None = None
+        self._hold_local_token()
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))
@@ -34,6 +38,16 @@ class Dashboard:
         # Heat maps are images that the page paints itself.
         own = (f"{self.service}/", "data:image/png;base64,")
         assert [url for url in self.requested if not url.startswith(own)] == []
+
+    def _hold_local_token(self) -> None:
+        """Have every page of the service start with its local token, as after its link."""
+        token = find_local_token(httpx.URL(self.service).port or 80)
+        if token is not None:
+            key = json.dumps({"value": token, "role": "admin", "name": "loopback"})
+            self.page.add_init_script(
+                f"sessionStorage.getItem('kairos-read-key') ?? "
+                f"sessionStorage.setItem('kairos-read-key', {json.dumps(key)})"
+            )
 
     def open(self, fragment: str = "", *, view: str = "") -> "Dashboard":
         """Open a page, such as "items.html", and wait until it has settled."""
@@ -77,7 +91,7 @@ class Dashboard:
         """The JSON of a response, requested without a browser; `path` from "/v1/..."."""
         url = f"{self.service}{path}"
         method = "GET" if body is None else "POST"
-        answer = httpx.request(method, url, json=body, timeout=PATIENCE_SECONDS)
+        answer = httpx.request(method, url, json=body, timeout=PATIENCE_SECONDS, auth=LOCAL_TOKEN)
         return answer.raise_for_status().json()
 
     @property

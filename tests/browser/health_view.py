@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 
 from tests.browser.dashboard import Dashboard
 from tests.browser.shop import CUSTOMER
-from tests.processes import Server
+from tests.processes import LOCAL_TOKEN, Server
 
 Look = Callable[[str], Dashboard]
 OpenShop = Callable[..., Server]
@@ -127,7 +127,7 @@ def wait_for(page: Page, condition: Callable[[], bool], *, within_seconds: int =
 
 def send_traffic(url: str) -> None:
     """Twenty responses of the model, five without it, events of an hour ago, and three misses."""
-    with httpx.Client(base_url=url, timeout=30) as client:
+    with httpx.Client(base_url=url, timeout=30, auth=LOCAL_TOKEN) as client:
         for turn in range(25):
             user = CUSTOMER if turn % 5 else f"stranger-{turn}"
             client.post("/v1/recommendations", json={"user_id": user}).raise_for_status()

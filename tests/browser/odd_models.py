@@ -18,6 +18,7 @@ from model.recommender import RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from tests.app import tiny_bundle
+from tests.processes import LOCAL_TOKEN
 
 HOSTILE = "<img src=x onerror=\"document.body.dataset.hacked='yes'\">"
 ACTIONS = ("view", HOSTILE)
@@ -88,7 +89,7 @@ def fill(service: str) -> None:
         }
         for index, days in enumerate(DAYS_OF_USER)
     ]
-    answer = httpx.post(f"{service}/v1/events", json={"events": events}).json()
+    answer = httpx.post(f"{service}/v1/events", json={"events": events}, auth=LOCAL_TOKEN).json()
     assert answer["accepted"] == len(events), answer
 
 

@@ -11,7 +11,7 @@ from tests.app import tiny_bundle
 from tests.browser import world
 from tests.browser.dashboard import Dashboard
 from tests.browser.items_view import VIEW, map_of, open_item, options, pixel, similar_rows
-from tests.processes import Server, processes
+from tests.processes import LOCAL_TOKEN, Server, processes
 
 SLASHED, DOTS, NEW, OVER = "lamps/red & blue?#", "..", "новинка", "sku-over"
 LIKE_PATHS = ("a/similar", "a/popularity", "a/../b", "a%2Fsimilar", f"{SLASHED}/similar")
@@ -104,7 +104,9 @@ def test_an_unknown_item_shows_the_problems_of_the_service(odd: Dashboard) -> No
         ("#similar-note", "/similar"),
         ("#popularity-missing", "/popularity"),
     ):
-        detail = httpx.get(f"{odd.service}/v1/items/sku-nobody{path}").json()["detail"]
+        detail = httpx.get(f"{odd.service}/v1/items/sku-nobody{path}", auth=LOCAL_TOKEN).json()[
+            "detail"
+        ]
         expect(odd.page.locator(selector)).to_contain_text(detail)
 
 
@@ -146,7 +148,7 @@ def test_without_item_vectors_the_page_says_why_no_map(odd: Dashboard) -> None:
     models = odd.api("/v1/models")["models"]
     (flat,) = [model["version"] for model in models if not model["is_serving"]]
     open_item(odd, "i3", model_version=flat)
-    refusal = httpx.get(f"{odd.service}/v1/models/{flat}/map").json()["detail"]
+    refusal = httpx.get(f"{odd.service}/v1/models/{flat}/map", auth=LOCAL_TOKEN).json()["detail"]
     assert "learns none" in refusal
     expect(odd.page.locator("#map-missing")).to_have_text(refusal)
     expect(odd.page.locator("#similar-note")).to_have_text(refusal)

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.odd_models import GROUPS, HOSTILE, USER, OddVersions
+from tests.processes import LOCAL_TOKEN
 
 VIEW = "kernels.html"
 DAY = 24 * 3_600_000
@@ -97,7 +98,7 @@ def test_a_kernel_without_a_constant_is_drawn_by_its_values(
     version = odd_versions.moved
 
     def drop_constant(route: Route) -> None:
-        description = httpx.get(route.request.url, timeout=60).json()
+        description = httpx.get(route.request.url, timeout=60, auth=LOCAL_TOKEN).json()
         description["kernels"][0]["constant"] = None
         route.fulfill(body=json.dumps(description), content_type="application/json")
 

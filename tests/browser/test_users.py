@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser import world
 from tests.browser.dashboard import Dashboard
+from tests.processes import LOCAL_TOKEN
 
 AT = "2025-03-01T12:00:00Z"
 REGULAR_AT = f"#user={world.REGULAR}&query_time={AT}"
@@ -17,7 +18,9 @@ REGULAR_AT = f"#user={world.REGULAR}&query_time={AT}"
 def answer_of(service: str, user_id: str, at: str = AT) -> dict[str, Any]:
     """The response of the API, requested without a browser."""
     request = {"user_id": user_id, "query_time": at, "explain": "heads"}
-    answer = httpx.post(f"{service}/v1/recommendations", json=request).raise_for_status()
+    answer = httpx.post(
+        f"{service}/v1/recommendations", json=request, auth=LOCAL_TOKEN
+    ).raise_for_status()
     return dict(answer.json())
 
 

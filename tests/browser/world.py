@@ -16,6 +16,7 @@ from model.clock import from_datetime
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
 from model.store.store import BundleStore
+from tests.processes import LOCAL_TOKEN
 
 HOSTILE_TITLE = "<img src=x onerror=\"document.body.dataset.hacked='yes'\">"
 TITLES = (
@@ -86,7 +87,7 @@ def fill(service: str) -> None:
         _event(NEWCOMER, 2, days=100) | {"item_id": "sku-unheard-of"},
         _event(NEWCOMER, 3, days=101),
     ]
-    answer = httpx.post(f"{service}/v1/events", json={"events": events}).json()
+    answer = httpx.post(f"{service}/v1/events", json={"events": events}, auth=LOCAL_TOKEN).json()
     assert answer["accepted"] == len(events), answer
 
 

@@ -75,7 +75,12 @@ def open_client(
     timeout: float = 10,
     api_key: str | None = None,
 ) -> Iterator[EitherClient]:
-    """Opens a "sync" or "async" client of a URL, or of an application in this process."""
+    """Opens a "sync" or "async" client of a URL, or of an application in this process.
+
+    Without a key it has the local token of the application.
+    """
+    if application is not None and api_key is None:
+        api_key = application.token
     if kind == "sync":
         sync_transport = None if application is None else PortalTransport(application)
         with KairosClient(

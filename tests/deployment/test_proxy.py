@@ -12,7 +12,7 @@ import pytest
 
 from tests.deployment.proxy import CONNECTIONS_PER_ADDRESS, Site, needs_nginx, start_site
 from tests.deployment.slow_clients import run_slow_clients, slow_body
-from tests.processes import eventually
+from tests.processes import eventually, find_local_token
 
 pytestmark = needs_nginx
 
@@ -102,12 +102,16 @@ def keyless(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterat
 
 
 def test_forged_loopback_headers_are_refused(keyless: Site) -> None:
-    inside = keyless.replicas[0].url
-    assert httpx.get(f"{inside}/v1/models", headers={"Host": "localhost"}).status_code == 200
+    replica = keyless.replicas[0]
+    token = find_local_token(replica.port, replica.address)
+    bearer = {"Authorization": f"Bearer {token}"}
+    local = {**bearer, "Host": "localhost"}
+    assert httpx.get(f"{replica.url}/v1/models", headers=local).status_code == 200
     outside = f"{keyless.proxy.url}/v1/models"
-    assert httpx.get(outside).status_code == 401
-    assert httpx.get(outside, headers={"Host": "localhost"}).status_code == 401
-    assert httpx.get(outside, headers=EVERY_FORWARDING_HEADER).status_code == 401
+    for stolen in ({}, bearer):
+        assert httpx.get(outside, headers=stolen).status_code == 401
+        assert httpx.get(outside, headers={**stolen, "Host": "localhost"}).status_code == 401
+        assert httpx.get(outside, headers={**EVERY_FORWARDING_HEADER, **stolen}).status_code == 401
 
 
 def test_a_client_is_limited_by_its_address_not_its_headers(keyless: Site) -> None:

@@ -22,7 +22,7 @@ from app.imports import import_events
 from migrations.run import upgrade
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
-from tests.processes import Server, eventually, processes
+from tests.processes import LOCAL_TOKEN, Server, eventually, processes
 
 REQUEST = {
     "user_id": "known",
@@ -63,7 +63,7 @@ class Ingest:
     """Sends events continuously from a thread, and collects the acknowledged ids."""
 
     def __init__(self, server: Server) -> None:
-        self._http = httpx.Client(base_url=server.url, timeout=30)
+        self._http = httpx.Client(base_url=server.url, timeout=30, auth=LOCAL_TOKEN)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._send)
         self.acknowledged: list[str] = []

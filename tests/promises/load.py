@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 import orjson
 import uvloop
 
+from tests.processes import find_local_token
+
 Outcome = TypeVar("Outcome")
 
 HOST = "127.0.0.1"
@@ -218,11 +220,15 @@ def _record(load: Load, answer: Answer, on_answer: AnswerCallback | None) -> Non
 
 
 class Connection:
-    """A connection that is opened on the first request, and reopened after a close."""
+    """A connection that is opened on the first request, and reopened after a close.
+
+    Requests without a key carry the local token of the process, as it was at that time.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._protocol: _Protocol | None = None
+        self._authorization = b""
 
     async def send(self, request: Request, due: float | None = None) -> Answer:
         """Send a request and wait for its answer."""
@@ -231,9 +237,12 @@ class Connection:
             if self._protocol is None or self._protocol.is_closed:
                 loop = asyncio.get_running_loop()
                 _, self._protocol = await loop.create_connection(_Protocol, HOST, self._port)
-            head, body = await asyncio.wait_for(
-                self._protocol.exchange(request.content), _TIMEOUT_SECONDS
-            )
+                token = find_local_token(self._port)
+                self._authorization = b"" if token is None else _format_authorization(token)
+            content = request.content
+            if b"\r\nAuthorization: " not in content:
+                content = content.replace(b"\r\n", b"\r\n" + self._authorization, 1)
+            head, body = await asyncio.wait_for(self._protocol.exchange(content), _TIMEOUT_SECONDS)
             status = int(head[9:12])
         except (OSError, TimeoutError) as error:
             status, head, body = NO_ANSWER, repr(error).encode(), b""
@@ -302,6 +311,10 @@ class _Protocol(asyncio.Protocol):
         if self._response is not None and not self._response.done():
             message = f"closed after {len(self._received)} bytes of the answer"
             self._response.set_exception(error or ConnectionResetError(message))
+
+
+def _format_authorization(token: str) -> bytes:
+    return f"Authorization: Bearer {token}\r\n".encode()
 
 
 def _find_header(head: bytes, name: bytes) -> bytes:

@@ -80,14 +80,18 @@ def test_malformed_http_is_refused(server: Server, sent: bytes) -> None:
 
 @pytest.mark.parametrize(("sent", "status"), ODD_HTTP.values(), ids=ODD_HTTP.keys())
 def test_unusual_http_is_answered(server: Server, sent: bytes, status: int) -> None:
-    answer = exchange(server, sent + b"Connection: close\r\n\r\n")
+    own = b"" if b"X-API-Key" in sent else authorization(server)
+    answer = exchange(server, sent + own + b"Connection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:200]
     assert MARKER not in server.log.read_bytes()
 
 
 def test_head_has_the_headers_of_get_and_no_body(server: Server) -> None:
     get, head = (
-        exchange(server, method + b" /v1/models" + LOCAL + b"Connection: close\r\n\r\n")
+        exchange(
+            server,
+            method + b" /v1/models" + LOCAL + authorization(server) + b"Connection: close\r\n\r\n",
+        )
         for method in (b"GET", b"HEAD")
     )
     (of_get, body), (of_head, no_body) = (one.split(b"\r\n\r\n", 1) for one in (get, head))
@@ -100,6 +104,11 @@ def test_the_server_is_ready_and_logged_no_error(server: Server) -> None:
     assert server.is_ready()
     levels = {json.loads(line)["level"] for line in server.log.read_text().splitlines()}
     assert levels <= {"info", "warning"}
+
+
+def authorization(server: Server) -> bytes:
+    """The header with the server's local token."""
+    return b"Authorization: Bearer " + server.token.encode() + b"\r\n"
 
 
 def exchange(server: Server, sent: bytes) -> bytes:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from app.auth.access import LOOPBACK, AccessControl
 from app.auth.key_cache import Key, KeyCache, Role, digest_key, generate_key
+from app.auth.local_token import LocalToken
 from app.auth.rate_limiter import RateLimiter
 from app.errors import (
     DatabaseUnavailableError,
@@ -18,6 +19,9 @@ from app.errors import (
 )
 from model.clock import MICROSECONDS_PER_SECOND, now
 from tests.app.auth.bare_requests import HERE, build_request
+
+TOKEN = LocalToken()
+LOCAL = {**HERE, "authorization": f"Bearer {TOKEN.secret}"}
 
 
 @dataclass
@@ -53,6 +57,7 @@ def access_control_with(
     *keys: Key,
     requests_per_second: float = 10.0,
     open_to_loopback: bool = False,
+    is_demo: bool = False,
     clock: Clock | None = None,
 ) -> AccessControl:
     cache = KeyCache()
@@ -60,8 +65,10 @@ def access_control_with(
     clock = clock or Clock()
     return AccessControl(
         cache,
+        TOKEN,
         requests_per_second=requests_per_second,
         open_to_loopback=open_to_loopback,
+        is_demo=is_demo,
         key_limiter=RateLimiter(most=3, clock=clock),
         network_limiter=RateLimiter(most=3, clock=clock),
     )
@@ -201,24 +208,67 @@ def test_a_key_in_the_url_is_refused_despite_a_valid_header() -> None:
             assert secret not in str(refused.value)
 
 
-def test_without_any_key_only_loopback_is_authorized() -> None:
-    assert access_control_with().authorize(build_request(), "admin") is LOOPBACK
-    with pytest.raises(UnauthenticatedError, match="has none"):
-        access_control_with().authorize(build_request(address="192.0.2.1"), "read")
+def test_without_any_key_the_local_token_takes_its_place() -> None:
+    for headers in (LOCAL, {**HERE, "x-api-key": TOKEN.secret}):
+        assert access_control_with().authorize(build_request(headers), "admin") is LOOPBACK
 
 
-def test_after_the_first_key_loopback_needs_one_even_if_revoked() -> None:
+@pytest.mark.parametrize("role", get_args(Role))
+def test_a_local_request_without_the_token_is_refused(role: Role) -> None:
+    for open_to_loopback in (False, True):
+        control = access_control_with(open_to_loopback=open_to_loopback)
+        with pytest.raises(UnauthenticatedError, match="kairos dashboard prints"):
+            control.authorize(build_request(), role)
+        with pytest.raises(UnauthenticatedError, match="kairos dashboard prints"):
+            control.authorize(build_request(), role, is_demo_read=True)
+
+
+def test_the_token_of_another_process_is_refused() -> None:
+    other = {**HERE, "authorization": f"Bearer {LocalToken().secret}"}
+    with pytest.raises(UnauthenticatedError, match="that of the running process"):
+        access_control_with().authorize(build_request(other), "read")
+
+
+@pytest.mark.parametrize(
+    ("sent", "address", "advice"),
+    [
+        (LOCAL, "192.0.2.1", "comes from another address; send Authorization: Bearer kairos_"),
+        ({**LOCAL, "x-forwarded": "for=1"}, "127.0.0.1", "came through a proxy; send"),
+        ({**LOCAL, "host": "box"}, "127.0.0.1", "'box' rather than localhost or 127.0.0.1; call"),
+        ({**LOCAL, "origin": "http://x.example"}, "127.0.0.1", "a page of another site; send"),
+    ],
+)
+def test_a_token_from_elsewhere_is_refused_with_a_remedy(
+    sent: dict[str, str], address: str, advice: str
+) -> None:
+    for headers in (sent, {name: value for name, value in sent.items() if name != "authorization"}):
+        with pytest.raises(UnauthenticatedError, match=advice):
+            access_control_with().authorize(build_request(headers, address=address), "read")
+
+
+def test_after_the_first_key_the_token_is_refused_even_if_revoked() -> None:
     key, _ = make_key(revoked_at=1)
+    with pytest.raises(UnauthenticatedError, match="but keys exist; send Authorization"):
+        access_control_with(key).authorize(build_request(LOCAL), "read")
     with pytest.raises(UnauthenticatedError):
         access_control_with(key).authorize(build_request(), "read")
 
 
-def test_loopback_can_stay_open_beside_keys() -> None:
-    key, _ = make_key()
-    assert (
-        access_control_with(key, open_to_loopback=True).authorize(build_request(), "admin")
-        is LOOPBACK
-    )
+def test_the_local_token_can_stay_valid_beside_keys() -> None:
+    control = access_control_with(make_key()[0], open_to_loopback=True)
+    assert control.authorize(build_request(LOCAL), "admin") is LOOPBACK
+
+
+def test_guessed_tokens_are_limited_by_network() -> None:
+    control = access_control_with(requests_per_second=1)
+    guess = {**HERE, "authorization": f"Bearer {LocalToken().secret}"}
+    outcomes = [refusal(control, build_request(guess)) for _ in range(3)]
+    assert outcomes == [UnauthenticatedError] * 2 + [RateLimitedError]
+
+
+def test_a_token_in_the_url_is_refused() -> None:
+    with pytest.raises(UnauthenticatedError, match="in the URL"):
+        access_control_with().authorize(build_request(LOCAL, query=f"token={TOKEN.secret}"), "read")
 
 
 def test_a_wrong_key_is_refused_even_if_none_is_needed() -> None:
@@ -227,7 +277,7 @@ def test_a_wrong_key_is_refused_even_if_none_is_needed() -> None:
 
 
 def test_no_request_is_authorized_before_keys_are_loaded() -> None:
-    control = AccessControl(KeyCache(), requests_per_second=10, open_to_loopback=False)
+    control = AccessControl(KeyCache(), TOKEN, requests_per_second=10, open_to_loopback=False)
     for unauthorized in (build_request(), build_request(bearer_headers(make_key()[1]))):
         with pytest.raises(DatabaseUnavailableError):
             control.authorize(unauthorized, "read")

@@ -63,11 +63,28 @@ def test_a_request_without_one_host_header_is_not_loopback() -> None:
         "x-original-forwarded-for",
         "cf-connecting-ip",
         "true-client-ip",
+        "x-forwarded",
+        "x-cluster-client-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "x-azure-clientip",
+        "x-appengine-user-ip",
+        "x-amz-cf-id",
+        "cdn-loop",
+        "proxy-client-ip",
+        "wl-proxy-client-ip",
+        "x-proxyuser-ip",
+        "x-host",
     ],
 )
 def test_a_forwarded_request_is_not_loopback(header: str) -> None:
     assert not is_loopback(build_request({**HERE, header: "127.0.0.1"}))
     assert not is_loopback(build_request({**HERE, header: ""}))
+
+
+@pytest.mark.parametrize("header", ["x-request-id", "user-agent", "cookie", "sec-fetch-dest"])
+def test_headers_of_local_programs_are_loopback(header: str) -> None:
+    assert is_loopback(build_request({**HERE, header: "x"}))
 
 
 def test_http_1_0_counts_as_forwarded() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.auth.local_token import LocalToken
 from tests.processes import Server, processes
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,9 @@ def server(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def status(server: Server, *lines: str, version: str = "1.1", address: str = "127.0.0.1") -> int:
-    """The status of a request for the items, sent as raw lines."""
+    """The status of a request for the items with the local token, sent as raw lines."""
+    if not any(line.startswith(("Authorization", "X-API-Key")) for line in lines):
+        lines = (*lines, f"Authorization: Bearer {server.token}")
     with socket.create_connection((address, server.port), timeout=10) as connection:
         request = "\r\n".join(
             (f"GET /v1/items HTTP/{version}", *lines, "Connection: close", "", "")
@@ -37,6 +40,12 @@ def local(server: Server) -> str:
 def test_a_loopback_connection_is_authorized(server: Server) -> None:
     assert status(server, local(server)) == 200
     assert status(server, f"Host: localhost:{server.port}") == 200
+
+
+def test_a_loopback_connection_without_the_token_is_refused(server: Server) -> None:
+    assert status(server, local(server), "Authorization:") == 401
+    other = LocalToken().secret
+    assert status(server, local(server), f"Authorization: Bearer {other}") == 401
 
 
 def own_address() -> str | None:

@@ -2,16 +2,21 @@
 /**
  * The API key of this page. A read key is kept in the session storage until the tab is closed; an
  * admin key is kept in memory and is gone with the next page, which uses the stored read key again.
+ *
+ * The local token of the process, which a link brings along in its fragment, is kept like a read
+ * key: it ends with the process. Session storage belongs to one origin, port included; a cookie
+ * would go to every service on this machine.
  */
 
 import { html, render } from "./html.js";
 
 const SLOT = "kairos-read-key";
+const LOCAL_TOKEN = /^kairos_local_[\w-]+$/;
 
 /** @typedef {{value: string, role: "read" | "admin", name: string}} Key */
 
 /** @type {Key | null} null where the service needs no key */
-let held = loadStoredKey();
+let held = takeTokenFromLink() ?? loadStoredKey();
 /** @type {Promise<boolean> | null} */
 let prompting = null;
 let declinedAt = -1;
@@ -62,21 +67,55 @@ export function promptForKey(role, why, sentAt = performance.now()) {
   return prompting;
 }
 
+// A link that is opened in a tab that shows the same page does not load it again.
+addEventListener("hashchange", () => {
+  if (takeTokenFromLink() !== null) location.reload();
+});
+
 /** @param {Key | null} key */
 function holdKey(key) {
   held = key;
   if (key === null) sessionStorage.removeItem(SLOT);
-  else if (key.role === "read") sessionStorage.setItem(SLOT, JSON.stringify(key));
+  else storeKey(key);
   for (const listener of listeners) listener();
 }
 
+/** @param {Key} key */
+function storeKey(key) {
+  if (mayBeStored(key)) sessionStorage.setItem(SLOT, JSON.stringify(key));
+}
+
+/** @param {Key} key */
+function mayBeStored(key) {
+  return key.role === "read" || LOCAL_TOKEN.test(key.value);
+}
+
+/** @returns {Key | null} */
 function loadStoredKey() {
   try {
     const key = JSON.parse(sessionStorage.getItem(SLOT) ?? "null");
-    return key?.role === "read" ? key : null;
+    return key !== null && mayBeStored(key) ? key : null;
   } catch {
     return null;
   }
+}
+
+/**
+ * Stores the local token of the fragment, and removes it from the address and the history.
+ *
+ * @returns {Key | null}
+ */
+function takeTokenFromLink() {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const value = fragment.get("token");
+  if (value === null) return null;
+  fragment.delete("token");
+  window.history.replaceState(null, "", `#${fragment}`);
+  if (!LOCAL_TOKEN.test(value)) return null;
+  /** @type {Key} */
+  const key = { value, role: "admin", name: "loopback" };
+  storeKey(key);
+  return key;
 }
 
 /** @returns {Promise<boolean>} */
@@ -109,7 +148,8 @@ function showDialog(role, why) {
           aria-describedby="key-why key-refused">
         <p id="key-refused" class="refusal" role="alert">${refusal}</p>
         <p class="note">
-          A read key stays until this tab is closed; an admin key only until you leave this page.
+          A read key or a local token stays until this tab is closed; an admin key only until you
+          leave this page.
         </p>
         <div class="buttons">
           <button type="submit" class="main">Use key</button>
@@ -151,6 +191,11 @@ async function checkKey(value) {
   }
 }
 
+/** @param {Key} key */
+function describe(key) {
+  return LOCAL_TOKEN.test(key.value) ? "local token" : `${key.role} key ${key.name}`;
+}
+
 /** The element of the banner that shows which key is held, and changes it. */
 export function keyControl() {
   const control = document.createElement("span");
@@ -161,7 +206,7 @@ export function keyControl() {
   };
   const show = () =>
     render(
-      html`<span class="note">${held === null ? "" : `${held.role} key ${held.name}`}</span>
+      html`<span class="note">${held === null ? "" : describe(held)}</span>
         <button type="button" @click=${change}>${held === null ? "Enter a key" : "Forget key"}</button>`,
       control,
     );
