@@ -43,7 +43,7 @@ def demo_command(
     with exit_on_error():
         database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
         store = BundleStore(directory / "bundles")
-        _fill_database(database_url, events, items)
+        is_demo = _fill_database(database_url, events, items)
         is_outdated = _is_outdated(store)
         if is_outdated:
             # The checkpoint of its run has the parameters of that format.
@@ -68,7 +68,7 @@ def demo_command(
 
         server.run(
             Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port),
-            is_demo=True,
+            is_demo=is_demo,
             announce_link=print_dashboard_link,
         )
 
@@ -86,15 +86,19 @@ def _is_outdated(store: BundleStore) -> bool:
     return False
 
 
-def _fill_database(database_url: str, events: Path, items: Path) -> None:
-    """Import items and events, unless the database has that many events already."""
+def _fill_database(database_url: str, events: Path, items: Path) -> bool:
+    """Import items and events, unless the database has that many events already.
+
+    Returns whether the database holds the events of the shipped demo, and no others.
+    """
     from app.imports import count_events, import_events, import_items  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
 
     upgrade(database_url)
     table = read_events(events)
-    if count_events(database_url) >= len(table):
-        return
-    import_items(database_url, read_items(items))
-    with show_row_progress("import events", len(table)) as advance:
-        import_events(database_url, table, on_chunk=advance)
+    if count_events(database_url) < len(table):
+        import_items(database_url, read_items(items))
+        with show_row_progress("import events", len(table)) as advance:
+            import_events(database_url, table, on_chunk=advance)
+    is_shipped = events.resolve() == (DEMO / "events.parquet").resolve()
+    return is_shipped and count_events(database_url) == len(table)

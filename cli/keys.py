@@ -15,6 +15,8 @@ from model.errors import KairosError
 
 keys_app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 
+DEFAULT_EXPIRY = "365d"
+NEVER = "never"
 _PERIOD = re.compile(r"(\d{1,5})([hdw])", re.ASCII)
 _PERIODS = {
     "h": MICROSECONDS_PER_DAY // 24,
@@ -33,28 +35,44 @@ def create_command(
         ),
     ],
     expires: Annotated[
-        str | None,
-        typer.Option(help="90d, 12h, 4w, or an instant: 2027-01-31T00:00:00Z. Default: never."),
-    ] = None,
+        str,
+        typer.Option(help="90d, 12h, 4w, an instant such as 2027-01-31T00:00:00Z, or never."),
+    ] = DEFAULT_EXPIRY,
     requests_per_second: Annotated[
         float | None, typer.Option(help="Rate limit of this key; by default the service's.")
     ] = None,
+    user_prefix: Annotated[
+        str | None,
+        typer.Option(help="Reach only users whose ids begin with this, such as acme/."),
+    ] = None,
+    user_list: Annotated[
+        bool, typer.Option("--user-list/--no-user-list", help="Whether a read key may list users.")
+    ] = True,
     database: Database = None,
 ) -> None:
     """Create a key and print it, once only: KEY=$(kairos keys create NAME --role read)."""
+    from app.http.types import format_instant  # noqa: PLC0415
     from app.keys.issuing import create_key  # noqa: PLC0415 - the service's modules load slowly
 
     with exit_on_error():
+        expires_at = None if expires == NEVER else _parse_expiry(expires)
+        expiry = (
+            "never expires: revoke it once nobody needs it"
+            if expires_at is None
+            else f"valid until {format_instant(expires_at)}"
+        )
         issued = create_key(
             resolve_database_url(database),
             name,
             role,
-            expires_at=None if expires is None else _parse_expiry(expires),
+            expires_at=expires_at,
             requests_per_second=requests_per_second,
+            user_prefix=user_prefix,
+            may_list_users=user_list,
         )
         print_message(
-            f"key {issued.key_id} for {escape(name)}, role {role}; it is printed this once only, "
-            "and valid within one poll interval"
+            f"key {issued.key_id} for {escape(name)}, role {role}, {expiry}; it is printed this "
+            "once only, and valid within one poll interval"
         )
         typer.echo(issued.secret)
 
@@ -82,6 +100,8 @@ def list_command(
                 "created_at": format_optional(key.created_at),
                 "expires_at": format_optional(key.expires_at),
                 "revoked_at": format_optional(key.revoked_at),
+                "user_prefix": key.user_prefix,
+                "may_list_users": key.may_list_users,
                 "state": key.get_state(at),
             }
             for key in list_keys(resolve_database_url(database))
@@ -90,11 +110,14 @@ def list_command(
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     table = Table()
-    for column in ("id", "name", "role", "created", "expires", "state"):
+    for column in ("id", "name", "role", "users", "created", "expires", "state"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        fields = ("key_id", "name", "role", "created_at", "expires_at", "state")
-        table.add_row(*(escape(str(row[field] or "never")) for field in fields))
+        table.add_row(
+            *(escape(str(row[field])) for field in ("key_id", "name", "role")),
+            escape(_format_reach(row["user_prefix"], may_list_users=row["may_list_users"])),
+            *(escape(str(row[field] or NEVER)) for field in ("created_at", "expires_at", "state")),
+        )
     print_table(table)
 
 
@@ -113,6 +136,12 @@ def revoke_command(
         )
 
 
+def _format_reach(user_prefix: str | None, *, may_list_users: bool) -> str:
+    """Format which users a key reaches, and whether it lists them."""
+    reach = "all" if user_prefix is None else f"{user_prefix}..."
+    return reach if may_list_users else f"{reach}, no list"
+
+
 def _parse_expiry(text: str) -> int:
     """Parse a period from now, or an instant, as epoch microseconds.
 
@@ -129,5 +158,5 @@ def _parse_expiry(text: str) -> int:
     except ValueError as error:
         raise KairosError(
             f"a key expires after hours, days or weeks, or at an instant with an offset, but got "
-            f"{text[:40]!r} ({error}); write 12h, 90d, 4w or 2027-01-31T00:00:00Z"
+            f"{text[:40]!r} ({error}); write 12h, 90d, 4w, 2027-01-31T00:00:00Z or never"
         ) from error

@@ -15,6 +15,7 @@ from app.db.tables import StoredEvent, StoredRecommendation
 from model.history import Event
 
 _NATURAL = "sha256:"
+_OF_SENDER = "sender-sha256:"
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -26,7 +27,7 @@ class EventRow(NamedTuple):
         at: when the event happened.
         recommendation_id: the recommendation that led to the event, if any.
         received_at: when the service received the event.
-        sender_event_id: the sender's own id, where `event_id` is a hash of it.
+        sender_event_id: the sender's own id, where `event_id` is a hash of it and the sender.
     """
 
     event_id: str
@@ -60,6 +61,18 @@ def compute_natural_key(
 def is_natural_key(event_id: str) -> bool:
     """Return whether an id is of the form of `compute_natural_key`, and so not its sender's."""
     return event_id.startswith(_NATURAL) and len(event_id) == len(_NATURAL) + 64
+
+
+def compute_sender_key(user_prefix: str, event_id: str) -> str:
+    """Compute the idempotency key of an event whose id is unique among those of one sender.
+
+    No other sender with a prefix can take it: those get other hashes.
+
+    Args:
+        user_prefix: the prefix of the sender's key, which all of its keys share.
+        event_id: the sender's id.
+    """
+    return f"{_OF_SENDER}{hashlib.sha256(orjson.dumps([user_prefix, event_id])).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)

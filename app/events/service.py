@@ -1,7 +1,14 @@
 """Ingesting events: each is stored once, and acknowledged only after the commit."""
 
+from app.auth.access import Caller
 from app.context import AppContext
-from app.db.events import AddedEvents, EventRepository, EventRow, compute_natural_key
+from app.db.events import (
+    AddedEvents,
+    EventRepository,
+    EventRow,
+    compute_natural_key,
+    compute_sender_key,
+)
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
 from model.clock import MICROSECONDS_PER_SECOND, now
@@ -9,14 +16,18 @@ from model.clock import MICROSECONDS_PER_SECOND, now
 _MAX_AHEAD_SECONDS = 300
 
 
-async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
+async def ingest_events(context: AppContext, batch: EventBatch, caller: Caller) -> Ingested:
     """Store the new events of a batch; return after the commit.
 
     Raises:
+        ForbiddenError: if the caller's key does not reach the user of an event.
         DatabaseUnavailableError: if it is unknown whether the events were stored. Sending them
             again is safe.
         OverloadedError: if too many requests are waiting.
     """
+    for event in batch.events:
+        if isinstance(event, IncomingEvent):
+            caller.require_user(event.user_id)
     received_at = now()
     rejected: list[RejectedEvent] = []
     rows: list[EventRow] = []
@@ -28,7 +39,7 @@ async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
             rejected.append(_reject_future(position, event))
         else:
             positions.append(position)
-            rows.append(to_row(event, received_at))
+            rows.append(to_row(event, received_at, user_prefix=caller.user_prefix))
     added = AddedEvents((), (), ())
     if rows:
         added = await context.database.write(lambda session: EventRepository(session).add(rows))
@@ -46,11 +57,21 @@ async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
     )
 
 
-def to_row(event: IncomingEvent, received_at: int) -> EventRow:
-    """Convert an event to its row; without an `event_id`, its key is the hash of its fields."""
+def to_row(event: IncomingEvent, received_at: int, *, user_prefix: str | None = None) -> EventRow:
+    """Convert an event to its row; without an `event_id`, its key is the hash of its fields.
+
+    Args:
+        user_prefix: that of the sender's key. Its event ids are unique among its own only.
+    """
+    sender_event_id = None if user_prefix is None else event.event_id
+    if event.event_id is None:
+        key = compute_natural_key(event.user_id, event.item_id, event.action, event.timestamp)
+    elif user_prefix is None:
+        key = event.event_id
+    else:
+        key = compute_sender_key(user_prefix, event.event_id)
     return EventRow(
-        event_id=event.event_id
-        or compute_natural_key(event.user_id, event.item_id, event.action, event.timestamp),
+        event_id=key,
         user_id=event.user_id,
         item_id=event.item_id,
         action=event.action,
@@ -59,6 +80,7 @@ def to_row(event: IncomingEvent, received_at: int) -> EventRow:
         recommendation_id=event.recommendation_id,
         properties=event.properties,
         received_at=received_at,
+        sender_event_id=sender_event_id,
     )
 
 

@@ -81,7 +81,7 @@ def _describe_authentication(description: dict[str, Any]) -> None:
         "type": "http",
         "scheme": "bearer",
         "description": "An API key; the header X-API-Key is accepted, too. Until a first key is "
-        "created, requests from the machine itself need none.",
+        "created, the local token of the process takes its place on the machine itself.",
     }
     for operations in description["paths"].values():
         for operation in operations.values():

@@ -16,6 +16,7 @@ from model.clock import now
 from model.errors import KairosError
 
 LONGEST_NAME = 128
+LONGEST_PREFIX = 255
 
 
 class KeyRefusedError(KairosError):
@@ -39,6 +40,8 @@ def create_key(
     *,
     expires_at: int | None = None,
     requests_per_second: float | None = None,
+    user_prefix: str | None = None,
+    may_list_users: bool = True,
 ) -> IssuedKey:
     """Create a key; running processes accept it within a poll interval.
 
@@ -48,9 +51,11 @@ def create_key(
         role: the operations that it authorizes.
         expires_at: epoch microseconds; None for never.
         requests_per_second: the key's own rate limit; None for the service's.
+        user_prefix: what the ids of the users that it reaches begin with; None for all users.
+        may_list_users: whether it may list users.
 
     Raises:
-        KeyRefusedError: if name, expiry or limit break a rule.
+        KeyRefusedError: if name, expiry, limit or reach break a rule.
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
@@ -65,6 +70,7 @@ def create_key(
             f"a key's rate limit is more than 0 requests a second, but got "
             f"{requests_per_second:g}; give a larger limit, or none for the service's own"
         )
+    _require_reach(role, user_prefix, may_list_users=may_list_users)
     key_id, secret = generate_key()
     key = Key(
         key_id=key_id,
@@ -75,6 +81,8 @@ def create_key(
         created_at=at,
         expires_at=expires_at,
         revoked_at=None,
+        user_prefix=user_prefix,
+        may_list_users=may_list_users,
     )
     with _open_keys(database_url) as keys:
         keys.add(key)
@@ -118,6 +126,26 @@ def _require_name(name: str) -> None:
         raise KeyRefusedError(
             f"a key's name is 1 to {LONGEST_NAME} printable characters, but got {name[:40]!r}; "
             "name the person or program that is going to use it"
+        )
+
+
+def _require_reach(role: Role, user_prefix: str | None, *, may_list_users: bool) -> None:
+    if role == "admin" and (user_prefix is not None or not may_list_users):
+        raise KeyRefusedError(
+            "a key with the role admin reaches every user, but got a limit on users; choose the "
+            "role read or ingest, or leave the limit out"
+        )
+    if role != "read" and not may_list_users:
+        raise KeyRefusedError(
+            f"only keys with the role read may list users, so only they may be kept from it, but "
+            f"got {role!r}; leave --no-user-list out"
+        )
+    if user_prefix is not None and not (
+        1 <= len(user_prefix) <= LONGEST_PREFIX and user_prefix.isprintable()
+    ):
+        raise KeyRefusedError(
+            f"a prefix of user ids is 1 to {LONGEST_PREFIX} printable characters, but got "
+            f"{user_prefix[:40]!r}; write it like acme/"
         )
 
 

@@ -19,5 +19,5 @@ class Caller:
     role: Literal["read", "admin"]
     """The caller's role: `read` for queries, `admin` for every operation."""
     has_key: bool
-    """Whether the request carried a key; without one, a request from the machine itself has the
-    role `admin`, where it is admitted."""
+    """Whether the request carried a key; the local token of the process has the role `admin`, where
+    it is accepted."""

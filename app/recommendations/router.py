@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from app.auth.access import Caller
 from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
@@ -14,7 +15,7 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import DemoReadRoute
+from app.http.routes import DemoReadRoute, get_caller
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import recommend_items
 
@@ -35,11 +36,14 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=DemoReadR
     ),
 )
 async def recommend(
-    request: RecommendationRequest, context: Annotated[AppContext, Depends(get_context)]
+    request: RecommendationRequest,
+    context: Annotated[AppContext, Depends(get_context)],
+    caller: Annotated[Caller, Depends(get_caller)],
 ) -> JsonResponse:
     """Recommend items to a user at an instant, with attention weights of the user's past events.
 
     The history is stored (`user_id`), inline (`history`), or both (`merge`). Without a usable event
     the items are the most popular ones, and `fallback` is `no_history`.
     """
+    caller.require_user(request.user_id)
     return JsonResponse(await recommend_items(context, request))

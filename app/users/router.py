@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
+from app.auth.access import Caller
 from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
@@ -13,7 +14,7 @@ from app.errors import (
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
-from app.http.routes import AdminRoute, ReadRoute
+from app.http.routes import AdminRoute, ReadRoute, get_caller
 from app.http.types import Id, QueryInstant
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.service import recommend_items
@@ -30,6 +31,18 @@ router = APIRouter(prefix="/v1", tags=["users"], route_class=ReadRoute)
 erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 
 
+async def require_reached_user(
+    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    caller: Annotated[Caller, Depends(get_caller)],
+) -> str:
+    """Return the user of the path, if the caller's key reaches it."""
+    caller.require_user(user_id)
+    return user_id
+
+
+UserId = Annotated[str, Depends(require_reached_user)]
+
+
 @router.get(
     "/users",
     summary="List users with stored events",
@@ -38,11 +51,16 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 )
 async def list_users(
     context: Annotated[AppContext, Depends(get_context)],
+    caller: Annotated[Caller, Depends(get_caller)],
     prefix: Annotated[Id | None, Query(description="A prefix of the ids.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of users.")] = 50,
 ) -> JsonResponse:
-    """List users in order of their ids, narrowed down by a prefix."""
-    return JsonResponse(await list_known_users(context, prefix=prefix or "", limit=limit))
+    """List users in order of their ids, narrowed down by a prefix.
+
+    A key for users whose ids begin with a prefix lists those only.
+    """
+    reached = caller.narrow_prefix(prefix or "")
+    return JsonResponse(await list_known_users(context, prefix=reached, limit=limit))
 
 
 # Declared before `/users/{user_id}`, which matches any path below it.
@@ -55,7 +73,7 @@ async def list_users(
     ),
 )
 async def read_next_time(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: UserId,
     context: Annotated[AppContext, Depends(get_context)],
     at: Annotated[
         QueryInstant | None,
@@ -77,7 +95,7 @@ async def read_next_time(
     responses=describe_problems(NoModelError, DatabaseUnavailableError, OverloadedError),
 )
 async def recommend_to_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: UserId,
     context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 10,
     at: Annotated[
@@ -97,7 +115,7 @@ async def recommend_to_user(
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def read_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: UserId,
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of events.")] = 100,
 ) -> JsonResponse:
@@ -112,7 +130,7 @@ async def read_user(
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def erase_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: UserId,
     context: Annotated[AppContext, Depends(get_context)],
     request: Request,
 ) -> JsonResponse:

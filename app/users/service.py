@@ -48,7 +48,7 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
         user_id,
         tuple(
             UserEvent(
-                event_id=event.event_id,
+                event_id=event.sender_event_id or event.event_id,
                 item_id=event.item_id,
                 action=event.action,
                 timestamp=format_instant(event.at),

@@ -16,7 +16,9 @@ def check_keys(settings: Settings, keys: list[Key], at: int) -> Checks:
     """Check the keys at an instant (epoch microseconds): valid ones, roles, expiry."""
     valid = [key for key in keys if key.is_valid(at)]
     if not keys:
-        finding = "no key exists, so only requests from this machine itself are accepted"
+        finding = (
+            "no key exists, so only requests from this machine with a local token are accepted"
+        )
         if accepts_remote_connections(settings):
             finding += f", although the service listens on {settings.host}"
         yield warning("keys", finding, _CREATE)
@@ -31,6 +33,12 @@ def check_keys(settings: Settings, keys: list[Key], at: int) -> Checks:
         yield ok("keys", finding)
     else:
         yield warning("keys", f"{finding}; none of them may activate a model", _CREATE)
+    if lasting := [key for key in valid if key.expires_at is None]:
+        yield warning(
+            "keys.never_expire",
+            f"{len(lasting)} never expire, first {lasting[0].key_id} of {lasting[0].name!r}",
+            "replace each by one of kairos keys create, which expires after a year",
+        )
     for key in valid:
         left = None if key.expires_at is None else (key.expires_at - at) / MICROSECONDS_PER_DAY
         if left is not None and left < _EXPIRY_WARNING_DAYS:

@@ -33,8 +33,7 @@ def _find_problems(settings: Settings) -> Checks:
     if settings.open_to_loopback and accepts_remote_connections(settings):
         yield warning(
             "settings.open_to_loopback",
-            "every program on this machine has access without a key, including a proxy that does "
-            "not forward the client's address",
+            "every program of this user on this machine has access without a key",
             "unset KAIROS_OPEN_TO_LOOPBACK, and create keys for the programs on this machine",
         )
     if settings.poll_interval_seconds > _MAX_POLL_SECONDS:

@@ -30,7 +30,7 @@ def settings() -> str:
         (
             f"`{Settings.model_config['env_prefix']}{name.upper()}`",
             _type(schema[name]),
-            f"`{str(field.default).lower() if field.annotation is bool else field.default}`",
+            _default(field.default),
             " ".join((field.description or "").split()),
         )
         for name, field in Settings.model_fields.items()
@@ -72,9 +72,17 @@ def problems() -> str:
     return _table(("status", "code", "title", "Retry-After"), rows)
 
 
-def _type(schema: dict[str, object]) -> str:
+def _default(value: object) -> str:
+    if value is None:
+        return "unset"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
     if "enum" in schema:
-        return " or ".join(f"`{choice}`" for choice in schema["enum"])  # type: ignore[attr-defined]
+        return " or ".join(f"`{choice}`" for choice in schema["enum"])
     kind = str(schema.get("format", schema["type"]))
     if "exclusiveMinimum" in schema:
         return f"{kind} > {schema['exclusiveMinimum']}"

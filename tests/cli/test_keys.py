@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from app.auth.key_cache import digest_key
 from app.db.engine import open_engine
+from app.http.types import parse_instant
 from app.settings import Settings
 from migrations.run import downgrade, upgrade
 from model.clock import MICROSECONDS_PER_DAY, now
@@ -67,11 +68,45 @@ def test_keys_are_listed_with_their_state(keys: Keys) -> None:
     keys("revoke", listed(keys)[0]["key_id"])
     shop, feed, ops = listed(keys)
     assert (shop["name"], shop["role"], shop["state"]) == ("shop", "read", "revoked")
-    assert (shop["requests_per_second"], shop["expires_at"]) == (5.0, None)
+    assert shop["requests_per_second"] == 5.0
+    assert (shop["user_prefix"], shop["may_list_users"]) == (None, True)
     assert (feed["name"], feed["role"], feed["state"]) == ("feed", "ingest", "valid")
     assert ops["expires_at"] == "2998-12-31T23:00:00Z"
     table = keys("list").stdout
-    assert all(cell in table for cell in ("shop", "revoked", feed["key_id"], "never"))
+    assert all(cell in table for cell in ("shop", "revoked", feed["key_id"], "2998-12-31"))
+
+
+def test_a_key_expires_after_a_year_unless_told_otherwise(keys: Keys) -> None:
+    before = now()
+    assert "valid until 20" in keys("create", "shop", "--role", "read").stderr
+    assert "never expires" in keys("create", "old", "--role", "read", "--expires", "never").stderr
+    shop, old = listed(keys)
+    year = parse_instant(shop["expires_at"]) - before
+    assert 0 <= year - 365 * MICROSECONDS_PER_DAY < MICROSECONDS_PER_DAY
+    assert old["expires_at"] is None
+    assert "never" in keys("list").stdout
+
+
+def test_a_keys_reach_is_listed(keys: Keys) -> None:
+    keys("create", "acme", "--role", "read", "--user-prefix", "acme/", "--no-user-list")
+    (key,) = listed(keys)
+    assert (key["user_prefix"], key["may_list_users"]) == ("acme/", False)
+    assert "acme/..., no list" in keys("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--role", "admin", "--user-prefix", "acme/"), "reaches every user"),
+        (("--role", "admin", "--no-user-list"), "reaches every user"),
+        (("--role", "ingest", "--no-user-list"), "leave --no-user-list out"),
+        (("--role", "read", "--user-prefix", ""), "1 to 255 printable"),
+        (("--role", "read", "--user-prefix", "a" * 256), "1 to 255 printable"),
+    ],
+)
+def test_an_invalid_reach_is_refused(keys: Keys, arguments: tuple[str, ...], message: str) -> None:
+    assert message in keys("create", "shop", *arguments, exit_code=1).stderr
+    assert listed(keys) == []
 
 
 @pytest.mark.parametrize(("period", "days"), [("36h", 1.5), ("90d", 90), ("2w", 14)])

@@ -15,6 +15,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
+from app.auth.local_token import LocalToken
 from app.http.routes import AuthorizedRoute
 from app.keys.issuing import create_key, revoke_key
 from app.main import create_app
@@ -44,7 +45,19 @@ REACHED_BY = {
     "ingest": {"ingest", "admin"},
     "admin": {"admin"},
 }
-CALLERS = ("no key", "wrong", "expired", "revoked", "read", "ingest", "admin")
+CALLERS = (
+    "no key",
+    "wrong",
+    "expired",
+    "revoked",
+    "local token",
+    "read",
+    "read, others' users",
+    "read, no list",
+    "ingest",
+    "ingest, others' users",
+    "admin",
+)
 
 Send = Callable[..., httpx.Response]
 
@@ -66,9 +79,14 @@ class Operation(NamedTuple):
         """List the statuses a caller may get; an authorized request may fail as declared."""
         if self.role is None:
             return {*self.statuses}
-        if caller in REACHED_BY[self.role]:
+        role, _, limit = caller.partition(", ")
+        if role in REACHED_BY[self.role]:
+            if limit == "others' users" and "{user_id}" in self.path:
+                return {403}
+            if limit == "no list" and self.name == "GET /v1/users":
+                return {403}
             return {*self.statuses} - {401, 403, 429}
-        return {403} if caller in REACHED_BY else {401}
+        return {403} if role in REACHED_BY else {401}
 
 
 def list_operations(app: FastAPI) -> list[Operation]:
@@ -138,8 +156,14 @@ def create_secrets(database_url: str) -> dict[str, str | None]:
         "wrong": admin[:-4] + ("AAAA" if admin[-4:] != "AAAA" else "BBBB"),
         "expired": expired.secret,
         "revoked": revoked.secret,
+        "local token": LocalToken().secret,
         "read": create_key(database_url, "read", "read").secret,
+        "read, others' users": create_key(database_url, "acme", "read", user_prefix="acme/").secret,
+        "read, no list": create_key(database_url, "shop", "read", may_list_users=False).secret,
         "ingest": create_key(database_url, "ingest", "ingest").secret,
+        "ingest, others' users": create_key(
+            database_url, "feed", "ingest", user_prefix="acme/"
+        ).secret,
         "admin": admin,
     }
 

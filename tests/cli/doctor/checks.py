@@ -11,7 +11,7 @@ from app.db.engine import open_engine
 from app.keys.issuing import create_key
 from cli.main import app
 from migrations.run import upgrade
-from model.clock import now
+from model.clock import MICROSECONDS_PER_DAY, now
 from tests.cli.world import kairos
 
 Checks = dict[str, dict[str, Any]]
@@ -55,7 +55,7 @@ def execute(database: str, *statements: str, **parameters: object) -> None:
 def fill_database(database: str) -> None:
     """Creates the data of a working service: a key, an event, a run."""
     upgrade(database)
-    create_key(database, "ops", "admin")
+    create_key(database, "ops", "admin", expires_at=now() + 365 * MICROSECONDS_PER_DAY)
     execute(
         database,
         "INSERT INTO events (event_id, user_id, item_id, action, at, received_at) "

@@ -22,6 +22,13 @@ def test_a_service_without_a_valid_key_is_a_failure(database: str) -> None:
     assert "every request is rejected" in found["keys"]["finding"]
 
 
+def test_keys_that_never_expire_are_a_warning(database: str) -> None:
+    create_key(database, "old", "read")
+    found = run_doctor(0)
+    assert warnings(found) == {"keys.never_expire"}
+    assert "1 never expire, first" in found["keys.never_expire"]["finding"]
+
+
 def test_expiring_keys_and_a_missing_admin_are_warnings(database: str) -> None:
     (key,) = list_keys(database)
     revoke_key(database, key.key_id)

@@ -1,0 +1,72 @@
+"""The `kairos dashboard` command, and the link of `kairos serve`."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.auth.local_token import LocalToken, write_token_file
+from kairos_client import KairosClient
+from tests.cli.world import kairos
+from tests.processes import eventually, free_port
+
+LINK = re.compile(r"http://127\.0\.0\.1:\d+/dashboard/#token=kairos_local_[\w-]{43}")
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KAIROS_RUNTIME_DIRECTORY", str(tmp_path / "runtime"))
+    return tmp_path / "runtime"
+
+
+def test_a_link_for_every_running_service_is_printed(runtime: Path) -> None:
+    files = [
+        write_token_file(runtime, LocalToken(), host="127.0.0.1", port=port)
+        for port in (8000, 8001)
+    ]
+    printed = kairos("dashboard").stdout.splitlines()
+    assert printed == [file.service.dashboard_link for file in files]
+    for file in files:
+        file.remove()
+    output = kairos("dashboard", exit_code=1).output
+    assert f"a file in {runtime}, but none does; run kairos serve" in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_terminal", [True, False])
+def test_serve_prints_its_link_on_a_terminal_only(
+    runtime: Path, tmp_path: Path, has_terminal: bool
+) -> None:
+    port = free_port()
+    own, end = pty.openpty()
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [Path(sys.executable).parent / "kairos", "serve", "--port", str(port)],
+            env={**os.environ, "KAIROS_DATABASE_URL": f"sqlite:///{tmp_path / 'kairos.db'}"},
+            cwd=tmp_path,
+            stdout=log,
+            stderr=end if has_terminal else log,
+        )
+    os.close(end)
+    try:
+        eventually((runtime / f"127.0.0.1_{port}").exists)
+        token = (runtime / f"127.0.0.1_{port}").read_text()
+        with KairosClient(f"http://127.0.0.1:{port}") as client:
+            assert client.read_caller().role == "admin"
+        if has_terminal:
+            shown = b""
+            while b"#token=" not in shown or not shown.endswith(b"\n"):
+                shown += os.read(own, 4096)
+            assert token in LINK.findall(shown.decode())[0]
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(own)
+    assert token not in (tmp_path / "log").read_text()
+    assert [*runtime.iterdir()] == []
