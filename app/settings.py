@@ -1,21 +1,116 @@
 """The settings of the service, read from the environment with the prefix `KAIROS_`."""
 
+import difflib
+import os
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from model.errors import KairosError
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
 
 
+_PREFIX = "KAIROS_"
+_FILE_SUFFIX = "_FILE"
+_SECRETS = ("database_url",)
+"""Settings that may be given as a file: the variable's name with `_FILE` holds its path."""
+
+# Variables that other programs read: the Python client, and docker-compose.yml.
+_FOREIGN = frozenset({"API_KEY", "API_KEY_FILE", "PUBLISH", "RECIPE", "RETRAIN_SECONDS", "VERSION"})
+# Kubernetes describes every service to every container, also one that is named kairos-something.
+_SERVICE_LINK = re.compile(
+    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)"
+)
+
+
+class SettingsError(KairosError):
+    """The environment has a variable that no part of Kairos reads, or a file that is unreadable."""
+
+    code = "settings"
+
+
+class _SecretFiles(PydanticBaseSettingsSource):
+    """Reads secrets from the files that variables name, and refuses misspelt variables."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
+        """Read the file of a setting; None if no variable names one."""
+        variable = f"{_PREFIX}{field_name.upper()}"
+        path = os.environ.get(variable + _FILE_SUFFIX)
+        if path is None:
+            return None, field_name, False
+        if variable in os.environ:
+            raise SettingsError(
+                f"a setting has one source, but {variable} and {variable}{_FILE_SUFFIX} are both "
+                "set; unset one"
+            )
+        try:
+            value = Path(path).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(
+                f"{variable}{_FILE_SUFFIX} must name a text file, but {path!r} cannot be read "
+                f"({type(error).__name__}); correct the name or the permissions"
+            ) from error
+        if not value:
+            raise SettingsError(
+                f"{variable}{_FILE_SUFFIX} must name a file with a value, but {path!r} is empty; "
+                "write the value into it"
+            )
+        return value, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the settings that files hold.
+
+        Raises:
+            SettingsError: if a variable is misspelt, or a file cannot be read.
+        """
+        fields = self.settings_cls.model_fields
+        _require_known_variables({*fields, *(f"{name}{_FILE_SUFFIX}" for name in _SECRETS)})
+        found = {name: self.get_field_value(fields[name], name)[0] for name in _SECRETS}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _require_known_variables(names: set[str]) -> None:
+    """Check that each variable of the prefix is one that something reads: a typo must not pass."""
+    known = {name.upper() for name in names} | _FOREIGN
+    for variable in sorted(os.environ):
+        name = variable.upper().removeprefix(_PREFIX)
+        if name == variable.upper() or name in known or _SERVICE_LINK.fullmatch(name):
+            continue
+        nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)[0]
+        raise SettingsError(
+            f"a variable that begins with {_PREFIX} is one that Kairos reads, but {variable} is "
+            f"not; did you mean {_PREFIX}{nearest}? docs/operations.md lists them"
+        )
+
+
 class Settings(BaseSettings):
-    """The settings of one process of the service."""
+    """The settings of one process of the service.
+
+    Raises:
+        SettingsError: if a variable of the environment is misspelt, or a file cannot be read.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="KAIROS_", frozen=True, extra="forbid", use_attribute_docstrings=True
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read arguments, then the environment, then the files that it names."""
+        return init_settings, env_settings, _SecretFiles(settings_cls)
 
     host: str = "127.0.0.1"
     """Address to listen on. The default accepts connections from this machine only."""
@@ -24,7 +119,8 @@ class Settings(BaseSettings):
     """TCP port to listen on; 0 takes any free one."""
 
     database_url: str = "sqlite:///var/kairos.db"
-    """The database: `sqlite:///path` or `postgresql://user:password@host/name`."""
+    """The database: `sqlite:///path` or `postgresql://user:password@host/name`. As a
+    secret: `KAIROS_DATABASE_URL_FILE` names a file that holds it."""
 
     database_threads: PositiveInt = 8
     """Threads for database calls, and as many connections."""

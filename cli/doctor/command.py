@@ -18,14 +18,19 @@ def doctor_command(as_json: Json = False) -> None:
 
     Warnings and failures come with a remedy. Exits with 1 after a failure.
     """
-    from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
+    from app.settings import (  # noqa: PLC0415 - the service's modules load slowly
+        Settings,
+        SettingsError,
+    )
     from cli.doctor.run import run_checks  # noqa: PLC0415
 
     try:
         settings = Settings()
-    except ValidationError as error:
+    except (ValidationError, SettingsError) as error:
         remedy = "correct the environment; docs/operations.md lists every variable"
-        checks = [failure("settings", format_settings_error(error), remedy)]
+        is_invalid = isinstance(error, ValidationError)
+        finding = format_settings_error(error) if is_invalid else str(error)
+        checks = [failure("settings", finding, remedy)]
     else:
         checks = [*run_checks(settings)]
     verdicts = [check.verdict for check in checks]

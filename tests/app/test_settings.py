@@ -1,11 +1,12 @@
 """Every setting is described, bounded and read from the environment."""
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
@@ -44,3 +45,69 @@ def test_a_setting_out_of_bounds_is_refused(
 
 def test_the_default_host_is_loopback() -> None:
     assert Settings().host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [
+        ("KAIROS_DATABSE_URL", "KAIROS_DATABASE_URL"),
+        ("KAIROS_MAX_BODY", "KAIROS_MAX_BODY_BYTES"),
+        ("kairos_opentoloopback", "KAIROS_OPEN_TO_LOOPBACK"),
+        ("KAIROS_PORT_FILE", "KAIROS_PORT"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, misspelt: str, nearest: str
+) -> None:
+    monkeypatch.setenv(misspelt, "1")
+    with pytest.raises(SettingsError, match=rf"{misspelt} is not; did you mean {nearest}\?"):
+        Settings()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("KAIROS_API_KEY", "KAIROS_API_KEY_FILE", "KAIROS_PUBLISH", "KAIROS_RETRAIN_SECONDS"),
+        *("KAIROS_SERVICE_HOST", "KAIROS_SERVICE_PORT_HTTP", "KAIROS_PORT_8000_TCP_ADDR"),
+        *("KAIROS_API_SERVICE_PORT", "KAIROS_API_PORT_8000_TCP", "KAIROSX", "MY_KAIROS_PORT"),
+    ],
+)
+def test_variables_of_other_programs_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    Settings()
+
+
+def test_the_variables_of_compose_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ("docker-compose.yml", ".env.example")
+    text = "".join((Path(__file__).parents[2] / file).read_text() for file in files)
+    named = set(re.findall(r"KAIROS_\w+", text))
+    assert len(named) > 5
+    settings = {f"KAIROS_{name.upper()}" for name in Settings.model_fields}
+    for name in named - settings:
+        monkeypatch.setenv(name, "1")
+    Settings()
+
+
+def test_a_secret_may_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgresql://kairos:s3cret@database/kairos\n")
+    monkeypatch.setenv("KAIROS_DATABASE_URL_FILE", str(file))
+    assert Settings().database_url == "postgresql://kairos:s3cret@database/kairos"
+    assert Settings(database_url="sqlite:///x.db").database_url == "sqlite:///x.db"
+    monkeypatch.setenv("KAIROS_DATABASE_URL", "sqlite:///y.db")
+    with pytest.raises(SettingsError, match="are both set; unset one"):
+        Settings()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff"])
+def test_an_unusable_secret_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "url"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv("KAIROS_DATABASE_URL_FILE", str(file))
+    with pytest.raises(SettingsError, match="KAIROS_DATABASE_URL_FILE must name a"):
+        Settings()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
+from typing import Any
 
 from prometheus_client.metrics import MetricWrapperBase
 
