@@ -107,10 +107,11 @@ def _publish_local_token(context: AppContext, port: int) -> TokenFile | None:
             directory, context.local_token, host=context.settings.host, port=port
         )
     except (OSError, RuntimeError) as error:
-        _log.warning(
+        is_needed = context.access_control.accepts_local_token
+        (_log.warning if is_needed else _log.info)(
             "local_token_not_written",
             error=str(error),
-            consequence="requests from this machine need an API key",
+            consequence="requests need an API key",
             remedy="set KAIROS_RUNTIME_DIRECTORY to a directory that this user can write",
         )
         return None

@@ -29,6 +29,8 @@ from urllib.parse import quote, urlencode
 
 from playwright.sync_api import Page, Playwright, sync_playwright
 
+from kairos_client.credentials import read_local_token
+
 RESULTS = Path(__file__).parent / "results" / "dashboard.json"
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_MS = 120_000
@@ -53,7 +55,9 @@ def main() -> None:
         print(f"nothing measured: no service at {DEFAULT_URL}; start one, or name it with --url")
         return
     url = arguments.url or DEFAULT_URL
-    page = f"{url}/dashboard/index.html#{urlencode({'user': arguments.user})}"
+    token = read_local_token(url)
+    fragment = {"user": arguments.user} | ({} if token is None else {"token": token})
+    page = f"{url}/dashboard/index.html#{urlencode(fragment)}"
     with sync_playwright() as playwright:
         fresh = [_measure_first_visit(playwright, page) for _ in range(arguments.runs)]
         with TemporaryDirectory(ignore_cleanup_errors=True) as profile:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from kairos_client.credentials import read_local_token
+
 
 @dataclass
 class Load:
@@ -53,7 +55,8 @@ def _run_connection(
     port: int, bodies: list[bytes], numbers: Iterator[int], load: Load, lock: threading.Lock
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    headers = {"content-type": "application/json"}
+    token = read_local_token(f"http://127.0.0.1:{port}")
+    headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
     while True:
         with lock:
             number = next(numbers, None)
