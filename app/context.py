@@ -10,6 +10,7 @@ from fastapi import Request
 
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
+from app.background import TaskSupervisor
 from app.db.database import Database
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
@@ -43,6 +44,7 @@ class AppContext:
     inference: BoundedPool
     impressions: ImpressionBuffer
     background_tasks: set[asyncio.Task[None]]
+    supervisor: TaskSupervisor
     shutdown: ShutdownState
 
     async def infer(self, work: Callable[[], Result]) -> Result:

@@ -26,7 +26,7 @@ class Figures:
         """Record one measurement of a promise; it replaces an earlier one of the same name.
 
         Args:
-            promise: "R1" to "R16".
+            promise: "R1" to "R20".
             measured: the experiment, in a few words; a promise may have several.
             figures: by name, units last: `p99_seconds`, `rss_growth`.
         """
