@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -182,8 +183,14 @@ def test_a_file_that_is_no_database_is_damaged(tmp_path: Path, content: bytes) -
 
 def test_a_damaged_page_is_found_when_it_is_read(migrated_sqlite_url: str) -> None:
     file = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
-    content = file.read_bytes()
-    file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'events'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with file.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xff" * size)
     assert type(fail(migrated_sqlite_url, "SELECT * FROM events")) is DatabaseDamagedError
 
 
