@@ -163,6 +163,10 @@ class DatabaseConflictError(DatabaseUnavailableError):
     """The database undid a transaction because of a concurrent one; it can be repeated."""
 
 
+class DatabaseMovedError(DatabaseUnavailableError):
+    """The path of an SQLite database names another file than the one that is open, or none."""
+
+
 class DatabaseReadOnlyError(DatabaseUnavailableError):
     """The database answers, but accepts no writes."""
 
@@ -173,8 +177,6 @@ class SchemaMissingError(DatabaseUnavailableError):
 
 class DatabaseDamagedError(DatabaseUnavailableError):
     """The database is damaged: it works again once somebody has restored it."""
-
-    retry_after = 30
 
 
 class StoreUnavailableError(ServiceError):

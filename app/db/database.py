@@ -3,7 +3,7 @@
 import threading
 from asyncio import timeout
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
 from typing import Literal, TypeVar, final
@@ -15,7 +15,7 @@ from app.db.deadline import Deadline, get_deadline
 from app.db.engine import IDENTITY, WRITES, open_engine, parse_url
 from app.db.failures import translate_failures
 from app.db.sqlite_file import SqliteFile
-from app.errors import DatabaseConflictError, DatabaseUnavailableError
+from app.errors import DatabaseConflictError, DatabaseMovedError, DatabaseUnavailableError
 from app.observability.metrics import Metrics
 from app.thread_pool import BoundedPool
 
@@ -171,6 +171,9 @@ class Database:
         ends_at = monotonic() + _CLOSE_SECONDS
         for lane in self._lanes.values():
             lane.close(within_seconds=max(0.0, ends_at - monotonic()))
+        self._dispose()
+
+    def _dispose(self) -> None:
         self._reading.dispose()
         self._writing.dispose()
 
@@ -207,19 +210,32 @@ class Database:
         pool.require_capacity()
 
     def _transact_read(self, work: Callable[[Session], T]) -> T:
-        with (
-            translate_failures(),
-            Session(self._reading, expire_on_commit=False) as session,
-            session.begin(),
-        ):
-            return work(session)
+        def attempt() -> T:
+            with (
+                translate_failures(),
+                Session(self._reading, expire_on_commit=False) as session,
+                session.begin(),
+            ):
+                return work(session)
+
+        return self._repeat(attempt)
 
     def _transact_write(self, work: Callable[[Session], T]) -> T:
+        return self._repeat(lambda: self._attempt_write(work))
+
+    def _repeat(self, attempt: Callable[[], T]) -> T:
+        """Return the result of an attempt, the next one if it failed for a passing reason."""
         for _ in range(1, _ATTEMPTS):
-            # Two batches with some of the same new events may deadlock; PostgreSQL then undoes one.
-            with suppress(DatabaseConflictError):
-                return self._attempt_write(work)
-        return self._attempt_write(work)
+            try:
+                return attempt()
+            except DatabaseConflictError:
+                # Two batches with some of the same new events may deadlock: one of them is undone.
+                continue
+            except DatabaseMovedError:
+                # All connections, before another is opened: the last one that SQLite closes saves
+                # what is left of a log that was deleted, and no two may use different logs.
+                self._dispose()
+        return attempt()
 
     def _attempt_write(self, work: Callable[[Session], T]) -> T:
         deadline = get_deadline()
@@ -250,9 +266,12 @@ class Database:
             self._writers.release()
 
     def _try_writing(self) -> None:
-        with translate_failures(), self._writing.connect():
+        def connect() -> None:
             # A connection is handed out only if it leads to where writes go.
-            pass
+            with translate_failures(), self._writing.connect():
+                pass
+
+        self._repeat(connect)
 
     def _truncate_wal(self) -> bool:
         if self._file is None:

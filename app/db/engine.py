@@ -139,18 +139,13 @@ def _listen_for_sqlite(engine: Engine, file: SqliteFile) -> None:
 
     def set_up(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
         _set_up_sqlite(connection)
-        entry.info.update({_IS_NEW: True, IDENTITY: file.identify()})
+        entry.info[IDENTITY] = file.identify()
 
     def check_out(
         _: DBAPIConnection, entry: ConnectionPoolEntry, __: PoolProxiedConnection
     ) -> None:
         _require_time()
-        is_new = entry.info.pop(_IS_NEW, False)
-        if is_new:
-            file.require(entry.info[IDENTITY])
-        elif file.identify() != entry.info[IDENTITY]:
-            # Every connection of the pool has the old file open.
-            raise exc.InvalidatePoolError
+        file.require(entry.info[IDENTITY])
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "connect", set_up)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
-from app.errors import DatabaseUnavailableError
+from app.errors import DatabaseMovedError, DatabaseUnavailableError
 
 
 class FileIdentity(NamedTuple):
@@ -54,12 +54,12 @@ class SqliteFile:
         """Check that the path names the same files as when a connection was opened.
 
         Raises:
-            DatabaseUnavailableError: if it does not, so that what was committed may be lost.
+            DatabaseMovedError: if it does not, so that what was written may be lost.
         """
         if self.identify() != identity:
-            raise DatabaseUnavailableError(
-                "the file of the database must stay where it is, but it was moved or replaced "
-                "while it was written to; send this again, and see /health/ready"
+            raise DatabaseMovedError(
+                "the file of the database must stay where it is, but it was moved, deleted or "
+                "replaced; try again shortly, and see /health/ready"
             )
 
 

