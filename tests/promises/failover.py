@@ -35,12 +35,12 @@ class Pair:
 
     url: str
     _primary: "PostgresServer"
-    _standby: Path
+    _sockets: Path
 
     @property
     def standby_url(self) -> str:
         """The URL of the standby alone."""
-        return _at(self._primary.get_uri(), str(self._standby))
+        return _at(self._primary.get_uri(), str(self._sockets))
 
     def crash_primary(self) -> None:
         """Stop the primary for good; nothing that it acknowledged to the service is lost.
@@ -63,12 +63,13 @@ class Pair:
 def pair_with(primary: "PostgresServer") -> Iterator[Pair]:
     """Add a hot standby to a running server."""
     root = Path(tempfile.mkdtemp(prefix="kairos-standby-"))
-    standby = root / "data"
-    standby.mkdir(mode=0o700)
-    if primary.system_user is not None:
-        owner = pwd.getpwnam(primary.system_user)
-        root.chmod(0o711)
-        os.chown(standby, owner.pw_uid, owner.pw_gid)
+    standby, sockets = root / "data", root / "sockets"
+    root.chmod(0o711)
+    for directory in (standby, sockets):
+        directory.mkdir(mode=0o700)
+        if primary.system_user is not None:
+            owner = pwd.getpwnam(primary.system_user)
+            os.chown(directory, owner.pw_uid, owner.pw_gid)
     socket = str(make_url(primary.get_uri()).query["host"])
     started = False
     try:
@@ -82,15 +83,15 @@ def pair_with(primary: "PostgresServer") -> Iterator[Pair]:
             primary,
             "pg_ctl",
             *("-w", "-D", str(standby), "-l", str(standby / "log")),
-            *("-o", f'-h "" -k {standby}', "start"),
+            *("-o", f'-h "" -k {sockets}', "start"),
         )
         started = True
         with psycopg.connect(primary.get_uri(), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             connection.execute("SELECT pg_reload_conf()")
         url = make_url(primary.get_uri())
-        both = url.update_query_dict({"host": [socket, str(standby)]})
-        yield Pair(both.render_as_string(hide_password=False), primary, standby)
+        both = url.update_query_dict({"host": [socket, str(sockets)]})
+        yield Pair(both.render_as_string(hide_password=False), primary, sockets)
     finally:
         if started:
             _execute(primary, "pg_ctl", "-D", str(standby), "-m", "immediate", "stop")
