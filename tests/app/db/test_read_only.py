@@ -79,7 +79,7 @@ def test_impressions_of_an_outage_are_recorded_after_it(
     assert client.metric("kairos_recommendation_records_dropped_total") == 0
 
 
-def test_a_connection_for_writes_needs_a_server_that_accepts_them(
+def test_connections_for_writes_need_a_server_that_takes_them(
     migrated_postgresql_url: str,
 ) -> None:
     with read_only(migrated_postgresql_url):
