@@ -16,6 +16,7 @@ Step = Callable[[], Awaitable[object]]
 
 _FAILING_AFTER = 3
 _LONGEST_PAUSE_SECONDS = 30.0
+"""Between a failed run and the next."""
 _OUTAGES = (DatabaseUnavailableError, OverloadedError, StoreUnavailableError)
 """Failures of something else, which end by themselves: the task is repeated as often as usual."""
 
@@ -36,9 +37,11 @@ class _Task:
 
     @property
     def pause_seconds(self) -> float:
-        """The pause before the next run: the interval, twice as long after each failure."""
+        """The pause before the next run: twice as long after each failure, up to a limit."""
+        if not self.failures and not self.is_waiting:
+            return self.interval_seconds
         doubled = self.interval_seconds * 2.0 ** min(self.failures, 30)
-        return max(self.interval_seconds, min(doubled, _LONGEST_PAUSE_SECONDS))
+        return min(doubled, _LONGEST_PAUSE_SECONDS)
 
 
 @final

@@ -94,6 +94,25 @@ def test_pauses_grow_while_a_task_fails(monkeypatch: pytest.MonkeyPatch) -> None
     assert pauses[:10] == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 0.5]
 
 
+def test_a_rare_task_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def scenario() -> None:
+        task = Task(DatabaseUnavailableError("down"), RuntimeError())
+        async with TaskSupervisor(Metrics()).run_every(3600, "task", task.run):
+            while task.runs < 4:
+                await sleep(0)
+
+    monkeypatch.setattr("app.background.asyncio.sleep", note)
+    asyncio.run(scenario())
+    assert pauses[:3] == [30, 30, 3600]
+
+
 def test_a_task_may_run_until_it_succeeds() -> None:
     async def scenario() -> int:
         task = Task(DatabaseUnavailableError("down"), RuntimeError(), RuntimeError())
