@@ -18,7 +18,7 @@ _FAILING_AFTER = 3
 _LONGEST_PAUSE_SECONDS = 30.0
 """Between a failed run and the next."""
 _OUTAGES = (DatabaseUnavailableError, OverloadedError, StoreUnavailableError)
-"""Failures of something else, which end by themselves: the task is repeated as often as usual."""
+"""Failures of something else, which end by themselves: they are no defects of the task."""
 
 _log = structlog.get_logger()
 

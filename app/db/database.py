@@ -250,7 +250,7 @@ class Database:
                 identity = session.connection().info.get(IDENTITY)
                 result = work(session)
                 session.flush()
-                # The caller has been told that it failed.
+                # Its caller has got an error already.
                 deadline.require_time()
             if self._file is not None and identity is not None:
                 self._file.require(identity)
