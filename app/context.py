@@ -11,6 +11,7 @@ from fastapi import Request
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
+from app.background import TaskSupervisor
 from app.db.database import Database
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
@@ -45,6 +46,7 @@ class AppContext:
     inference: BoundedPool
     impressions: ImpressionBuffer
     background_tasks: set[asyncio.Task[None]]
+    supervisor: TaskSupervisor
     shutdown: ShutdownState
 
     async def infer(self, work: Callable[[], Result]) -> Result:

@@ -151,12 +151,32 @@ class NoModelError(ServiceError):
 
 
 class DatabaseUnavailableError(ServiceError):
-    """The database did not answer."""
+    """The database did not answer, or answered that it cannot do now what it was asked for."""
 
     code = "database_unavailable"
     status = 503
     title = "the database does not answer"
     retry_after = 2
+
+
+class DatabaseConflictError(DatabaseUnavailableError):
+    """The database undid a transaction because of a concurrent one; it can be repeated."""
+
+
+class DatabaseMovedError(DatabaseUnavailableError):
+    """The path of an SQLite database names another file than the one that is open, or none."""
+
+
+class DatabaseReadOnlyError(DatabaseUnavailableError):
+    """The database answers, but accepts no writes."""
+
+
+class SchemaMissingError(DatabaseUnavailableError):
+    """The database lacks a table or column of this version's schema."""
+
+
+class DatabaseDamagedError(DatabaseUnavailableError):
+    """The database is damaged: it works again once somebody has restored it."""
 
 
 class StoreUnavailableError(ServiceError):

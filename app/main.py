@@ -1,9 +1,8 @@
 """The application: `create_app(settings)` builds it from its parts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 import structlog
@@ -14,10 +13,10 @@ from app.attention.router import router as attention
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
+from app.background import TaskSupervisor
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
-from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
 from app.health.router import metrics_router
 from app.health.router import router as health
@@ -40,11 +39,11 @@ from app.models.router import admin_router as models_admin
 from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
-from app.popularity.service import keep_refreshing_popularity
+from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
-    keep_deleting_expired_impressions,
-    keep_writing_impressions,
+    expire_impressions,
+    record_impressions,
 )
 from app.recommendations.router import router as recommendations
 from app.serving.impressions import ImpressionBuffer
@@ -54,7 +53,7 @@ from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 from app.thread_pool import BoundedPool
 from app.training_runs.router import router as training_runs
-from app.training_runs.service import TrainingRunCounter
+from app.training_runs.service import SECONDS_BETWEEN_COUNTS, TrainingRunCounter
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from migrations.run import NewerSchemaError, upgrade
@@ -120,6 +119,8 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
             threads=settings.database_threads,
             queue=settings.database_queue,
             timeout_seconds=settings.database_timeout_seconds,
+            write_threads=settings.database_write_threads,
+            metrics=metrics,
         ),
         keys=keys,
         local_token=local_token,
@@ -143,6 +144,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         ),
         impressions=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
         background_tasks=set(),
+        supervisor=TaskSupervisor(metrics),
         shutdown=ShutdownState(),
     )
     app = FastAPI(
@@ -181,7 +183,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
 
 def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
     """Build the capacity checks by method and path, made before the request body is read."""
-    model, database = context.inference.require_capacity, context.database.require_capacity
+    model, database = context.inference.require_capacity, context.database.require_write_capacity
     return {
         ("POST", "/v1/recommendations"): model,
         ("POST", "/v1/rankings"): model,
@@ -193,72 +195,48 @@ def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callabl
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: AppContext = app.state.context
-    settings = context.settings
     async with AsyncExitStack() as stack:
         stack.callback(context.database.close)
         stack.callback(context.inference.close)
-        # The service starts without its database: requests with an inline history need none.
-        if settings.migrate_on_start and not await _migrate(settings.database_url):
-            await stack.enter_async_context(
-                _run_in_background(_keep_migrating(settings.database_url))
-            )
-        await refresh_keys(context)
-        await refresh_item_overlay(context)
         await asyncio.to_thread(context.store.remove_leftovers)
-        await context.model_manager.refresh()
-        await stack.enter_async_context(
-            _run_in_background(context.model_manager.follow(settings.poll_interval_seconds))
-        )
-        await stack.enter_async_context(_run_in_background(_keep_refreshing(context)))
-        await stack.enter_async_context(
-            _run_in_background(TrainingRunCounter(context).keep_counting())
-        )
-        await stack.enter_async_context(
-            _run_in_background(keep_deleting_expired_impressions(context))
-        )
-        await stack.enter_async_context(_run_in_background(keep_writing_impressions(context)))
-        await stack.enter_async_context(_run_in_background(keep_refreshing_popularity(context)))
+        for task in _build_tasks(context):
+            await stack.enter_async_context(task)
         yield
 
 
-async def _keep_refreshing(context: AppContext) -> None:
-    """Read the keys and items that other processes write, at an interval, until cancelled."""
-    while True:
-        await asyncio.sleep(context.settings.poll_interval_seconds)
-        for refresh in (partial(refresh_keys, context), partial(refresh_item_overlay, context)):
-            try:
-                await refresh()
-            except Exception:
-                # The loop must not end: a key revoked later would stay valid.
-                _log.exception("refresh_failed")
+def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[None]]:
+    """Build the periodic tasks of the process, in the order of their start; they end in reverse."""
+    settings, run_every = context.settings, context.supervisor.run_every
+    interval = settings.poll_interval_seconds
+    # The service starts without its database: requests with an inline history need none.
+    if settings.migrate_on_start:
+        yield context.supervisor.run_until_done(
+            _MIGRATION_RETRY_SECONDS, "migration", lambda: _migrate(settings.database_url)
+        )
+    # Ends last of those that write: what the others used of the database is free by then.
+    yield record_impressions(context)
+    yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
+    yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
+    yield run_every(interval, "models", context.model_manager.refresh, is_awaited=True)
+    yield run_every(
+        SECONDS_BETWEEN_COUNTS,
+        "training_runs",
+        TrainingRunCounter(context).count,
+        is_essential=False,
+    )
+    yield expire_impressions(context)
+    yield follow_popularity(context)
 
 
-@asynccontextmanager
-async def _run_in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run `work` as a task during the block, and cancel it at the end."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+async def _migrate(database_url: str) -> None:
+    """Bring the schema up to date.
 
-
-async def _keep_migrating(database_url: str) -> None:
-    while not await _migrate(database_url):
-        await asyncio.sleep(_MIGRATION_RETRY_SECONDS)
-
-
-async def _migrate(database_url: str) -> bool:
-    """Bring the schema up to date; return False if the database does not answer."""
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
     try:
         await asyncio.to_thread(upgrade, database_url)
     except NewerSchemaError as error:
         # During a rolling update the next version may have migrated already; migrations are
         # compatible with the version before them.
         _log.warning("database_schema_newer", error=str(error))
-    except DatabaseUnavailableError as error:
-        _log.warning("database_unavailable", error=str(error))
-        return False
-    return True

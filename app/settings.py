@@ -123,11 +123,16 @@ class Settings(BaseSettings):
     secret: `KAIROS_DATABASE_URL_FILE` names a file that holds it."""
 
     database_threads: PositiveInt = 8
-    """Threads for database calls, and as many connections."""
+    """Threads with which requests read from the database, and as many connections. Probes and keys
+    have two more of their own."""
+
+    database_write_threads: PositiveInt = 4
+    """Threads for writes to PostgreSQL, and as many connections; slow reads do not delay them. For
+    SQLite there is one, as it has one writer at a time."""
 
     database_queue: int = Field(default=256, ge=0)
-    """Most database calls that wait for a thread in a burst; beyond it requests get status 503.
-    While no thread is ever free, only as many wait as a fifth of the timeout allows."""
+    """Most reads, and as many writes, that wait for a thread in a burst; beyond it requests get
+    status 503. While no thread is ever free, only as many wait as a fifth of the timeout allows."""
 
     database_timeout_seconds: PositiveFloat = 5.0
     """Longest that a request waits for the database, one of its locks or a database thread; then it

@@ -17,6 +17,7 @@ from model.errors import KairosError
 if TYPE_CHECKING:
     from app.db.erasures import Erasure
 
+_TIMEOUT_SECONDS = 600.0
 _MOST_LINES = 20
 """Line numbers of one message."""
 
@@ -115,7 +116,8 @@ def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
     from app.users.service import erase_users_data  # noqa: PLC0415
 
     erasures: dict[str, Erasure] = {}
-    connections = Connections(url, threads=1, queue=0)
+    # No caller of a service waits: a user with a million events may take a while.
+    connections = Connections(url, threads=1, queue=0, timeout_seconds=_TIMEOUT_SECONDS)
     try:
         # The audit events are logged to standard output, which is for the result here.
         with redirect_stdout(sys.stderr):

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from app.backups.record import BackupError
 from app.db.engine import parse_url
-from app.errors import DatabaseUnavailableError
+from app.db.failures import translate_failures
 
 _MIB = 1024 * 1024
 
@@ -94,12 +94,8 @@ def _list_columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> l
 
 @contextmanager
 def _connect(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, ...]]]":
-    url = parse_url(database_url).set(drivername="postgresql")
-    try:
-        with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
-            yield connection
-    except psycopg.OperationalError as error:
-        raise DatabaseUnavailableError(
-            f"a database must answer to be copied, but this one failed: {error}; start it, or "
-            "correct KAIROS_DATABASE_URL"
-        ) from error
+    url = parse_url(database_url)
+    # The dialect knows the parameters of several hosts.
+    _, parameters = url.get_dialect()().create_connect_args(url)
+    with translate_failures(), psycopg.connect(**parameters) as connection:
+        yield connection

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.backups.record import BackupError
 from app.db.engine import parse_url
+from app.db.failures import translate_failures
 
 FILE = "kairos.db"
 
@@ -15,6 +16,7 @@ FILE = "kairos.db"
 def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
     """Copy a database as of one instant; return the number of rows by table."""
     with (
+        translate_failures(),
         closing(
             sqlite3.connect(f"{_get_path(database_url).resolve().as_uri()}?mode=ro", uri=True)
         ) as source,

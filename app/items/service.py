@@ -100,7 +100,7 @@ async def refresh_item_overlay(context: AppContext) -> None:
         applied = overlay.last_change
         try:
             changes = await context.database.read(
-                lambda session: _read_changes(ItemRepository(session), applied)
+                lambda session: _read_changes(ItemRepository(session), applied), lane="control"
             )
         except (DatabaseUnavailableError, OverloadedError):
             return

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.auth.key_cache import Key, Role, digest_key, generate_key
 from app.db.engine import WRITES, open_engine
-from app.errors import DatabaseUnavailableError
 from app.keys.repository import KeyRepository
 from migrations.run import require_upgraded
 from model.clock import now
@@ -157,10 +155,5 @@ def _open_keys(database_url: str) -> Iterator[KeyRepository]:
     try:
         with Session(engine.execution_options(**WRITES)) as session, session.begin():
             yield KeyRepository(session)
-    except OperationalError as error:
-        raise DatabaseUnavailableError(
-            f"keys are stored in the database, which must answer, but failed: {error.orig}; try "
-            "again"
-        ) from error
     finally:
         engine.dispose()

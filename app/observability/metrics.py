@@ -142,7 +142,27 @@ class Metrics:
         )
         self.records_dropped = Counter(
             "kairos_recommendation_records_dropped_total",
-            "Impressions dropped because the database did not accept them in time.",
+            "Impressions that were not recorded: the buffer was full, the process ended while the "
+            "database did not accept them, or it refused them for what they contain.",
+            registry=registry,
+        )
+        self.database_queue_seconds = Histogram(
+            "kairos_database_queue_seconds",
+            "Time a database call waited for a thread of its lane: reads, writes or control.",
+            ["lane"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.database_in_progress = Gauge(
+            "kairos_database_in_progress",
+            "Database calls that wait for a thread of their lane or run on one.",
+            ["lane"],
+            registry=registry,
+        )
+        self.background_task_failures = Counter(
+            "kairos_background_task_failures_total",
+            "Unexpected failures of the process's periodic tasks, each of which is repeated.",
+            ["task"],
             registry=registry,
         )
         self.shed_requests = Counter(
@@ -162,8 +182,11 @@ class Metrics:
             self.model_swaps.labels(result)
         for fallback in ("none", "popular", "no_history"):
             self.recommendations.labels(fallback)
-        for pool in ("inference", "database"):
+        for pool in ("inference", "database_reads", "database_writes", "database_control"):
             self.shed_requests.labels(pool)
+        for lane in ("reads", "writes", "control"):
+            self.database_queue_seconds.labels(lane)
+            self.database_in_progress.labels(lane)
 
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:

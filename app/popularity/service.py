@@ -5,6 +5,8 @@ database, so replicas agree, and a restarted process agrees with the others.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -27,17 +29,18 @@ class Counted(NamedTuple):
     events: tuple[ItemEvents, ...]
 
 
-async def keep_refreshing_popularity(context: AppContext) -> None:
-    """Refresh at the interval of the settings, until cancelled; never, if it is 0."""
+@asynccontextmanager
+async def follow_popularity(context: AppContext) -> AsyncIterator[None]:
+    """Refresh at the interval of the settings during the block; never, if it is 0."""
     interval = context.settings.popularity_interval_seconds
+    if not interval:
+        yield
+        return
     counted: dict[str, Counted] = {}
-    while interval:
-        try:
-            await refresh_popularity(context, counted)
-        except Exception:
-            # The loop must not end: popularity would stand still until the next restart.
-            _log.exception("refresh_failed")
-        await asyncio.sleep(interval)
+    async with context.supervisor.run_every(
+        interval, "popularity", lambda: refresh_popularity(context, counted), is_essential=False
+    ):
+        yield
 
 
 async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import final
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.db.erasures import ErasureRepository
@@ -43,11 +43,16 @@ class ImpressionRepository:
             statement.on_conflict_do_nothing(index_elements=["recommendation_id"]), rows
         )
 
-    def delete_before(self, at: int) -> int:
-        """Delete the impressions from before an instant; return their number."""
+    def delete_before(self, at: int, most: int) -> int:
+        """Delete up to `most` impressions from before an instant; return their number."""
+        expired = (
+            select(StoredRecommendation.recommendation_id)
+            .where(StoredRecommendation.at < at)
+            .limit(most)
+        )
         deleted = self._session.execute(
             delete(StoredRecommendation)
-            .where(StoredRecommendation.at < at)
+            .where(StoredRecommendation.recommendation_id.in_(expired))
             .returning(StoredRecommendation.recommendation_id)
         )
         return len(deleted.all())

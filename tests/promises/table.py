@@ -38,6 +38,8 @@ PROMISES = {
     "R14": "an erased user is in no table, no training set and no output",
     "R15": "retraining killed in each phase leaves the champion alone; of two at once, one runs",
     "R16": "the gate refuses shuffled labels, NaN and models below popularity, with the reason",
+    "R18": "PostgreSQL becomes read-only and back, or a standby takes over: writes are 503, no "
+    "acknowledged event and no impression is lost, recovery within 5 s without a restart",
     "R20": "behind nginx, Caddy and HAProxy with their defaults, a service without keys admits "
     "nobody from outside",
     "R21": "a week of everything at once (events, answers, swaps, erasures, restarts, backups, "
