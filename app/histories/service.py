@@ -73,7 +73,8 @@ async def read_query(
                 )
             )
         query = Query.as_of(
-            _merge(stored, inline),
+            # Events in both count once: a client may send what it just stored.
+            stored + inline,
             query_time,
             user_id=user_id,
             query_time_withheld=query_time_withheld,
@@ -89,14 +90,4 @@ def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]
             f"an inline history holds at most {max_events} events, but this one has {len(inline)}; "
             "send the most recent ones"
         )
-    events = (Event(event.item_id, event.timestamp, event.action) for event in inline)
-    # Duplicates count once, as they do in the database.
-    return list(dict.fromkeys(events))
-
-
-def _merge(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Merge both histories; an event in both counts once: a client may send what it just stored."""
-    if not stored:
-        return inline
-    known = set(stored)
-    return stored + [event for event in inline if event not in known]
+    return [Event(event.item_id, event.timestamp, event.action) for event in inline]
