@@ -10,6 +10,7 @@ from fastapi import Request
 
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
+from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
@@ -28,12 +29,14 @@ class AppContext:
     """The services and state of one application; nothing is global.
 
     Attributes:
+        clock: the time of requests and records; `model.clock.now` may differ between replicas.
         background_tasks: tasks that no request awaits; referenced here, as the event loop keeps
             only weak references.
     """
 
     settings: Settings
     metrics: Metrics
+    clock: ServiceClock
     database: Database
     keys: KeyCache
     access_control: AccessControl

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from importlib.metadata import version
 
 import structlog
@@ -15,9 +14,11 @@ from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
+from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.errors import DatabaseUnavailableError
 from app.events.router import router as events
+from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
 from app.health.router import router as health
 from app.http.middleware.body_drain import BodyDrainMiddleware
@@ -102,11 +103,13 @@ _log = structlog.get_logger()
 
 def create_app(settings: Settings) -> FastAPI:
     """Build an application; its services and state are in `app.state.context`."""
-    metrics = Metrics()
-    store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    metrics, clock = Metrics(), ServiceClock()
+    store, item_overlay = BundleStore(settings.bundle_store), ItemOverlay()
+    keys = KeyCache(clock.now)
     context = AppContext(
         settings=settings,
         metrics=metrics,
+        clock=clock,
         database=Database(
             settings.database_url,
             threads=settings.database_threads,
@@ -191,6 +194,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await stack.enter_async_context(
                 _run_in_background(_keep_migrating(settings.database_url))
             )
+        await synchronize_clock(context)
+        warn_without_database_time(context)
         await refresh_keys(context)
         await refresh_item_overlay(context)
         await asyncio.to_thread(context.store.remove_leftovers)
@@ -211,12 +216,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _keep_refreshing(context: AppContext) -> None:
-    """Read the keys and items that other processes write, at an interval, until cancelled."""
+    """Read the time, the keys and the items of the database, at an interval, until cancelled."""
     while True:
         await asyncio.sleep(context.settings.poll_interval_seconds)
-        for refresh in (partial(refresh_keys, context), partial(refresh_item_overlay, context)):
+        for refresh in (synchronize_clock, refresh_keys, refresh_item_overlay):
             try:
-                await refresh()
+                await refresh(context)
             except Exception:
                 # The loop must not end: a key revoked later would stay valid.
                 _log.exception("refresh_failed")

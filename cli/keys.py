@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cli.console import exit_on_error, print_message, print_table
 from cli.options import Database, Json, resolve_database_url
-from model.clock import MICROSECONDS_PER_DAY, now
+from model.clock import MICROSECONDS_PER_DAY
 from model.errors import KairosError
 
 keys_app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
@@ -49,7 +49,9 @@ def create_command(
             resolve_database_url(database),
             name,
             role,
-            expires_at=None if expires is None else _parse_expiry(expires),
+            expires_at=(
+                None if expires is None else _parse_expiry(expires, resolve_database_url(database))
+            ),
             requests_per_second=requests_per_second,
         )
         print_message(
@@ -65,6 +67,7 @@ def list_command(
     database: Database = None,
 ) -> None:
     """List all keys, including expired and revoked ones, oldest first; only digests are stored."""
+    from app.db.clock import read_database_time  # noqa: PLC0415
     from app.http.types import format_instant  # noqa: PLC0415
     from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's modules load slowly
 
@@ -72,7 +75,8 @@ def list_command(
         return None if instant is None else format_instant(instant)
 
     with exit_on_error():
-        at = now()
+        keys = list_keys(resolve_database_url(database))
+        at = read_database_time(resolve_database_url(database))
         rows = [
             {
                 "key_id": key.key_id,
@@ -84,7 +88,7 @@ def list_command(
                 "revoked_at": format_optional(key.revoked_at),
                 "state": key.get_state(at),
             }
-            for key in list_keys(resolve_database_url(database))
+            for key in keys
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -113,17 +117,19 @@ def revoke_command(
         )
 
 
-def _parse_expiry(text: str) -> int:
-    """Parse a period from now, or an instant, as epoch microseconds.
+def _parse_expiry(text: str, database_url: str) -> int:
+    """Parse a period from the database's time, or an instant, as epoch microseconds.
 
     Raises:
         KairosError: if it is neither.
+        DatabaseUnavailableError: if the database does not answer.
     """
+    from app.db.clock import read_database_time  # noqa: PLC0415
     from app.http.types import parse_instant  # noqa: PLC0415
 
     period = _PERIOD.fullmatch(text)
     if period is not None:
-        return now() + int(period.group(1)) * _PERIODS[period.group(2)]
+        return read_database_time(database_url) + int(period.group(1)) * _PERIODS[period.group(2)]
     try:
         return parse_instant(text)
     except ValueError as error:

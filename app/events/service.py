@@ -4,7 +4,7 @@ from app.context import AppContext
 from app.db.events import AddedEvents, EventRepository, EventRow, compute_natural_key
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
-from model.clock import MICROSECONDS_PER_SECOND, now
+from model.clock import MICROSECONDS_PER_SECOND
 
 _MAX_AHEAD_SECONDS = 300
 
@@ -17,7 +17,7 @@ async def ingest_events(context: AppContext, batch: EventBatch) -> Ingested:
             again is safe.
         OverloadedError: if too many requests are waiting.
     """
-    received_at = now()
+    received_at = context.clock.now()
     rejected: list[RejectedEvent] = []
     rows: list[EventRow] = []
     positions: list[int] = []

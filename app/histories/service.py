@@ -6,7 +6,6 @@ from app.context import AppContext
 from app.db.events import EventRepository
 from app.errors import UnprocessableError
 from app.histories.schemas import HistoryRequest, InstantRequest
-from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
 
@@ -42,7 +41,7 @@ async def read_instant_query(context: AppContext, request: InstantRequest) -> Re
     Raises:
         UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
     """
-    query_time = now() if request.query_time is None else request.query_time
+    query_time = context.clock.now() if request.query_time is None else request.query_time
     return await read_query(
         context, request, query_time, query_time_withheld=request.query_time_withheld
     )

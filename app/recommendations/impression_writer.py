@@ -9,7 +9,7 @@ from app.context import AppContext
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
-from model.clock import MICROSECONDS_PER_DAY, now
+from model.clock import MICROSECONDS_PER_DAY
 
 _BATCH = 500
 _WRITE_PAUSE_SECONDS = 0.5
@@ -54,7 +54,7 @@ async def keep_writing_impressions(context: AppContext) -> None:
 
 async def delete_expired_impressions(context: AppContext) -> int:
     """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; return their number."""
-    before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
+    before = context.clock.now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
     try:
         deleted = await context.database.write(
             lambda session: ImpressionRepository(session).delete_before(before)
