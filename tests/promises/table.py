@@ -39,6 +39,8 @@ PROMISES = {
     "R14": "an erased user is in no table, no training set and no output",
     "R15": "retraining killed in each phase leaves the champion alone; of two at once, one runs",
     "R16": "the gate refuses shuffled labels, NaN and models below popularity, with the reason",
+    "R19": "the clock of one replica an hour off changes no answer: default query times, "
+    "availability, deletions, events, keys, erasures, popularity and versions",
     "R21": "a week of everything at once (events, answers, swaps, erasures, restarts, backups, "
     "retraining): every acknowledged event once, no erased user, memory and files flat",
 }
