@@ -26,7 +26,10 @@ MINUTE = 60 * MICROSECONDS_PER_SECOND
 FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 """Debian's package faketime, which shifts the clock of a process."""
 
-pytestmark = pytest.mark.skipif(not FAKETIME, reason="the package faketime is not installed")
+pytestmark = [
+    pytest.mark.skipif(not FAKETIME, reason="the package faketime is not installed"),
+    pytest.mark.timeout(600),
+]
 
 
 @dataclass
