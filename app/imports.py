@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
+from app.db.clock import read_database_time
 from app.db.engine import WRITES, open_engine
 from app.db.equal_events import EqualEvents
 from app.db.erasures import ErasureRepository
@@ -18,7 +19,6 @@ from app.db.tables import StoredEvent
 from app.http.properties import Properties
 from app.http.validation_errors import abbreviate
 from app.items.repository import ItemRepository, ItemRow
-from model.clock import now
 from model.errors import EventSourceError
 
 CHUNK = 20_000
@@ -84,7 +84,7 @@ def import_events(
         pl.col("timestamp", "received_at").cast(pl.Int64),
         occurrence=pl.int_range(pl.len()).over(*_NATURAL_FIELDS, pl.col("event_id").is_null()),
     )
-    received_at = now()
+    received_at = read_database_time(database_url)
     repeated = numbered.filter(pl.len().over(_NATURAL_FIELDS) > 1)
     equal_events = EqualEvents(_build_event_row(one, received_at) for one in _iterate(repeated))
     engine = open_engine(database_url)
@@ -112,7 +112,7 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
         EventSourceError: if a value cannot be stored; the message names its row and column.
     """
     _require_storable(items, "item_id")
-    updated_at = now()
+    updated_at = read_database_time(database_url)
     engine = open_engine(database_url)
     for chunk in items.select("item_id", "title", "categories").iter_slices(ITEM_CHUNK):
         rows = [

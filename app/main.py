@@ -16,8 +16,10 @@ from app.auth.local_token import LocalToken
 from app.background import TaskSupervisor
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
+from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.events.router import router as events
+from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
 from app.health.router import router as health
 from app.http.middleware.body_drain import BodyDrainMiddleware
@@ -108,12 +110,14 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     Args:
         is_demo: whether programs of this user may make the demo's requests without a token.
     """
-    metrics = Metrics()
-    store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    metrics, clock = Metrics(), ServiceClock()
+    store, item_overlay = BundleStore(settings.bundle_store), ItemOverlay()
+    keys = KeyCache(clock.now)
     local_token = LocalToken()
     context = AppContext(
         settings=settings,
         metrics=metrics,
+        clock=clock,
         database=Database(
             settings.database_url,
             threads=settings.database_threads,
@@ -215,6 +219,8 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
         )
     # Ends last of those that write: what the others used of the database is free by then.
     yield record_impressions(context)
+    yield run_every(interval, "clock", lambda: synchronize_clock(context), is_awaited=True)
+    warn_without_database_time(context)
     yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
     yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
     yield run_every(interval, "models", context.model_manager.refresh, is_awaited=True)

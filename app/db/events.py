@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import orjson
-from sqlalchemy import func, select
+from sqlalchemy import collate, func, select
 from sqlalchemy.orm import Session
 
 from app.db.erasures import ErasureRepository
@@ -121,11 +121,17 @@ class EventRepository:
         return AddedEvents(new, tuple(self._list_clicked_versions(new)), tuple(erasures))
 
     def read_history(self, user_id: str, query_time: int, max_events: int) -> list[Event]:
-        """Read the latest `max_events` events of a user up to `query_time`, oldest first."""
+        """Read the last `max_events` events of a user up to `query_time`, as a `Query` sorts them.
+
+        Each event is read once, even if an import stored it several times.
+        """
+        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
+        action = collate(StoredEvent.action, "BINARY" if is_sqlite else "C").label("action")
         rows = self._session.execute(
-            select(StoredEvent.item_id, StoredEvent.at, StoredEvent.action)
+            select(StoredEvent.item_id, StoredEvent.at, action)
+            .distinct()
             .where(StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
-            .order_by(StoredEvent.at.desc(), StoredEvent.id.desc())
+            .order_by(StoredEvent.at.desc(), StoredEvent.item_id.desc(), action.desc())
             .limit(max_events)
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]

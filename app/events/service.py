@@ -11,7 +11,7 @@ from app.db.events import (
 )
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
-from model.clock import MICROSECONDS_PER_SECOND, now
+from model.clock import MICROSECONDS_PER_SECOND
 
 _MAX_AHEAD_SECONDS = 300
 
@@ -28,7 +28,7 @@ async def ingest_events(context: AppContext, batch: EventBatch, caller: Caller) 
     for event in batch.events:
         if isinstance(event, IncomingEvent):
             caller.require_user(event.user_id)
-    received_at = now()
+    received_at = context.clock.now()
     rejected: list[RejectedEvent] = []
     rows: list[EventRow] = []
     positions: list[int] = []

@@ -6,7 +6,6 @@ from app.context import AppContext
 from app.db.events import EventRepository
 from app.errors import UnprocessableError
 from app.histories.schemas import HistoryRequest, InstantRequest
-from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
 
@@ -42,7 +41,7 @@ async def read_instant_query(context: AppContext, request: InstantRequest) -> Re
     Raises:
         UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
     """
-    query_time = now() if request.query_time is None else request.query_time
+    query_time = context.clock.now() if request.query_time is None else request.query_time
     return await read_query(
         context, request, query_time, query_time_withheld=request.query_time_withheld
     )
@@ -73,7 +72,8 @@ async def read_query(
                 )
             )
         query = Query.as_of(
-            _merge(stored, inline),
+            # Events in both count once: a client may send what it just stored.
+            stored + inline,
             query_time,
             user_id=user_id,
             query_time_withheld=query_time_withheld,
@@ -89,14 +89,4 @@ def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]
             f"an inline history holds at most {max_events} events, but this one has {len(inline)}; "
             "send the most recent ones"
         )
-    events = (Event(event.item_id, event.timestamp, event.action) for event in inline)
-    # Duplicates count once, as they do in the database.
-    return list(dict.fromkeys(events))
-
-
-def _merge(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Merge both histories; an event in both counts once: a client may send what it just stored."""
-    if not stored:
-        return inline
-    known = set(stored)
-    return stored + [event for event in inline if event not in known]
+    return [Event(event.item_id, event.timestamp, event.action) for event in inline]

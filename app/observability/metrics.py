@@ -1,5 +1,6 @@
 """The Prometheus metrics of the service. Labels hold no ids, so their number is bounded."""
 
+import math
 import secrets
 import time
 from collections.abc import Iterator
@@ -171,6 +172,13 @@ class Metrics:
             ["reason"],
             registry=registry,
         )
+
+        self.clock_offset_seconds = Gauge(
+            "kairos_clock_offset_seconds",
+            "The machine's clock minus the database's, which responses use; NaN until it answers.",
+            registry=registry,
+        )
+        self.clock_offset_seconds.set(math.nan)
 
         self._initialize_labels()
 

@@ -15,7 +15,6 @@ import structlog
 from app.context import AppContext
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.popularity.repository import ItemEvents, PopularityRepository
-from model.clock import now
 from model.inference.predictor import Predictor
 from model.popularity import CountedEvents
 
@@ -86,7 +85,7 @@ async def _count_events(context: AppContext, predictor: Predictor) -> tuple[Item
     ignored = predictor.bundle.manifest.recommender.ignored_actions
     rows = await context.database.read(
         lambda session: PopularityRepository(session).count(
-            base.end_at, now(), base.width, base.first_at, ignored
+            base.end_at, context.clock.now(), base.width, base.first_at, ignored
         )
     )
     return tuple(sorted(rows, key=lambda row: (row.last_at, row.item_id)))

@@ -10,7 +10,7 @@ from app.context import AppContext
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
-from model.clock import MICROSECONDS_PER_DAY, now
+from model.clock import MICROSECONDS_PER_DAY
 
 _BATCH = 500
 _WRITE_PAUSE_SECONDS = 0.5
@@ -73,7 +73,7 @@ async def delete_expired_impressions(context: AppContext) -> int:
     Raises:
         DatabaseUnavailableError, OverloadedError: if the database does not delete them now.
     """
-    before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
+    before = context.clock.now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
     total, deleted = 0, _DELETE_BATCH
     # In batches, each of which ends well before the deadline of a transaction.
     while deleted == _DELETE_BATCH:

@@ -10,7 +10,6 @@ from app.recommendations.schemas import RecommendationAnswer, RecommendationRequ
 from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
-from model.clock import now
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 
@@ -29,7 +28,7 @@ async def recommend_items(
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    requested_at = now()
+    requested_at = context.clock.now()
     predictor = await select_predictor(context, request)
     _require_known(predictor, request.explain_item_id)
     query, history_warnings = await read_instant_query(context, request)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from app.context import AppContext
+from app.db.clock import read_time
 from app.db.database import Database
 from app.db.erasures import Erasure, ErasureRepository
 from app.db.events import EventRepository
@@ -12,7 +13,6 @@ from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
 from app.users.schemas import ErasedUser, UserEvent, UserHistory, UserList, UserSummary
-from model.clock import now
 
 _log = structlog.get_logger()
 
@@ -112,8 +112,9 @@ async def erase_users_data(
 
 
 async def _erase(database: Database, user_id: str, actor: str) -> Erasure:
-    at = now()
-    erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
+    erasure = await database.write(
+        lambda session: ErasureRepository(session).erase(user_id, read_time(session))
+    )
     _log.info(
         "user_erased",
         actor=actor,

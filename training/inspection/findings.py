@@ -106,8 +106,7 @@ def _find_whole_days(resolution: str) -> Finding | None:
         return None
     return Finding(
         "timestamps are whole days",
-        "the order within a day is that of the source, and the hour is unknown; bring finer "
-        "timestamps if there are any",
+        "the order within a day and the hour are unknown; bring finer timestamps if there are any",
     )
 
 

@@ -226,6 +226,7 @@ def profile_events(
         min_item_events=data.min_item_events,
         min_user_events=data.min_user_events,
         ignored_actions=data.ignored_actions,
+        distinct=False,
     )
     times = dataset.times
     resolution = _find_resolution(times)
