@@ -16,7 +16,9 @@ from app.auth.key_cache import KeyCache
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
-from app.errors import DatabaseUnavailableError
+from app.db.erasure_log import open_erasure_log
+from app.db.erasure_replay import replay_erasures
+from app.errors import DatabaseUnavailableError, ErasureLogError
 from app.events.router import router as events
 from app.health.router import metrics_router
 from app.health.router import router as health
@@ -192,6 +194,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await stack.enter_async_context(
                 _run_in_background(_keep_migrating(settings.database_url))
             )
+        if not await _replay_erasures(context):
+            await stack.enter_async_context(_run_in_background(_keep_replaying_erasures(context)))
         await refresh_keys(context)
         await refresh_item_overlay(context)
         await asyncio.to_thread(context.store.remove_leftovers)
@@ -238,6 +242,30 @@ async def _run_in_background(work: Coroutine[None, None, None]) -> AsyncIterator
 async def _keep_migrating(database_url: str) -> None:
     while not await _migrate(database_url):
         await asyncio.sleep(_MIGRATION_RETRY_SECONDS)
+
+
+async def _keep_replaying_erasures(context: AppContext) -> None:
+    while not await _replay_erasures(context):
+        await asyncio.sleep(_MIGRATION_RETRY_SECONDS)
+
+
+async def _replay_erasures(context: AppContext) -> bool:
+    """Erase users again whom a restored backup brought back; return False if it must be repeated.
+
+    Before the first request, so that their rows are never read.
+    """
+    settings = context.settings
+    log = open_erasure_log(settings.database_url, settings.erasure_log)
+    try:
+        replay = await asyncio.to_thread(replay_erasures, context.database, log)
+    except ErasureLogError as error:
+        _log.error("erasure_log_unavailable", error=str(error))
+        return True
+    except DatabaseUnavailableError:
+        return False
+    if replay.erasures:
+        _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
+    return True
 
 
 async def _migrate(database_url: str) -> bool:
