@@ -18,6 +18,9 @@ from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.clock import ServiceClock
 from app.db.database import Database
+from app.db.erasure_log import open_erasure_log
+from app.db.erasure_replay import replay_erasures
+from app.errors import ErasureLogError
 from app.events.router import router as events
 from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
@@ -111,7 +114,10 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         is_demo: whether programs of this user may make the demo's requests without a token.
     """
     metrics, clock = Metrics(), ServiceClock()
-    store, item_overlay = BundleStore(settings.bundle_store), ItemOverlay()
+    store, item_overlay = (
+        BundleStore(settings.bundle_store, settings.load_bundle_keys()),
+        ItemOverlay(),
+    )
     keys = KeyCache(clock.now)
     local_token = LocalToken()
     context = AppContext(
@@ -217,6 +223,10 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
         yield context.supervisor.run_until_done(
             _MIGRATION_RETRY_SECONDS, "migration", lambda: _migrate(settings.database_url)
         )
+    # Before the first request, so that rows of users who were erased are never read.
+    yield context.supervisor.run_until_done(
+        _MIGRATION_RETRY_SECONDS, "erasures", lambda: _replay_erasures(context)
+    )
     # Ends last of those that write: what the others used of the database is free by then.
     yield record_impressions(context)
     yield run_every(interval, "clock", lambda: synchronize_clock(context), is_awaited=True)
@@ -232,6 +242,23 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     )
     yield expire_impressions(context)
     yield follow_popularity(context)
+
+
+async def _replay_erasures(context: AppContext) -> None:
+    """Erase users again whom a restored backup brought back.
+
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    settings = context.settings
+    log = open_erasure_log(settings.database_url, settings.erasure_log)
+    try:
+        replay = await asyncio.to_thread(replay_erasures, context.database, log)
+    except ErasureLogError as error:
+        _log.error("erasure_log_unavailable", error=str(error))
+        return
+    if replay.erasures:
+        _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
 
 
 async def _migrate(database_url: str) -> None:

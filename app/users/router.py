@@ -6,8 +6,10 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from app.auth.access import Caller
 from app.context import AppContext, get_context
+from app.db.erasure_log import open_erasure_log
 from app.errors import (
     DatabaseUnavailableError,
+    ErasureLogError,
     NoEventTimeError,
     NoModelError,
     OverloadedError,
@@ -127,7 +129,7 @@ async def read_user(
     "/users/{user_id:id}",
     summary="Erase a user",
     response_model=ErasedUser,
-    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, ErasureLogError, OverloadedError),
 )
 async def erase_user(
     user_id: UserId,
@@ -145,6 +147,7 @@ async def erase_user(
             context.database,
             user_id,
             actor=request.state.caller.name,
+            log=open_erasure_log(context.settings.database_url, context.settings.erasure_log),
             impressions=context.impressions,
         )
     )
