@@ -41,6 +41,7 @@ from app.observability.metrics import Metrics
 from app.popularity.service import keep_refreshing_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
+    keep_counting_stored_impressions,
     keep_deleting_expired_impressions,
     keep_writing_impressions,
 )
@@ -204,6 +205,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         await stack.enter_async_context(
             _run_in_background(keep_deleting_expired_impressions(context))
+        )
+        await stack.enter_async_context(
+            _run_in_background(keep_counting_stored_impressions(context))
         )
         await stack.enter_async_context(_run_in_background(keep_writing_impressions(context)))
         await stack.enter_async_context(_run_in_background(keep_refreshing_popularity(context)))

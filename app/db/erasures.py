@@ -72,13 +72,14 @@ class ErasureRepository:
         )
         previous = self._session.get(ErasedUser, digest)
         until = max(at, newest or at, at if previous is None else previous.erased_at)
-        events = self._session.execute(
-            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
-        )
+        # First: the triggers need then not look for other clicks on them.
         recommendations = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
+        )
+        events = self._session.execute(
+            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
         )
         erasure = Erasure(
             events=len(events.all()),

@@ -9,9 +9,10 @@ import orjson
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.db.clicks import list_clicked_versions
 from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
-from app.db.tables import StoredEvent, StoredRecommendation
+from app.db.tables import StoredEvent
 from model.history import Event
 
 _NATURAL = "sha256:"
@@ -76,8 +77,8 @@ class AddedEvents(NamedTuple):
 
     Attributes:
         new: the rows that were added; the rest were duplicates or of erased users.
-        clicked_versions: for each added row that a recommendation led to, the model version that
-            made the recommendation.
+        clicked_versions: for each added row that clicked a stored impression, the model version
+            that was shown.
         erased_until: for each given row, the instant of its user's erasure if the row is from
             before it, else None.
     """
@@ -105,7 +106,9 @@ class EventRepository:
                 allowed.setdefault(row.event_id, row)
         new_ids = self._insert(list(allowed.values()))
         new = tuple(row for event_id, row in allowed.items() if event_id in new_ids)
-        return AddedEvents(new, tuple(self._list_clicked_versions(new)), tuple(erasures))
+        naming = [row.event_id for row in new if row.recommendation_id is not None]
+        clicked_versions = list_clicked_versions(self._session, StoredEvent.event_id, naming)
+        return AddedEvents(new, clicked_versions, tuple(erasures))
 
     def read_history(self, user_id: str, query_time: int, max_events: int) -> list[Event]:
         """Read the latest `max_events` events of a user up to `query_time`, oldest first."""
@@ -153,29 +156,3 @@ class EventRepository:
         return frozenset(
             self._session.execute(statement, [row._asdict() for row in rows]).scalars()
         )
-
-    def _list_clicked_versions(self, rows: Sequence[EventRow]) -> list[str]:
-        """List the version of each row's recommendation, if that contained the row's item."""
-        recommended = [
-            (row.recommendation_id, row.item_id)
-            for row in rows
-            if row.recommendation_id is not None
-        ]
-        if not recommended:
-            return []
-        matches = self._session.execute(
-            select(
-                StoredRecommendation.recommendation_id,
-                StoredRecommendation.model_version,
-                StoredRecommendation.item_ids,
-            ).where(StoredRecommendation.recommendation_id.in_({one for one, _ in recommended}))
-        )
-        impressions = {
-            recommendation_id: (version, item_ids)
-            for recommendation_id, version, item_ids in matches
-        }
-        return [
-            impressions[recommendation_id][0]
-            for recommendation_id, item_id in recommended
-            if recommendation_id in impressions and item_id in impressions[recommendation_id][1]
-        ]

@@ -120,12 +120,17 @@ async def _read_predictor(
 
 async def _count_clicks(context: AppContext, version: str, missing: list[Missing]) -> Clicks | None:
     try:
-        shown, clicked = await context.database.read(
+        counts = await context.database.read(
             lambda session: ClickRepository(session).count(version)
         )
     except (DatabaseUnavailableError, OverloadedError) as error:
         missing.append(Missing("clicks", str(error)))
         return None
+    if counts is None:
+        why = "the impressions from before an upgrade are still being counted; ask again later"
+        missing.append(Missing("clicks", why))
+        return None
+    shown, clicked = counts
     if shown == 0:
         return Clicks(shown, clicked, rate=None, rate_low=None, rate_high=None)
     low, high = wilson_interval(clicked, shown)

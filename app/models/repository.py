@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import NamedTuple, cast, final
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import exists, func, not_, select
 from sqlalchemy.orm import Session
 
-from app.db.tables import ModelChange, StoredEvent, StoredRecommendation
+from app.db.tables import ImpressionCount, ModelChange, StoredRecommendation
 from app.models.schemas import ChangeKind
 from model.store.traffic import Traffic
 
@@ -43,7 +43,7 @@ class Activation(NamedTuple):
 
 
 class ClickCounts(NamedTuple):
-    """Impressions of a version, and how many of them led to an event."""
+    """Impressions of a version, and how many of them were clicked."""
 
     shown: int
     clicked: int
@@ -92,35 +92,27 @@ class ModelChangeRepository:
 
 @final
 class ClickRepository:
-    """Counts impressions and clicks within the caller's transaction."""
+    """Reads the counts of impressions and clicks within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def count(self, version: str) -> ClickCounts:
-        """Count the recorded impressions of a version, and the clicked ones among them.
+    def count(self, version: str) -> ClickCounts | None:
+        """Read the stored impressions of a version and the clicked ones among them.
 
-        An impression is clicked if an event names both it and an item that it showed.
+        None while some of them, from before the counts were kept, are still to be counted.
         """
-        of_version = StoredRecommendation.model_version == version
-        shown = select(func.count()).select_from(StoredRecommendation).where(of_version)
-        clicked = (
-            select(func.count(StoredEvent.recommendation_id.distinct()))
-            .join(
-                StoredRecommendation,
-                StoredRecommendation.recommendation_id == StoredEvent.recommendation_id,
-            )
-            .where(of_version, self._match_shown_item())
+        uncounted = exists().where(
+            not_(StoredRecommendation.is_counted), StoredRecommendation.model_version == version
         )
-        # One statement counts both as of one instant: no more can be clicked than were shown.
-        counts = select(shown.scalar_subquery(), clicked.scalar_subquery())
-        return ClickCounts(*self._session.execute(counts).one())
-
-    def _match_shown_item(self) -> ColumnElement[bool]:
-        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
-        elements = func.json_each if is_sqlite else func.json_array_elements_text
-        item = elements(StoredRecommendation.item_ids).table_valued("value")
-        return exists().select_from(item).where(item.c.value == StoredEvent.item_id)
+        of_version = ImpressionCount.model_version == version
+        shown, clicked = (
+            select(func.coalesce(func.sum(column), 0)).where(of_version).scalar_subquery()
+            for column in (ImpressionCount.shown, ImpressionCount.clicked)
+        )
+        # One statement reads all as of one instant: no more can be clicked than were shown.
+        row = self._session.execute(select(shown, clicked, uncounted)).one()
+        return None if row[2] else ClickCounts(int(row[0]), int(row[1]))
 
 
 def _to_change(stored: ModelChange) -> Change:

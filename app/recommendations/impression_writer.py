@@ -1,6 +1,7 @@
-"""Background tasks that write impressions to the database and delete expired ones."""
+"""Background tasks that write, count and delete impressions in the database."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
@@ -15,6 +16,7 @@ _BATCH = 500
 _WRITE_PAUSE_SECONDS = 0.5
 _FINAL_WRITE_SECONDS = 2.0
 _DELETE_PAUSE_SECONDS = 3600.0
+_SLICE_PAUSE_SECONDS = 0.02
 
 _log = structlog.get_logger()
 
@@ -55,12 +57,9 @@ async def keep_writing_impressions(context: AppContext) -> None:
 async def delete_expired_impressions(context: AppContext) -> int:
     """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; return their number."""
     before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
-    try:
-        deleted = await context.database.write(
-            lambda session: ImpressionRepository(session).delete_before(before)
-        )
-    except (DatabaseUnavailableError, OverloadedError):
-        return 0
+    deleted = await _repeat_in_slices(
+        context, lambda impressions: impressions.delete_before(before, _BATCH)
+    )
     if deleted:
         _log.info("recommendations_deleted", recommendations=deleted)
     return deleted
@@ -73,5 +72,48 @@ async def keep_deleting_expired_impressions(context: AppContext) -> None:
         await asyncio.sleep(_DELETE_PAUSE_SECONDS)
 
 
+async def count_stored_impressions(context: AppContext) -> int:
+    """Count the impressions from before the counts were kept; return their number."""
+    counted = await _repeat_in_slices(
+        context, lambda impressions: impressions.count_uncounted(_BATCH)
+    )
+    if counted:
+        _log.info("recommendations_counted", recommendations=counted)
+    return counted
+
+
+async def keep_counting_stored_impressions(context: AppContext) -> None:
+    """Count the impressions from before the counts were kept, hourly until cancelled.
+
+    More than once only for a restored backup, or for a database that was away.
+    """
+    while True:
+        await count_stored_impressions(context)
+        await asyncio.sleep(_DELETE_PAUSE_SECONDS)
+
+
+async def _repeat_in_slices(
+    context: AppContext, work: Callable[[ImpressionRepository], int]
+) -> int:
+    """Repeat `work` in transactions of its own until it changes no row; return the changed rows.
+
+    Other writers take their turns in between.
+    """
+    changed = 0
+    while True:
+        try:
+            rows = await context.database.write(lambda session: work(ImpressionRepository(session)))
+        except (DatabaseUnavailableError, OverloadedError):
+            return changed
+        changed += rows
+        if rows == 0:
+            return changed
+        await asyncio.sleep(_SLICE_PAUSE_SECONDS)
+
+
 async def _store(context: AppContext, batch: list[Impression]) -> None:
-    await context.database.write(lambda session: ImpressionRepository(session).add(batch))
+    clicked_versions = await context.database.write(
+        lambda session: ImpressionRepository(session).add(batch)
+    )
+    for version in clicked_versions:
+        context.metrics.recommendation_clicks.labels(version).inc()
