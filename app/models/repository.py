@@ -10,6 +10,10 @@ from app.db.tables import ImpressionCount, ModelChange, StoredRecommendation
 from app.models.schemas import ChangeKind
 from model.store.traffic import Traffic
 
+MOST_ACTIVATIONS = 2000
+"""Activations and rollbacks that decide where a rollback leads: as many rollbacks in a row find
+their way back as there are among the latest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -77,13 +81,19 @@ class ModelChangeRepository:
         return [_to_change(stored) for stored in self._session.scalars(newest)]
 
     def list_activations(self) -> list[Activation]:
-        """Read every change of the current version, oldest first, without changes of the traffic.
+        """Read the latest `MOST_ACTIVATIONS` changes of the current version, oldest first.
 
-        Reads three columns only, because the record grows without limit.
+        Changes of the traffic are left out.
         """
         columns = (ModelChange.change, ModelChange.version, ModelChange.previous_version)
         of_current = ModelChange.change != "traffic"
-        rows = self._session.execute(select(*columns).where(of_current).order_by(ModelChange.id))
+        newest = (
+            select(*columns)
+            .where(of_current)
+            .order_by(ModelChange.id.desc())
+            .limit(MOST_ACTIVATIONS)
+        )
+        rows = reversed(self._session.execute(newest).all())
         return [
             Activation(cast(ChangeKind, change), version, previous_version)
             for change, version, previous_version in rows
