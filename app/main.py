@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from app.attention.router import router as attention
+from app.audit.router import router as audit
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.context import AppContext
@@ -42,7 +43,7 @@ from app.popularity.service import keep_refreshing_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
     keep_counting_stored_impressions,
-    keep_deleting_expired_impressions,
+    keep_deleting_expired_records,
     keep_writing_impressions,
 )
 from app.recommendations.router import router as recommendations
@@ -68,6 +69,7 @@ _TAGS = [
     {"name": "users", "description": "Stored histories, and predictions for users."},
     {"name": "models", "description": "Published bundles, activation, rollback and retraining."},
     {"name": "keys", "description": "API keys."},
+    {"name": "audit", "description": "Acts that stay known."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
@@ -93,6 +95,7 @@ _ROUTERS = (
     models_admin,
     training_runs,
     caller,
+    audit,
     health,
     metrics_router,
     dashboard,
@@ -203,9 +206,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await stack.enter_async_context(
             _run_in_background(TrainingRunCounter(context).keep_counting())
         )
-        await stack.enter_async_context(
-            _run_in_background(keep_deleting_expired_impressions(context))
-        )
+        await stack.enter_async_context(_run_in_background(keep_deleting_expired_records(context)))
         await stack.enter_async_context(
             _run_in_background(keep_counting_stored_impressions(context))
         )

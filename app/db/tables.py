@@ -181,6 +181,7 @@ class ModelChange(Table):
     """A change of the served models: author, instant, reason, versions. Rows are never altered."""
 
     __tablename__ = "model_changes"
+    __table_args__ = (Index(None, "at"),)
 
     id: Mapped[int] = mapped_column(_Serial, primary_key=True)
     at: Mapped[int] = mapped_column(BigInteger)

@@ -1,12 +1,13 @@
-"""Background tasks that write, count and delete impressions in the database."""
+"""Background tasks that write, count and delete impressions, and delete old audit records."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
 
 from app.context import AppContext
+from app.db.audit import AuditRepository
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
@@ -58,24 +59,42 @@ async def delete_expired_impressions(context: AppContext) -> int:
     """Delete impressions older than `KAIROS_RECOMMENDATION_DAYS`; return their number."""
     before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
     deleted = await _repeat_in_slices(
-        context, lambda impressions: impressions.delete_before(before, _BATCH)
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).delete_before(before, _BATCH)
+        )
     )
     if deleted:
         _log.info("recommendations_deleted", recommendations=deleted)
     return deleted
 
 
-async def keep_deleting_expired_impressions(context: AppContext) -> None:
-    """Delete expired impressions now, since a process may not live for an hour, then hourly."""
+async def delete_expired_audit_records(context: AppContext) -> int:
+    """Delete audit records older than `KAIROS_AUDIT_DAYS`; return their number."""
+    before = now() - context.settings.audit_days * MICROSECONDS_PER_DAY
+    deleted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: AuditRepository(session).delete_before(before, _BATCH)
+        )
+    )
+    if deleted:
+        _log.info("audit_records_deleted", records=deleted)
+    return deleted
+
+
+async def keep_deleting_expired_records(context: AppContext) -> None:
+    """Delete what expired now, since a process may not live for an hour, then hourly."""
     while True:
         await delete_expired_impressions(context)
+        await delete_expired_audit_records(context)
         await asyncio.sleep(_DELETE_PAUSE_SECONDS)
 
 
 async def count_stored_impressions(context: AppContext) -> int:
     """Count the impressions from before the counts were kept; return their number."""
     counted = await _repeat_in_slices(
-        context, lambda impressions: impressions.count_uncounted(_BATCH)
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).count_uncounted(_BATCH)
+        )
     )
     if counted:
         _log.info("recommendations_counted", recommendations=counted)
@@ -92,17 +111,15 @@ async def keep_counting_stored_impressions(context: AppContext) -> None:
         await asyncio.sleep(_DELETE_PAUSE_SECONDS)
 
 
-async def _repeat_in_slices(
-    context: AppContext, work: Callable[[ImpressionRepository], int]
-) -> int:
-    """Repeat `work` in transactions of its own until it changes no row; return the changed rows.
+async def _repeat_in_slices(write: Callable[[], Awaitable[int]]) -> int:
+    """Repeat a short transaction until it changes no row; return the number of changed rows.
 
     Other writers take their turns in between.
     """
     changed = 0
     while True:
         try:
-            rows = await context.database.write(lambda session: work(ImpressionRepository(session)))
+            rows = await write()
         except (DatabaseUnavailableError, OverloadedError):
             return changed
         changed += rows

@@ -107,6 +107,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_audit_records"),
     )
     op.create_index("ix_audit_records_at", "audit_records", ["at"])
+    op.create_index("ix_model_changes_at", "model_changes", ["at"])
     op.add_column("api_keys", sa.Column("user_prefix", _id, nullable=True))
     op.add_column(
         "api_keys",
@@ -122,6 +123,7 @@ def downgrade() -> None:
     op.drop_column("events", "sender_event_id")
     op.drop_column("api_keys", "may_list_users")
     op.drop_column("api_keys", "user_prefix")
+    op.drop_index("ix_model_changes_at", table_name="model_changes")
     op.drop_table("audit_records")
     op.drop_table("impression_counts")
     op.drop_index("ix_training_runs_result", table_name="training_runs")

@@ -66,7 +66,7 @@ def send(engine: Engine, *events: EventRow) -> tuple[str, ...]:
 
 def erase(engine: Engine, user_id: str) -> None:
     with Session(engine) as session, session.begin():
-        ErasureRepository(session).erase(user_id, 1)
+        ErasureRepository(session).erase(user_id, 1, actor="nobody")
 
 
 def read_counts(engine: Engine) -> dict[tuple[str, int], tuple[int, int]]:
