@@ -134,6 +134,10 @@ class StoredRecommendation(Table):
     is_counted: Mapped[bool] = mapped_column(Boolean, server_default=false())
 
 
+IS_UNCOUNTED = text("NOT recommendations.is_counted")
+"""As the index of uncounted impressions has it; SQLAlchemy writes a comparison on SQLite."""
+
+
 class ImpressionCount(Table):
     """The stored impressions of a model version on one UTC day (days since 1970), and the clicked.
 

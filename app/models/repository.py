@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import NamedTuple, cast, final
 
-from sqlalchemy import exists, func, not_, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
-from app.db.tables import ImpressionCount, ModelChange, StoredRecommendation
+from app.db.tables import IS_UNCOUNTED, ImpressionCount, ModelChange, StoredRecommendation
 from app.models.schemas import ChangeKind
 from model.store.traffic import Traffic
 
@@ -112,9 +112,7 @@ class ClickRepository:
 
         None while some of them, from before the counts were kept, are still to be counted.
         """
-        uncounted = exists().where(
-            not_(StoredRecommendation.is_counted), StoredRecommendation.model_version == version
-        )
+        uncounted = exists().where(IS_UNCOUNTED, StoredRecommendation.model_version == version)
         of_version = ImpressionCount.model_version == version
         shown, clicked = (
             select(func.coalesce(func.sum(column), 0)).where(of_version).scalar_subquery()

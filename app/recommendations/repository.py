@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import final
 
-from sqlalchemy import delete, not_, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.db.clicks import list_clicked_versions, match_click
 from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
-from app.db.tables import StoredEvent, StoredRecommendation
+from app.db.tables import IS_UNCOUNTED, StoredEvent, StoredRecommendation
 from app.serving.impressions import Impression
 
 
@@ -73,11 +73,7 @@ class ImpressionRepository:
 
         Triggers add them to the counts.
         """
-        uncounted = (
-            select(StoredRecommendation.recommendation_id)
-            .where(not_(StoredRecommendation.is_counted))
-            .limit(most)
-        )
+        uncounted = select(StoredRecommendation.recommendation_id).where(IS_UNCOUNTED).limit(most)
         click = (
             select(StoredEvent.at)
             .where(match_click(self._session))

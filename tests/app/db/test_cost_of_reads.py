@@ -98,7 +98,7 @@ def test_a_read_costs_the_same_on_ten_times_the_rows(
         "app.db.events.MOST_COUNTED",
         "app.models.repository.MOST_ACTIVATIONS",
     ):
-        monkeypatch.setattr(bound, 100)
+        monkeypatch.setattr(bound, 20)
     small, large = (count_steps(url, READS[read]) for url in databases)
     assert small > 0
     assert large < 1.5 * small + 20
