@@ -13,6 +13,7 @@ from app.db.events import EventRepository
 from app.health.repository import HealthRepository
 from app.items.repository import ItemEventRepository
 from app.models.repository import ClickRepository, ModelChangeRepository
+from app.popularity.repository import PopularityRepository, Selection
 from migrations.run import upgrade
 
 Read = Callable[[Session], Any]
@@ -34,6 +35,10 @@ READS: dict[str, Read] = {
     "the events of an item": count_item,
     "changes of the served models": lambda session: ModelChangeRepository(session).list_newest(20),
     "what a rollback reads": lambda session: ModelChangeRepository(session).list_activations(),
+    "the popularity of what was added": lambda session: PopularityRepository(session).count_added(
+        Selection(0, 60, 0, ("return",)), 1000, 1100, 10**9
+    ),
+    "the horizon of the events": lambda session: PopularityRepository(session).read_horizon(),
     "the newest arrival": lambda session: HealthRepository(session).read_newest_arrival(),
 }
 
