@@ -100,6 +100,13 @@ class ModelChangeRepository:
         ]
 
 
+class CountDifference(NamedTuple):
+    """The kept counts of all impressions, and those of the rows; equal unless one was damaged."""
+
+    kept: ClickCounts
+    stored: ClickCounts
+
+
 @final
 class ClickRepository:
     """Reads the counts of impressions and clicks within the caller's transaction."""
@@ -121,6 +128,18 @@ class ClickRepository:
         # One statement reads all as of one instant: no more can be clicked than were shown.
         row = self._session.execute(select(shown, clicked, uncounted)).one()
         return None if row[2] else ClickCounts(int(row[0]), int(row[1]))
+
+    def compare_counts(self) -> CountDifference:
+        """Compare the kept counts with the rows; reads every impression."""
+        kept = select(
+            func.coalesce(func.sum(ImpressionCount.shown), 0),
+            func.coalesce(func.sum(ImpressionCount.clicked), 0),
+        )
+        stored = select(func.count(), func.count(StoredRecommendation.clicked_at)).where(
+            StoredRecommendation.is_counted
+        )
+        both = [self._session.execute(statement).one() for statement in (kept, stored)]
+        return CountDifference(*(ClickCounts(int(shown), int(clicked)) for shown, clicked in both))
 
 
 def _to_change(stored: ModelChange) -> Change:

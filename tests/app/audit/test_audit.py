@@ -13,6 +13,7 @@ from app.db.audit import AuditRepository
 from app.db.database import Database
 from app.db.engine import WRITES, open_engine
 from app.db.erasures import ErasureRepository, compute_user_digest
+from app.keys.issuing import create_key, revoke_key
 from app.recommendations.impression_writer import delete_expired_audit_records
 from app.settings import Settings
 from cli.main import app as command_line
@@ -150,3 +151,19 @@ def test_the_command_line_shows_the_audit(client: Client, settings: Settings) ->
         .invoke(command_line, ["audit", "--database", settings.database_url])
         .stdout.count("export_events")
     )
+
+
+def test_created_and_revoked_keys_are_recorded(client: Client, settings: Settings) -> None:
+    issued = create_key(settings.database_url, "nightly", "ingest", actor="cli:somebody")
+    assert revoke_key(settings.database_url, issued.key_id, actor="cli:other")
+    assert not revoke_key(settings.database_url, issued.key_id, actor="cli:third")
+    url = settings.database_url
+    shown = json.loads(
+        CliRunner().invoke(command_line, ["audit", "--json", "--database", url]).stdout
+    )
+    assert [(entry["act"], entry["actor"]) for entry in shown] == [
+        ("revoke_key", "cli:other"),
+        ("create_key", "cli:somebody"),
+    ]
+    assert shown[1]["detail"] == {"key_id": issued.key_id, "name": "nightly", "role": "ingest"}
+    assert issued.secret not in json.dumps(shown)
