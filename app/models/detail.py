@@ -101,13 +101,8 @@ async def _read_predictor(
     except (ModelRefusedError, StoreUnavailableError) as error:
         missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
         return None, None, None
-    curves = await context.infer(
-        lambda: _to_kernel_responses(
-            kernels.compute_kernel_curves(predictor.bundle.recommender, manifest.data_window.days),
-            manifest,
-            missing,
-        )
-    )
+    computed = await context.infer(lambda: predictor.kernel_curves)
+    curves = await asyncio.to_thread(_to_kernel_responses, computed, manifest, missing)
     profile = _to_profile_points(predictor)
     if not curves:
         kind = predictor.bundle.manifest.recommender.encoder.kind
