@@ -18,6 +18,7 @@ def backup_command(
     """Copy the database and the store into a new directory, while the service runs."""
     from app.audit.recording import record_act  # noqa: PLC0415
     from app.backups.copying import take_backup  # noqa: PLC0415 - the service's modules load slowly
+    from migrations.run import require_upgraded  # noqa: PLC0415
 
     with exit_on_error():
         url = resolve_database_url(database)

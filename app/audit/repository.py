@@ -65,9 +65,7 @@ class AuditReader:
         ]
 
 
-def _select_page(
-    table: type[Row], source: int, before: Position | None, limit: int
-) -> Select[tuple[Row]]:
+def _select_page(table: type[Row], source: int, before: Position | None, limit: int) -> Select[Row]:
     statement = select(table).order_by(table.at.desc(), table.id.desc()).limit(limit)
     return statement if before is None else statement.where(_is_before(table, source, before))
 

@@ -91,14 +91,15 @@ def test_changes_of_the_served_models_are_part_of_the_audit(client: Client) -> N
 def test_pages_hold_every_entry_once_newest_first(client_on_either: Client) -> None:
     """Both sources have entries at the same instants."""
     url = client_on_either.app.state.context.settings.database_url
+    first = now() // SECOND * SECOND - DAY
     engine = open_engine(url)
     with Session(engine.execution_options(**WRITES)) as session, session.begin():
         for number in range(7):
             AuditRepository(session).add(
-                "backup", actor="cli:a", at=number // 2 * SECOND, number=number
+                "backup", actor="cli:a", at=first + number // 2 * SECOND, number=number
             )
             change = "INSERT INTO model_changes (at, actor, change) VALUES (:at, 'b', 'activate')"
-            session.execute(text(change), {"at": number // 3 * SECOND})
+            session.execute(text(change), {"at": first + number // 3 * SECOND})
     engine.dispose()
     whole = read_page(client_on_either, limit=500)
     assert whole["next_cursor"] is None
@@ -134,7 +135,8 @@ def test_old_records_are_deleted_and_changes_of_models_stay(client_on_either: Cl
         session.execute(text(change))
 
     context.database.write_blocking(write)
-    assert client_on_either.portal.call(delete_expired_audit_records, context) == 1
+    # The service does so, too, when it starts.
+    client_on_either.portal.call(delete_expired_audit_records, context)
     assert list_acts(client_on_either) == ["restore", "activate"]
 
 
