@@ -7,7 +7,8 @@ Fills a database with bulk SQL: events of many users, of whom one has a twentiet
 tenth of all events; impressions, a tenth as many as events, and clicks on two fifths of them;
 items; changes of the served models; training runs. Asks each operation repeatedly over one
 connection, and writes medians, 99th percentiles and the ratio of the medians to
-benchmarks/speed/results/reads.json. An operation whose cost does not grow has a ratio near 1.
+benchmarks/speed/results/reads_sqlite.json, or reads_postgresql.json. An operation whose cost does
+not grow has a ratio near 1.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from migrations.run import downgrade, upgrade
 from model.clock import MICROSECONDS_PER_DAY, now
 from model.store.store import BundleStore
 
-RESULTS = Path(__file__).parent / "results" / "reads.json"
+RESULTS = Path(__file__).parent / "results"
 USERS_SHARE, IMPRESSIONS_SHARE, ITEMS_SHARE = 100, 10, 100
 """Events per user, per impression and per item."""
 CHANGES_SHARE = 1000
@@ -71,7 +72,7 @@ def main() -> None:
             for path in paths
         },
     }
-    results = RESULTS.with_stem(f"reads_{record['database']}")
+    results = RESULTS / f"reads_{record['database']}.json"
     results.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
@@ -238,7 +239,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, default=Path("var/bundles"))
     parser.add_argument("--database", help="an empty PostgreSQL database; default: SQLite")
-    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--requests", type=int, default=100)
     return parser.parse_args()
 
