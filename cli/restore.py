@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from cli.activation import get_current_actor
 from cli.backup import report_left_out
 from cli.console import exit_on_error, print_message
 from cli.options import (
@@ -36,13 +37,17 @@ def restore_command(
     Users who were erased since the backup was taken are erased again. Exits with 3 if a damaged
     version was left out.
     """
+    from app.audit.recording import record_act  # noqa: PLC0415
     from app.backups.copying import restore_backup  # noqa: PLC0415 - the service loads slowly
     from app.db.erasure_log import ErasureLog  # noqa: PLC0415
+    from migrations.run import get_head, read_revision  # noqa: PLC0415
 
     with exit_on_error():
         url = resolve_database_url(database)
         log = resolve_erasure_log(url) if erasures is None else ErasureLog(erasures)
         record, replay = restore_backup(directory, url, store, log)
+        if read_revision(url) == get_head():
+            record_act(url, "restore", actor=get_current_actor(), taken_at=record.taken_at)
         typer.echo(f"{record.rows['events']} events, {record.rows['items']} items restored")
         typer.echo(f"{replay.erasures} erasures replayed: {replay.rows} rows deleted")
         if not log.file.exists():

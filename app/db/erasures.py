@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, final
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from app.db.audit import AuditRepository
 from app.db.erasure_log import ErasureLog
 from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
@@ -60,11 +61,12 @@ class ErasureRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def erase(self, user_id: str, at: int, *, log: ErasureLog | None = None) -> Erasure:
-        """Delete every row of a user, and store the digest of the user's id.
+    def erase(self, user_id: str, at: int, *, actor: str, log: ErasureLog | None = None) -> Erasure:
+        """Delete every row of a user, store the digest of the user's id, and record the act.
 
         Args:
             at: the current time, epoch microseconds.
+            actor: who requested it, for the audit.
             log: gets the erasure before the commit. So every acknowledged one is in the log; one
                 that is in the log alone was requested, and is made up for at the next start.
 
@@ -78,13 +80,14 @@ class ErasureRepository:
         )
         previous = self._session.get(ErasedUser, digest)
         until = max(at, newest or at, at if previous is None else previous.erased_at)
-        events = self._session.execute(
-            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
-        )
+        # First: the triggers need then not look for other clicks on them.
         recommendations = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
+        )
+        events = self._session.execute(
+            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
         )
         erasure = Erasure(
             events=len(events.all()),
@@ -93,6 +96,14 @@ class ErasureRepository:
             was_erased_before=previous is not None,
         )
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
+        AuditRepository(self._session).add(
+            "erase_user",
+            actor=actor,
+            at=at,
+            sha256=digest,
+            events=erasure.events,
+            recommendations=erasure.recommendations,
+        )
         if log is not None:
             log.append({digest: until})
         return erasure

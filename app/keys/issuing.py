@@ -40,6 +40,7 @@ def create_key(
     requests_per_second: float | None = None,
     user_prefix: str | None = None,
     may_list_users: bool = True,
+    actor: str = "cli",
 ) -> IssuedKey:
     """Create a key; running processes accept it within a poll interval.
 
@@ -51,6 +52,7 @@ def create_key(
         requests_per_second: the key's own rate limit; None for the service's.
         user_prefix: what the ids of the users that it reaches begin with; None for all users.
         may_list_users: whether it may list users.
+        actor: who creates it, for the audit.
 
     Raises:
         KeyRefusedError: if name, expiry, limit or reach break a rule.
@@ -82,7 +84,8 @@ def create_key(
                 revoked_at=None,
                 user_prefix=user_prefix,
                 may_list_users=may_list_users,
-            )
+            ),
+            actor=actor,
         )
     return IssuedKey(key_id, secret)
 
@@ -98,7 +101,7 @@ def list_keys(database_url: str) -> list[Key]:
         return keys.list_all()
 
 
-def revoke_key(database_url: str, key_id: str) -> bool:
+def revoke_key(database_url: str, key_id: str, *, actor: str = "cli") -> bool:
     """Revoke a key; return False if it was revoked already.
 
     Running processes refuse it within a poll interval.
@@ -109,7 +112,7 @@ def revoke_key(database_url: str, key_id: str) -> bool:
         DatabaseUnavailableError: if it does not answer.
     """
     with _open_keys(database_url) as (keys, at):
-        if keys.revoke(key_id, at):
+        if keys.revoke(key_id, at, actor=actor):
             return True
         if all(key.key_id != key_id for key in keys.list_all()):
             raise KeyRefusedError(

@@ -59,10 +59,13 @@ async def list_users(
 ) -> JsonResponse:
     """List users in order of their ids, narrowed down by a prefix.
 
-    A key for users whose ids begin with a prefix lists those only.
+    A key for users whose ids begin with a prefix lists those only. The audit records requests for
+    more than 100 users.
     """
     reached = caller.narrow_prefix(prefix or "")
-    return JsonResponse(await list_known_users(context, prefix=reached, limit=limit))
+    return JsonResponse(
+        await list_known_users(context, prefix=reached, limit=limit, actor=caller.name)
+    )
 
 
 # Declared before `/users/{user_id}`, which matches any path below it.
