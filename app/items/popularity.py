@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from app.context import AppContext
@@ -9,7 +10,8 @@ from app.errors import ItemNotFoundError, UnprocessableError
 from app.http.types import format_instant
 from app.items.repository import DailyEvents, EventSpan, ItemEventRepository
 from app.items.schemas import EventCount, ItemPopularity, Step
-from model.clock import MICROSECONDS_PER_DAY
+from model.clock import MICROSECONDS_PER_DAY, now
+from model.event_time import TimeBounds
 
 MAX_BUCKETS = 1100
 """Buckets of one response: three years of days."""
@@ -23,6 +25,9 @@ async def read_item_popularity(
     context: AppContext, item_id: str, *, step: Step, since: int | None, until: int | None
 ) -> ItemPopularity:
     """Count the events of an item from `since` to `until` (epoch microseconds, both included).
+
+    A bound that is not given is that of plausible times: one event of the year 1 would stretch the
+    counts over two thousand years.
 
     Raises:
         ItemNotFoundError: if the item is neither stored nor named by a stored event.
@@ -38,13 +43,22 @@ async def read_item_popularity(
                 f"counted, but {item_id!r} is neither; store it with PUT /v1/items, or send events "
                 "that name it"
             )
-        span = events.find_span(item_id, since, until)
+        bounds = TimeBounds.at(now())
+        whole = events.find_span(item_id, since, until)
+        span = events.find_span(
+            item_id,
+            bounds.earliest if since is None else since,
+            bounds.latest if until is None else until,
+        )
+        has_others = whole is not None and (span is None or span.events < whole.events)
+        warnings = ("implausible_times",) if has_others else ()
         if span is None:
-            return ItemPopularity(item_id, step, None, None, 0, (), {})
+            return ItemPopularity(item_id, step, None, None, 0, (), {}, warnings)
         buckets = _number_buckets(span, step)
         actions = events.list_frequent_actions(item_id, span, MAX_ACTIONS)
         days = events.count_by_day(item_id, span, actions)
-        return _to_response(item_id, step, span, buckets, actions, days)
+        response = _to_response(item_id, step, span, buckets, actions, days)
+        return replace(response, warnings=warnings)
 
     return await context.database.read(lambda session: read(ItemEventRepository(session)))
 
