@@ -78,3 +78,5 @@ class ItemPopularity(Response):
     """Time of the first counted event; None without events."""
     last_at: UtcDatetime | None = None
     """Time of the last counted event; None without events."""
+    warnings: tuple[str, ...] = ()
+    """`implausible_times`: events before 1990 or in the future are not counted."""
