@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from model.bundle.kernels import compute_kernel_curves
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.catalog import Catalog
+from model.clock import now
 from model.errors import ForeignCheckpointError, TrainingError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
@@ -26,6 +27,7 @@ from model.wide import EventCounts
 from training.config import RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
+from training.data.plausible_times import drop_implausible
 from training.data.split import Questions, Split, is_before
 from training.evaluation.counting import CountingSettings, tune_counting
 from training.evaluation.evaluate import evaluate
@@ -177,9 +179,10 @@ def begin_run(
 
 
 def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
-    """Lay out the events, filtered by the recipe's `[data]` table."""
+    """Lay out the events of plausible times, filtered by the recipe's `[data]` table."""
+    plausible, _ = drop_implausible(events, now())
     return Dataset.of(
-        events,
+        plausible,
         items,
         min_item_events=config.data.min_item_events,
         min_user_events=config.data.min_user_events,

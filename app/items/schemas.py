@@ -150,3 +150,6 @@ class ItemPopularity:
     """Every bucket from the first event's to the last event's, including empty ones."""
     actions: Annotated[dict[str, tuple[int, ...]], Field(max_length=20)]
     """The events of each of the 20 most frequent actions, bucket by bucket as in `counts`."""
+    warnings: tuple[str, ...] = ()
+    """`implausible_times`: the item has events before 1990 or more than 300 seconds ahead of now,
+    which are not counted without `since` or `until`."""

@@ -54,7 +54,7 @@ def run_kairos(*arguments: str) -> str:
 
 
 def build_events(ids: Iterable[str]) -> list[dict[str, object]]:
-    fields = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1}
+    fields = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1767225600}
     return [{"event_id": event_id, **fields} for event_id in ids]
 
 
@@ -158,7 +158,9 @@ def test_a_backup_under_ingest_contains_acknowledged_events(
         answer = restored.http.post(
             "/v1/events",
             json={
-                "events": [{"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1}]
+                "events": [
+                    {"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1767225600}
+                ]
             },
         )
         assert answer.json()["accepted"] == 1
@@ -222,7 +224,13 @@ def test_a_restore_overwrites_neither_database_nor_store(
 ) -> None:
     upgrade(database_url)
     events = pl.DataFrame(
-        {"user_id": ["u"], "item_id": ["i1"], "action": ["view"], "timestamp": [0], "value": [None]}
+        {
+            "user_id": ["u"],
+            "item_id": ["i1"],
+            "action": ["view"],
+            "timestamp": [1_767_225_600_000_000],
+            "value": [None],
+        }
     )
     import_events(
         database_url, events.cast({"timestamp": pl.Datetime("us", "UTC"), "value": pl.Float64})

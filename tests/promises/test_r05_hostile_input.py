@@ -110,7 +110,12 @@ def asgi_client(
         asgi_client = AsgiClient(client)
         items = [{"item_id": f"i{number}"} for number in range(20)]
         events = [
-            {"user_id": f"u{n % 5}", "item_id": f"i{n % 20}", "action": "view", "timestamp": n}
+            {
+                "user_id": f"u{n % 5}",
+                "item_id": f"i{n % 20}",
+                "action": "view",
+                "timestamp": 1_700_000_000 + n,
+            }
             for n in range(100)
         ]
         for method, path, sent in (("PUT", "/v1/items", items), ("POST", "/v1/events", events)):

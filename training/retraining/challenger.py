@@ -8,12 +8,13 @@ import polars as pl
 import torch
 
 from model.bundle.signature import BundleKeys
-from model.clock import to_datetime
+from model.clock import now, to_datetime
 from model.errors import BundleError, DivergedError, TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
+from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.evaluation.latency import LatencyCheck
 from training.retraining.comparison import CHALLENGER, CHAMPION, POPULARITY, Comparison, compare
@@ -122,7 +123,8 @@ def read_training_data(
         TrainingError: if there are none.
     """
     read = read_events(location, until, known_by=known_by)
-    events = erasures.drop_erased(read)
+    allowed = erasures.drop_erased(read)
+    events, left_out = drop_implausible(allowed, now())
     if events.is_empty():
         raise TrainingError(
             f"a run learns from events, but {format_location(location)} had none by "
@@ -139,7 +141,8 @@ def read_training_data(
             "items": events["item_id"].n_unique(),
             "first_at": events["timestamp"].min(),
             "last_at": events["timestamp"].max(),
-            "erased_events": len(read) - len(events),
+            "erased_events": len(read) - len(allowed),
+            "implausible_times": left_out.describe() or None,
         }
     )
     return events, summary

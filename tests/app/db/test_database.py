@@ -165,7 +165,7 @@ def test_a_full_disk_is_unavailable(client: Client) -> None:
     def leave_no_room(connection: sqlite3.Connection, _: object) -> None:
         connection.execute("PRAGMA max_page_count = 1").close()
 
-    many = [{**EVENTS["events"][0], "timestamp": number} for number in range(1000)]
+    many = [{**EVENTS["events"][0], "timestamp": 1767225600 + number} for number in range(1000)]
     response = client.post("/v1/events", {"events": many})
     assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
     assert client.post("/v1/recommendations", STORED).status_code == 200

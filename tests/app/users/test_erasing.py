@@ -19,7 +19,7 @@ from tests.app.client import Client, problem, running
 from training.data.columns import EVENT_SCHEMA
 from training.data.sources import read_events
 
-LONG_AGO = 1_000_000
+LONG_AGO = 1_000_000_000_000_000
 
 
 def event(user_id: str, item_id: str, at: int = LONG_AGO, **more: Any) -> dict[str, Any]:
