@@ -34,7 +34,7 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 
 
 async def require_reached_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     caller: Annotated[Caller, Depends(get_caller)],
 ) -> str:
     """Return the user of the path, if the caller's key reaches it."""
@@ -68,7 +68,6 @@ async def list_users(
     )
 
 
-# Declared before `/users/{user_id}`, which matches any path below it.
 @router.get(
     "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
