@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
@@ -91,7 +91,7 @@ def list_command(
 
     with exit_on_error():
         at = now()
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "key_id": key.key_id,
                 "name": key.name,

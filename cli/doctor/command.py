@@ -28,8 +28,7 @@ def doctor_command(as_json: Json = False) -> None:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
         remedy = "correct the environment; docs/operations.md lists every variable"
-        is_invalid = isinstance(error, ValidationError)
-        finding = format_settings_error(error) if is_invalid else str(error)
+        finding = str(error) if isinstance(error, SettingsError) else format_settings_error(error)
         checks = [failure("settings", finding, remedy)]
     else:
         checks = [*run_checks(settings)]
