@@ -9,7 +9,7 @@ from model.errors import KairosError
 def dashboard_command() -> None:
     """Print a link to the dashboard of every service that this user runs on this machine.
 
-    The link holds the local token of the service: whoever has it may do everything there, until the
+    The link holds the local token of the service, which admits to everything there until the
     service ends or the first key is created.
     """
     from app.auth.local_token import (  # noqa: PLC0415 - the service's modules load slowly

@@ -76,7 +76,7 @@ def test_keys_are_listed_with_their_state(keys: Keys) -> None:
     assert all(cell in table for cell in ("shop", "revoked", feed["key_id"], "2998-12-31"))
 
 
-def test_a_key_expires_after_a_year_unless_told_otherwise(keys: Keys) -> None:
+def test_a_key_expires_after_a_year_by_default(keys: Keys) -> None:
     before = now()
     assert "valid until 20" in keys("create", "shop", "--role", "read").stderr
     assert "never expires" in keys("create", "old", "--role", "read", "--expires", "never").stderr

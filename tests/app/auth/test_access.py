@@ -246,7 +246,7 @@ def test_a_token_from_elsewhere_is_refused_with_a_remedy(
             access_control_with().authorize(build_request(headers, address=address), "read")
 
 
-def test_after_the_first_key_the_token_is_refused_even_if_revoked() -> None:
+def test_after_a_first_key_the_token_is_refused_even_if_revoked() -> None:
     key, _ = make_key(revoked_at=1)
     with pytest.raises(UnauthenticatedError, match="but keys exist; send Authorization"):
         access_control_with(key).authorize(build_request(LOCAL), "read")
