@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from app.attention.router import router as attention
+from app.audit.router import router as audit
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.background import TaskSupervisor
@@ -40,7 +41,8 @@ from app.observability.metrics import Metrics
 from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
-    expire_impressions,
+    count_impressions,
+    expire_records,
     record_impressions,
 )
 from app.recommendations.router import router as recommendations
@@ -66,6 +68,7 @@ _TAGS = [
     {"name": "users", "description": "Stored histories, and predictions for users."},
     {"name": "models", "description": "Published bundles, activation, rollback and retraining."},
     {"name": "keys", "description": "API keys."},
+    {"name": "audit", "description": "Acts that stay known."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
@@ -91,6 +94,7 @@ _ROUTERS = (
     models_admin,
     training_runs,
     caller,
+    audit,
     health,
     metrics_router,
     dashboard,
@@ -213,7 +217,8 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
         TrainingRunCounter(context).count,
         is_essential=False,
     )
-    yield expire_impressions(context)
+    yield expire_records(context)
+    yield count_impressions(context)
     yield follow_popularity(context)
 
 

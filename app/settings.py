@@ -82,6 +82,10 @@ class Settings(BaseSettings):
     recommendation_days: PositiveInt = 90
     """Days for which recorded impressions are kept."""
 
+    audit_days: PositiveInt = 1095
+    """Days for which the records of erasures, keys, bulk reads, imports and backups are kept.
+    Changes of the served models are kept for ever."""
+
     inference_threads: PositiveInt = 1
     """Threads that run the model. One is cheapest per request; add processes before threads."""
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cli.activation import get_current_actor
 from cli.console import exit_on_error, print_message
 from cli.options import DEFAULT_STORE, Database, Store, resolve_database_url
 
@@ -15,10 +16,15 @@ def backup_command(
     database: Database = None,
 ) -> None:
     """Copy the database and the store into a new directory, while the service runs."""
+    from app.audit.recording import record_act  # noqa: PLC0415
     from app.backups.copying import take_backup  # noqa: PLC0415 - the service's modules load slowly
+    from migrations.run import require_upgraded  # noqa: PLC0415
 
     with exit_on_error():
-        record = take_backup(resolve_database_url(database), store, directory)
+        url = resolve_database_url(database)
+        require_upgraded(url)
+        record_act(url, "backup", actor=get_current_actor())
+        record = take_backup(url, store, directory)
         print_message(
             f"{record.rows['events']} events, {record.rows['items']} items, current version "
             f"{record.current or 'none'}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from cli.activation import get_current_actor
 from cli.console import EXIT_INCOMPLETE, exit_on_error, print_message
 from cli.options import Database, resolve_database_url
 from model.errors import KairosError
@@ -125,7 +126,7 @@ def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
                 erase_users_data(
                     connections,
                     line_of,
-                    actor="command line",
+                    actor=get_current_actor(),
                     on_erased=erasures.__setitem__,
                 )
             )

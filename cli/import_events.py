@@ -2,6 +2,7 @@
 
 import typer
 
+from cli.activation import get_current_actor
 from cli.console import exit_on_error
 from cli.options import Database, InputFile, resolve_database_url
 from cli.progress import show_row_progress
@@ -12,6 +13,7 @@ def import_events_command(file: InputFile, database: Database = None) -> None:
 
     A second import of the same file adds nothing, nor does an export of the same events.
     """
+    from app.audit.recording import record_act  # noqa: PLC0415
     from app.imports import import_events  # noqa: PLC0415 - the service's modules load slowly
     from migrations.run import upgrade  # noqa: PLC0415
     from training.data.sources import read_stored_events  # noqa: PLC0415
@@ -20,6 +22,7 @@ def import_events_command(file: InputFile, database: Database = None) -> None:
         url = resolve_database_url(database)
         upgrade(url)
         events = read_stored_events(file)
+        record_act(url, "import_events", actor=get_current_actor(), rows=len(events))
         with show_row_progress("events", len(events)) as advance:
             imported = import_events(url, events, on_chunk=advance)
         erased = f", {imported.erased} of erased users left out" if imported.erased else ""

@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from cli.activation import get_current_actor
 from cli.console import exit_on_error, print_message, print_table
 from cli.options import Database, Json, resolve_database_url
 from model.clock import MICROSECONDS_PER_DAY, now
@@ -51,6 +52,7 @@ def create_command(
             role,
             expires_at=None if expires is None else _parse_expiry(expires),
             requests_per_second=requests_per_second,
+            actor=get_current_actor(),
         )
         print_message(
             f"key {issued.key_id} for {escape(name)}, role {role}; it is printed this once only, "
@@ -107,7 +109,7 @@ def revoke_command(
     from app.keys.issuing import revoke_key  # noqa: PLC0415 - the service's modules load slowly
 
     with exit_on_error():
-        was_valid = revoke_key(resolve_database_url(database), key_id)
+        was_valid = revoke_key(resolve_database_url(database), key_id, actor=get_current_actor())
         print_message(
             f"key {escape(key_id)} " + ("is revoked" if was_valid else "was revoked already")
         )

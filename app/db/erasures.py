@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, final
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from app.db.audit import AuditRepository
 from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
 
@@ -59,11 +60,12 @@ class ErasureRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def erase(self, user_id: str, at: int) -> Erasure:
-        """Delete every row of a user, and store the digest of the user's id.
+    def erase(self, user_id: str, at: int, *, actor: str) -> Erasure:
+        """Delete every row of a user, store the digest of the user's id, and record the act.
 
         Args:
             at: the current time, epoch microseconds.
+            actor: who requested it, for the audit.
         """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
         digest = compute_user_digest(user_id)
@@ -72,13 +74,14 @@ class ErasureRepository:
         )
         previous = self._session.get(ErasedUser, digest)
         until = max(at, newest or at, at if previous is None else previous.erased_at)
-        events = self._session.execute(
-            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
-        )
+        # First: the triggers need then not look for other clicks on them.
         recommendations = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
+        )
+        events = self._session.execute(
+            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
         )
         erasure = Erasure(
             events=len(events.all()),
@@ -87,6 +90,14 @@ class ErasureRepository:
             was_erased_before=previous is not None,
         )
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
+        AuditRepository(self._session).add(
+            "erase_user",
+            actor=actor,
+            at=at,
+            sha256=digest,
+            events=erasure.events,
+            recommendations=erasure.recommendations,
+        )
         return erasure
 
     def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:

@@ -1,7 +1,6 @@
 """An item's stored events over time, counted per day, week or month of the UTC calendar."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from datetime import date
 
 from app.context import AppContext
@@ -24,6 +23,8 @@ async def read_item_popularity(
 ) -> ItemPopularity:
     """Count the events of an item from `since` to `until` (epoch microseconds, both included).
 
+    Of very many events the newest are counted; see `ItemPopularity.is_complete`.
+
     Raises:
         ItemNotFoundError: if the item is neither stored nor named by a stored event.
         UnprocessableError: if the span needs too many buckets.
@@ -40,11 +41,9 @@ async def read_item_popularity(
             )
         span = events.find_span(item_id, since, until)
         if span is None:
-            return ItemPopularity(item_id, step, None, None, 0, (), {})
+            return ItemPopularity(item_id, step, None, None, True, 0, (), {})
         buckets = _number_buckets(span, step)
-        actions = events.list_frequent_actions(item_id, span, MAX_ACTIONS)
-        days = events.count_by_day(item_id, span, actions)
-        return _to_response(item_id, step, span, buckets, actions, days)
+        return _to_response(item_id, step, span, buckets, events.count_by_day(item_id, span))
 
     return await context.database.read(lambda session: read(ItemEventRepository(session)))
 
@@ -92,28 +91,29 @@ def _to_response(
     step: Step,
     span: EventSpan,
     buckets: range,
-    actions: Iterable[str],
     days: list[DailyEvents],
 ) -> ItemPopularity:
     totals: Counter[int] = Counter()
-    by_action: dict[str, Counter[int]] = {action: Counter() for action in actions}
+    by_action: dict[str, Counter[int]] = defaultdict(Counter)
     for day in days:
         bucket = compute_bucket_number(day.start, step)
         totals[bucket] += day.events
-        if day.action is not None:
-            by_action[day.action][bucket] += day.events
+        by_action[day.action][bucket] += day.events
+    # The most frequent first, then by name.
+    actions = sorted(by_action, key=lambda action: (-by_action[action].total(), action))
     return ItemPopularity(
         item_id=item_id,
         step=step,
         first_at=format_instant(span.first_at),
         last_at=format_instant(span.last_at),
-        events=span.events,
+        is_complete=span.is_complete,
+        events=totals.total(),
         counts=tuple(
             EventCount(format_instant(compute_bucket_start(bucket, step)), totals[bucket])
             for bucket in buckets
         ),
         actions={
-            action: tuple(counts[bucket] for bucket in buckets)
-            for action, counts in by_action.items()
+            action: tuple(by_action[action][bucket] for bucket in buckets)
+            for action in actions[:MAX_ACTIONS]
         },
     )

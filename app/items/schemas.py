@@ -141,6 +141,9 @@ class ItemPopularity:
     """The instant of the first counted event; null if there is none."""
     last_at: Rfc3339 | None
     """The instant of the last counted event; null if there is none."""
+    is_complete: bool
+    """False if there are more than 100,000 events: the newest are counted, and `until` reaches the
+    others."""
     events: int
     """The number of counted events."""
     counts: Annotated[tuple[EventCount, ...], Field(max_length=1100)]

@@ -37,6 +37,7 @@ def create_key(
     *,
     expires_at: int | None = None,
     requests_per_second: float | None = None,
+    actor: str = "cli",
 ) -> IssuedKey:
     """Create a key; running processes accept it within a poll interval.
 
@@ -46,6 +47,7 @@ def create_key(
         role: the operations that it authorizes.
         expires_at: epoch microseconds; None for never.
         requests_per_second: the key's own rate limit; None for the service's.
+        actor: who creates it, for the audit.
 
     Raises:
         KeyRefusedError: if name, expiry or limit break a rule.
@@ -75,7 +77,7 @@ def create_key(
         revoked_at=None,
     )
     with _open_keys(database_url) as keys:
-        keys.add(key)
+        keys.add(key, actor=actor)
     return IssuedKey(key_id, secret)
 
 
@@ -90,7 +92,7 @@ def list_keys(database_url: str) -> list[Key]:
         return keys.list_all()
 
 
-def revoke_key(database_url: str, key_id: str) -> bool:
+def revoke_key(database_url: str, key_id: str, *, actor: str = "cli") -> bool:
     """Revoke a key; return False if it was revoked already.
 
     Running processes refuse it within a poll interval.
@@ -101,7 +103,7 @@ def revoke_key(database_url: str, key_id: str) -> bool:
         DatabaseUnavailableError: if it does not answer.
     """
     with _open_keys(database_url) as keys:
-        if keys.revoke(key_id, now()):
+        if keys.revoke(key_id, now(), actor=actor):
             return True
         if all(key.key_id != key_id for key in keys.list_all()):
             raise KeyRefusedError(

@@ -251,7 +251,7 @@ def find_rollback_target(activations: Iterable[Activation], current: str | None)
     """Find the version that a rollback activates; None if no version was current before this one.
 
     Args:
-        activations: every recorded change of the current version, oldest first.
+        activations: the latest recorded changes of the current version, oldest first.
         current: the version that the store's pointer names now; None for none.
     """
     lineage = _trace_lineage(activations)

@@ -136,7 +136,8 @@ class Metrics:
         )
         self.recommendation_clicks = Counter(
             "kairos_recommendation_clicks_total",
-            "Events that name an item of their recommendation, by the version that recommended it.",
+            "Events that name an item of a recommendation for their user, by the version that "
+            "recommended it.",
             ["model_version"],
             registry=registry,
         )

@@ -1,12 +1,13 @@
-"""Background tasks that write impressions to the database and delete expired ones."""
+"""Background tasks that write, count and delete impressions, and delete old audit records."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import structlog
 
 from app.context import AppContext
+from app.db.audit import AuditRepository
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
@@ -16,8 +17,8 @@ _BATCH = 500
 _WRITE_PAUSE_SECONDS = 0.5
 _FINAL_WRITE_SECONDS = 4.0
 _FINAL_RETRY_SECONDS = 0.1
-_DELETE_BATCH = 5_000
 _DELETE_PAUSE_SECONDS = 3600.0
+_SLICE_PAUSE_SECONDS = 0.02
 
 _log = structlog.get_logger()
 
@@ -74,25 +75,45 @@ async def delete_expired_impressions(context: AppContext) -> int:
         DatabaseUnavailableError, OverloadedError: if the database does not delete them now.
     """
     before = now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
-    total, deleted = 0, _DELETE_BATCH
-    # In batches, each of which ends well before the deadline of a transaction.
-    while deleted == _DELETE_BATCH:
-        deleted = await context.database.write(
-            lambda session: ImpressionRepository(session).delete_before(before, _DELETE_BATCH)
+    deleted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).delete_before(before, _BATCH)
         )
-        total += deleted
-    if total:
-        _log.info("recommendations_deleted", recommendations=total)
-    return total
+    )
+    if deleted:
+        _log.info("recommendations_deleted", recommendations=deleted)
+    return deleted
+
+
+async def delete_expired_audit_records(context: AppContext) -> int:
+    """Delete audit records older than `KAIROS_AUDIT_DAYS`; return their number.
+
+    Raises:
+        DatabaseUnavailableError, OverloadedError: if the database does not delete them now.
+    """
+    before = now() - context.settings.audit_days * MICROSECONDS_PER_DAY
+    deleted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: AuditRepository(session).delete_before(before, _BATCH)
+        )
+    )
+    if deleted:
+        _log.info("audit_records_deleted", records=deleted)
+    return deleted
+
+
+async def _delete_expired_records(context: AppContext) -> None:
+    await delete_expired_impressions(context)
+    await delete_expired_audit_records(context)
 
 
 @asynccontextmanager
-async def expire_impressions(context: AppContext) -> AsyncIterator[None]:
-    """Delete expired impressions now, since a process may not live for an hour, then hourly."""
+async def expire_records(context: AppContext) -> AsyncIterator[None]:
+    """Delete what expired now, since a process may not live for an hour, then hourly."""
     async with context.supervisor.run_every(
         _DELETE_PAUSE_SECONDS,
-        "expired_impressions",
-        lambda: delete_expired_impressions(context),
+        "expired_records",
+        lambda: _delete_expired_records(context),
         is_essential=False,
     ):
         yield
@@ -110,10 +131,55 @@ async def _write_remaining_impressions(context: AppContext) -> None:
             return
 
 
+async def count_stored_impressions(context: AppContext) -> int:
+    """Count the impressions from before the counts were kept; return their number.
+
+    Raises:
+        DatabaseUnavailableError, OverloadedError: if the database does not count them all now.
+    """
+    counted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).count_uncounted(_BATCH)
+        )
+    )
+    if counted:
+        _log.info("recommendations_counted", recommendations=counted)
+    return counted
+
+
+@asynccontextmanager
+async def count_impressions(context: AppContext) -> AsyncIterator[None]:
+    """Count the impressions from before the counts were kept, hourly.
+
+    More than once only because a database may be restored beneath a running process.
+    """
+    async with context.supervisor.run_every(
+        _DELETE_PAUSE_SECONDS,
+        "uncounted_impressions",
+        lambda: count_stored_impressions(context),
+        is_essential=False,
+    ):
+        yield
+
+
+async def _repeat_in_slices(write: Callable[[], Awaitable[int]]) -> int:
+    """Repeat a short transaction until it changes no row; return the number of changed rows.
+
+    Each ends well before its deadline, and other writers take their turns in between.
+    """
+    changed = 0
+    while rows := await write():
+        changed += rows
+        await asyncio.sleep(_SLICE_PAUSE_SECONDS)
+    return changed
+
+
 async def _store(context: AppContext, batch: list[Impression]) -> None:
     """Store a batch, without those of its impressions that the database refuses."""
     try:
-        await context.database.write(lambda session: ImpressionRepository(session).add(batch))
+        clicked_versions = await context.database.write(
+            lambda session: ImpressionRepository(session).add(batch)
+        )
     except (DatabaseUnavailableError, OverloadedError):
         raise
     except Exception:
@@ -124,3 +190,6 @@ async def _store(context: AppContext, batch: list[Impression]) -> None:
         middle = len(batch) // 2
         await _store(context, batch[:middle])
         await _store(context, batch[middle:])
+        return
+    for version in clicked_versions:
+        context.metrics.recommendation_clicks.labels(version).inc()

@@ -37,12 +37,19 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_users(
+    request: Request,
     context: Annotated[AppContext, Depends(get_context)],
     prefix: Annotated[Id | None, Query(description="A prefix of the ids.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of users.")] = 50,
 ) -> JsonResponse:
-    """List users in order of their ids, narrowed down by a prefix."""
-    return JsonResponse(await list_known_users(context, prefix=prefix or "", limit=limit))
+    """List users in order of their ids, narrowed down by a prefix.
+
+    The audit records requests for more than 100 users.
+    """
+    actor = request.state.caller.name
+    return JsonResponse(
+        await list_known_users(context, prefix=prefix or "", limit=limit, actor=actor)
+    )
 
 
 # Declared before `/users/{user_id}`, which matches any path below it.

@@ -16,7 +16,7 @@ class UserSummary:
 
     user_id: str
     events: int
-    """The number of stored events."""
+    """The number of stored events; 1,000 stands for that many or more."""
     last_event_at: Rfc3339
 
 

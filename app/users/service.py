@@ -5,28 +5,46 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from app.context import AppContext
+from app.db.audit import AuditRepository
 from app.db.database import Database
 from app.db.erasures import Erasure, ErasureRepository
-from app.db.events import EventRepository
+from app.db.events import EventRepository, UserActivity
 from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
 from app.users.schemas import ErasedUser, UserEvent, UserHistory, UserList, UserSummary
 from model.clock import now
 
+MOST_UNRECORDED = 100
+"""Users of a list that the audit does not mention, at most."""
+
 _log = structlog.get_logger()
 
 
-async def list_known_users(context: AppContext, *, prefix: str, limit: int) -> UserList:
-    """List the first users whose ids start with `prefix`.
+async def list_known_users(context: AppContext, *, prefix: str, limit: int, actor: str) -> UserList:
+    """List the first users whose ids start with `prefix`; record that if they may be many.
+
+    Args:
+        actor: who requested the list.
 
     Raises:
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    users = await context.database.read(
-        lambda session: EventRepository(session).list_users(prefix, limit)
-    )
+
+    def list_and_record(events: EventRepository, audit: AuditRepository) -> list[UserActivity]:
+        listed = events.list_users(prefix, limit)
+        audit.add("list_users", actor=actor, at=now(), users=len(listed))
+        return listed
+
+    if limit > MOST_UNRECORDED:
+        users = await context.database.write(
+            lambda session: list_and_record(EventRepository(session), AuditRepository(session))
+        )
+    else:
+        users = await context.database.read(
+            lambda session: EventRepository(session).list_users(prefix, limit)
+        )
     return UserList(
         tuple(
             UserSummary(user.user_id, user.events, format_instant(user.last_at)) for user in users
@@ -113,7 +131,9 @@ async def erase_users_data(
 
 async def _erase(database: Database, user_id: str, actor: str) -> Erasure:
     at = now()
-    erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
+    erasure = await database.write(
+        lambda session: ErasureRepository(session).erase(user_id, at, actor=actor)
+    )
     _log.info(
         "user_erased",
         actor=actor,

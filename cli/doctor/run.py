@@ -2,9 +2,10 @@
 
 from app.health.repository import HealthRepository
 from app.keys.repository import KeyRepository
+from app.models.repository import ClickRepository
 from app.settings import Settings
 from app.training_runs.repository import TrainingRunRepository
-from cli.doctor.activity import check_events, check_retraining
+from cli.doctor.activity import check_clicks, check_events, check_retraining
 from cli.doctor.bundles import check_bundles
 from cli.doctor.check import Checks, catch_errors
 from cli.doctor.database import check_database, open_session
@@ -40,4 +41,5 @@ def _check_contents(settings: Settings) -> Checks:
     with open_session(settings.database_url) as session:
         yield from check_keys(settings, KeyRepository(session).list_all(), at)
         yield check_events(HealthRepository(session).read_newest_arrival(), at)
+        yield check_clicks(ClickRepository(session).compare_counts())
         yield check_retraining([*TrainingRunRepository(session).list_newest(1)], at)

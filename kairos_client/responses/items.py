@@ -78,3 +78,5 @@ class ItemPopularity(Response):
     """Time of the first counted event; None without events."""
     last_at: UtcDatetime | None = None
     """Time of the last counted event; None without events."""
+    is_complete: bool = True
+    """Whether all events are counted; otherwise only the newest 100,000."""

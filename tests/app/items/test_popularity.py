@@ -178,3 +178,23 @@ def test_the_database_counts_by_the_index_alone(settings: Settings) -> None:
             ),
         )
     assert "COVERING INDEX ix_events_item_id_at_action" in plan[0]["detail"]
+
+
+def test_of_very_many_events_the_newest_are_counted(
+    client_on_either: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.items.repository.MOST_COUNTED", 3)
+    happen(
+        client_on_either,
+        ("mug", "view", "2026-03-01T00:00:00Z"),
+        ("mug", "view", "2026-03-02T00:00:00Z"),
+        ("mug", "view", "2026-03-02T00:00:00Z"),
+        ("mug", "buy", "2026-03-04T00:00:00Z"),
+        ("mug", "buy", "2026-03-04T00:00:00Z"),
+    )
+    answer = popularity(client_on_either, "mug", step="day")
+    assert answer["is_complete"] is False
+    assert (events(answer), answer["first_at"]) == ([1, 0, 2], "2026-03-02T00:00:00Z")
+    assert answer["actions"] == {"buy": [0, 0, 2], "view": [1, 0, 0]}
+    older = popularity(client_on_either, "mug", step="day", until="2026-03-02T00:00:00Z")
+    assert (older["is_complete"], events(older)) == (True, [1, 2])
