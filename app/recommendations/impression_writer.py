@@ -178,6 +178,49 @@ async def _write_remaining_impressions(context: AppContext) -> None:
             return
 
 
+async def count_stored_impressions(context: AppContext) -> int:
+    """Count the impressions from before the counts were kept; return their number.
+
+    Raises:
+        DatabaseUnavailableError, OverloadedError: if the database does not count them all now.
+    """
+    counted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).count_uncounted(_BATCH)
+        )
+    )
+    if counted:
+        _log.info("recommendations_counted", recommendations=counted)
+    return counted
+
+
+@asynccontextmanager
+async def count_impressions(context: AppContext) -> AsyncIterator[None]:
+    """Count the impressions from before the counts were kept, hourly.
+
+    More than once only because a database may be restored beneath a running process.
+    """
+    async with context.supervisor.run_every(
+        _DELETE_PAUSE_SECONDS,
+        "uncounted_impressions",
+        lambda: count_stored_impressions(context),
+        is_essential=False,
+    ):
+        yield
+
+
+async def _repeat_in_slices(write: Callable[[], Awaitable[int]]) -> int:
+    """Repeat a short transaction until it changes no row; return the number of changed rows.
+
+    Each ends well before its deadline, and other writers take their turns in between.
+    """
+    changed = 0
+    while rows := await write():
+        changed += rows
+        await asyncio.sleep(_SLICE_PAUSE_SECONDS)
+    return changed
+
+
 async def _store(context: AppContext, batch: list[Impression]) -> None:
     """Store a batch, without those of its impressions that the database refuses."""
     try:
