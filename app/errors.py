@@ -30,6 +30,14 @@ class MalformedJsonError(ServiceError):
     title = "the body is not JSON"
 
 
+class MalformedRequestError(ServiceError):
+    """A request is not HTTP, or its request line is too long."""
+
+    code = "malformed_request"
+    status = 400
+    title = "the request is not HTTP"
+
+
 class UnauthenticatedError(ServiceError):
     """A request carries no key, or one that is not valid."""
 
@@ -100,6 +108,22 @@ class NothingToRollBackError(ServiceError):
     title = "there is no earlier version to go back to"
 
 
+class RequestTimeoutError(ServiceError):
+    """A client takes too long to send its request."""
+
+    code = "request_timeout"
+    status = 408
+    title = "the request took too long to arrive"
+
+    @classmethod
+    def build(cls, part: str, seconds: float) -> "RequestTimeoutError":
+        """Build the error for a part of the request, and its time limit."""
+        return cls(
+            f"the {part} of a request must arrive within {seconds:g} seconds, but did not; send "
+            "the request without pauses"
+        )
+
+
 class BodyTooLargeError(ServiceError):
     """A body exceeds the size limit."""
 
@@ -122,6 +146,29 @@ class UnprocessableError(ServiceError):
     code = "validation_failed"
     status = 422
     title = "the request breaks a rule"
+
+
+class HeadTooLargeError(ServiceError):
+    """The headers of a request, or what surrounds its body, exceed the size limit."""
+
+    code = "head_too_large"
+    status = 431
+    title = "the headers are too large"
+
+
+class TooManyConnectionsError(ServiceError):
+    """As many connections are open as a process accepts, and none of them is idle."""
+
+    code = "too_many_connections"
+    status = 503
+    title = "too many connections"
+    retry_after = 1
+
+    def __init__(self, place: str, most: int) -> None:
+        super().__init__(
+            f"{place} has at most {most} connections, and all of them are in use; use fewer at "
+            "once, or run more processes"
+        )
 
 
 class RateLimitedError(ServiceError):

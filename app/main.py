@@ -26,6 +26,7 @@ from app.http.middleware.head import HeadMiddleware
 from app.http.middleware.keep_alive_closer import KeepAliveCloser
 from app.http.middleware.load_shedding import LoadSheddingMiddleware
 from app.http.middleware.metrics import MetricsMiddleware
+from app.http.middleware.no_store import NoStoreMiddleware
 from app.http.middleware.request_id import RequestIdMiddleware
 from app.http.openapi import complete_openapi
 from app.http.problems import install_exception_handlers
@@ -71,11 +72,11 @@ _TAGS = [
 
 _CONVENTIONS = """
 Instants are RFC 3339 with an offset from UTC, or epoch seconds; responses are in UTC. Unknown
-fields of a request are refused; responses may gain fields within v1. Every failure is an RFC 9457
-problem document whose `code` is stable and whose `detail` states the rule, the value and the
-remedy. The same `X-Request-ID` in responses, problems and logs identifies one request. A slash that
-belongs to an id may be percent-encoded in a path (`%2F`), and must be if the id ends like a longer
-path.
+fields and query parameters of a request are refused, and so is a parameter that is sent twice;
+responses may gain fields within v1. Every failure is an RFC 9457 problem document whose `code` is
+stable and whose `detail` states the rule, the value and the remedy. The same `X-Request-ID` in
+responses, problems and logs identifies one request. Paths and queries are percent-encoded UTF-8; a
+slash that belongs to an id is encoded, too (`%2F`).
 """.strip()
 
 _ROUTERS = (
@@ -147,8 +148,12 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan,
         redirect_slashes=False,
+        # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
+        docs_url=None,
+        redoc_url=None,
         middleware=[
             Middleware(RequestIdMiddleware),
+            Middleware(NoStoreMiddleware),
             Middleware(KeepAliveCloser, shutdown=context.shutdown),
             Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
             Middleware(

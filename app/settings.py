@@ -68,6 +68,28 @@ class Settings(BaseSettings):
     """Versions that stay open because requests name them by `model_version`, beside the active
     ones."""
 
+    max_connections: PositiveInt = 2000
+    """Most open connections of the process, and no more than half of its open files (`ulimit -n`).
+    Beyond it a new connection replaces the one that has been idle or slow for longest."""
+
+    max_connections_per_address: PositiveInt = 1000
+    """Most open connections of one IPv4 address, or one IPv6 /64 network. Behind a proxy, all
+    connections come from the proxy's address."""
+
+    headers_timeout_seconds: PositiveFloat = 10.0
+    """Longest time from a connection, or the first byte of a later request, to the end of the
+    headers; then status 408."""
+
+    body_timeout_seconds: PositiveFloat = 30.0
+    """Longest time from there to the end of the body; then status 408."""
+
+    response_timeout_seconds: PositiveFloat = 20.0
+    """Time in which a client must read 64 KiB of a response, or the rest of it; then its connection
+    is closed."""
+
+    keep_alive_seconds: PositiveInt = 5
+    """Time for which a connection may be idle after a response; then it is closed."""
+
     max_body_bytes: PositiveInt = MEBIBYTE
     """Largest request body, in bytes; a larger one gets status 413."""
 

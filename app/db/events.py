@@ -71,6 +71,13 @@ class UserActivity:
     last_at: int
 
 
+class SeenItems(NamedTuple):
+    """The distinct items of a user's events, and whether every event was read for them."""
+
+    item_ids: frozenset[str]
+    is_complete: bool
+
+
 class AddedEvents(NamedTuple):
     """The outcome of adding events.
 
@@ -116,6 +123,24 @@ class EventRepository:
             .limit(max_events)
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
+
+    def list_seen_items(self, user_id: str, query_time: int, max_events: int) -> SeenItems:
+        """List the distinct items of a user's latest `max_events` events up to `query_time`."""
+        history = (StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
+        newest_first = (StoredEvent.at.desc(), StoredEvent.id.desc())
+        latest = (
+            select(StoredEvent.item_id)
+            .where(*history)
+            .order_by(*newest_first)
+            .limit(max_events)
+            .subquery()
+        )
+        # The index holds what this reads.
+        beyond = select(StoredEvent.id).where(*history).order_by(*newest_first).offset(max_events)
+        return SeenItems(
+            frozenset(self._session.scalars(select(latest.c.item_id).distinct())),
+            is_complete=self._session.scalar(beyond.limit(1)) is None,
+        )
 
     def list_newest(self, user_id: str, limit: int) -> Sequence[StoredEvent]:
         """Read the latest events of a user, newest first."""

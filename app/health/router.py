@@ -12,14 +12,20 @@ from app.errors import ServiceError
 from app.health.samples import collect_samples
 from app.health.schemas import Liveness, ProcessMetrics, Readiness
 from app.http.problems import describe_problems
+from app.http.requests import StrictRoute
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=StrictRoute)
 metrics_router = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
 
 
-@router.get("/health/live", summary="Liveness probe", response_model=Liveness)
+@router.get(
+    "/health/live",
+    summary="Liveness probe",
+    response_model=Liveness,
+    responses=describe_problems(),
+)
 async def live() -> JsonResponse:
     """Respond while the event loop runs. Restart a process that does not respond."""
     return JsonResponse(Liveness())
@@ -30,7 +36,8 @@ async def live() -> JsonResponse:
     summary="Readiness probe",
     response_model=Readiness,
     responses={
-        503: {"model": Readiness, "description": "A part is not ready; the response names it."}
+        **describe_problems(),
+        503: {"model": Readiness, "description": "A part is not ready; the response names it."},
     },
 )
 async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
@@ -87,7 +94,10 @@ def _describe_tasks(failing: list[str]) -> str:
     "/metrics",
     summary="Metrics for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **describe_problems(),
+    },
 )
 async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Response:
     """Return every metric of the process in Prometheus's text format."""

@@ -3,12 +3,15 @@
 from typing import NamedTuple
 
 from app.context import AppContext
-from app.db.events import EventRepository
+from app.db.events import EventRepository, SeenItems
 from app.errors import UnprocessableError
 from app.histories.schemas import HistoryRequest, InstantRequest
 from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
+
+MOST_SEEN_EVENTS = 50_000
+"""Most stored events of a user whose items are left out as seen: bounds the query's time."""
 
 
 class RequestedQuery(NamedTuple):
@@ -80,6 +83,25 @@ async def read_query(
         )
     is_late = any(event.at > query_time for event in inline)
     return RequestedQuery(query, ("events_after_query_time",) if is_late else ())
+
+
+async def read_older_items(context: AppContext, request: HistoryRequest, query: Query) -> SeenItems:
+    """Read the items of a user's stored events, if a history does not hold all of these events.
+
+    Raises:
+        DatabaseUnavailableError: if they cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    user_id = request.user_id
+    is_stored = request.history is None or request.merge
+    if user_id is None or not is_stored or len(query.history) < context.settings.max_history:
+        return SeenItems(frozenset(), is_complete=True)
+    with context.metrics.time_stage("history"):
+        return await context.database.read(
+            lambda session: EventRepository(session).list_seen_items(
+                user_id, query.query_time, MOST_SEEN_EVENTS
+            )
+        )
 
 
 def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]:

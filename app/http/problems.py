@@ -178,7 +178,8 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
             request.scope,
             NotFoundError(
                 "a path must be that of a resource, but nothing is at "
-                f"{request.url.path[:200]!r}; /docs lists the paths"
+                f"{request.url.path[:200]!r}; /docs lists the paths, and a slash of an id is "
+                "encoded as %2F"
             ),
         )
     status = HTTPStatus(error.status_code)

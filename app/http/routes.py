@@ -10,13 +10,13 @@ from starlette.types import Scope
 from app.auth.key_cache import Role
 from app.context import AppContext
 from app.http.paths import keep_encoded_slashes
-from app.http.requests import JsonRoute
+from app.http.requests import StrictRoute
 
 ROLE_EXTENSION = "x-role"
 """The field of an OpenAPI operation that holds the role it requires."""
 
 
-class AuthorizedRoute(JsonRoute):
+class AuthorizedRoute(StrictRoute):
     """A route for callers of one role; the three subclasses below set it."""
 
     role: ClassVar[Role]

@@ -42,6 +42,13 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        self.connections_closed = Counter(
+            "kairos_connections_closed_total",
+            "Connections that a limit closed: headers, body or response too slow, evicted by newer "
+            "ones, refused, malformed.",
+            ["reason"],
+            registry=registry,
+        )
         self.recommendations = Counter(
             "kairos_recommendations_total",
             "Recommendation responses, by the fallback used (none: the model ranked the items).",

@@ -74,7 +74,9 @@ class ImpressionBuffer:
         """Count impressions that will never be recorded."""
         self._metrics.records_dropped.inc(number)
 
-    def drop_user(self, user_id: str) -> None:
-        """Drop the impressions of a user."""
+    def drop_user(self, user_id: str) -> int:
+        """Drop the impressions of a user; return how many there were."""
         kept = [impression for impression in self._waiting if impression.user_id != user_id]
+        dropped = len(self._waiting) - len(kept)
         self._waiting = deque(kept)
+        return dropped

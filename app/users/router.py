@@ -45,7 +45,6 @@ async def list_users(
     return JsonResponse(await list_known_users(context, prefix=prefix or "", limit=limit))
 
 
-# Declared before `/users/{user_id}`, which matches any path below it.
 @router.get(
     "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
@@ -55,7 +54,7 @@ async def list_users(
     ),
 )
 async def read_next_time(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     at: Annotated[
         QueryInstant | None,
@@ -77,7 +76,7 @@ async def read_next_time(
     responses=describe_problems(NoModelError, DatabaseUnavailableError, OverloadedError),
 )
 async def recommend_to_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 10,
     at: Annotated[
@@ -97,7 +96,7 @@ async def recommend_to_user(
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def read_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of events.")] = 100,
 ) -> JsonResponse:
@@ -112,7 +111,7 @@ async def read_user(
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def erase_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     request: Request,
 ) -> JsonResponse:

@@ -117,3 +117,5 @@ class ErasedUser:
     erased_until: Rfc3339
     """Events of the user up to this instant are rejected from now on: the time of the erasure, or
     the last erased event if that is later."""
+    warnings: tuple[str, ...]
+    """Stable codes: `nothing_stored` (no event and no impression had this user id; check it)."""

@@ -66,6 +66,9 @@ async def erase_user_data(
 ) -> ErasedUser:
     """Delete all stored data of a user; return after the commit.
 
+    If nothing was stored, the answer warns of it: the id may be misspelt. The erasure is recorded
+    all the same, so that events which arrive late are rejected.
+
     Impressions that other processes still hold in memory never reach the database, since their
     writers leave erased users out.
 
@@ -78,14 +81,16 @@ async def erase_user_data(
             safe.
         OverloadedError: if too many requests are waiting.
     """
-    if impressions is not None:
-        impressions.drop_user(user_id)
+    dropped = 0 if impressions is None else impressions.drop_user(user_id)
     erasure = await _erase(database, user_id, actor)
     await _empty_write_ahead_log(database)
     return ErasedUser(
         deleted_events=erasure.events,
         deleted_recommendations=erasure.recommendations,
         erased_until=format_instant(erasure.until),
+        warnings=("nothing_stored",)
+        if erasure.events == erasure.recommendations == dropped == 0
+        else (),
     )
 
 

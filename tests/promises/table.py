@@ -24,7 +24,7 @@ PROMISES = {
     "R4": "SIGTERM under load: not ready first, nothing in flight fails, gone within 10 s with 0",
     "R5": "hostile and random requests to every operation: no 5xx, no undocumented answer",
     "R6": "a body of 1 GiB is 413 within 50 MB, a gzip bomb is refused, slow connections delay "
-    "no other client",
+    "no other client; idle and slow ones exhaust no process without a proxy either",
     "R7": "without a database: inline histories are answered, the rest is 503, "
     "recovery within 5 s; disk full and pool exhausted are 503, too",
     "R8": "at three times its capacity: the excess is shed, p99 of the rest ≤ 3 times "

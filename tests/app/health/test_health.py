@@ -10,6 +10,7 @@ from tests.app.client import Client
 DOCUMENTED = {
     "http_requests",
     "http_request_duration_seconds",
+    "kairos_connections_closed",
     "kairos_recommendations",
     "kairos_stage_duration_seconds",
     "kairos_shadow_answers",

@@ -1,6 +1,7 @@
 """GET /v1/items/{item_id}/popularity."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import text
@@ -25,7 +26,7 @@ def happen(client: Client, *events: tuple[str, str, Any]) -> None:
 
 
 def popularity(client: Client, item_id: str, **query: Any) -> dict[str, Any]:
-    response = client.get(f"/v1/items/{item_id}/popularity", params=query)
+    response = client.get(f"/v1/items/{quote(item_id, safe='')}/popularity", params=query)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -105,7 +106,7 @@ def test_events_of_a_deleted_item_are_counted(client: Client) -> None:
 
 
 def test_an_unknown_item_is_not_found(client_on_either: Client) -> None:
-    response = client_on_either.get("/v1/items/no/such/popularity")
+    response = client_on_either.get("/v1/items/no%2Fsuch/popularity")
     assert "'no/such'" in problem(response, 404, "item_not_found")["detail"]
 
 
