@@ -10,7 +10,7 @@ from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
 
-MOST_SEEN_EVENTS = 50_000
+MOST_SEEN_EVENTS = 10_000
 """Most stored events of a user whose items are left out as seen: bounds the query's time."""
 
 

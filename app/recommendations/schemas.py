@@ -43,7 +43,7 @@ class RecommendationRequest(InstantRequest):
     """Maximum number of items."""
     exclude_seen: bool = True
     """Whether to leave out items of the history. For a stored history these are the items of the
-    user's latest 50,000 events, although the model reads fewer."""
+    user's latest 10,000 events, although the model reads fewer."""
     exclude_item_ids: ItemIds = Field(default=[])
     """Items to leave out."""
     include_item_ids: ItemIds = Field(default=[])
@@ -200,4 +200,4 @@ class RecommendationAnswer:
     """Stable codes: `events_after_query_time`, `history_truncated`, `beyond_training_window`,
     `attention_unavailable` (the model does not attend), `diversity_unavailable` (the model learns
     no item vectors), `filters_match_nothing` (no item of the model passes the filters),
-    `seen_items_truncated` (only items of the user's latest 50,000 events are left out as seen)."""
+    `seen_items_truncated` (only items of the user's latest 10,000 events are left out as seen)."""
