@@ -136,7 +136,8 @@ class Predictor:
                     warnings += ("attention_unavailable",)
         with stages("filter"):
             items, fallback = fill_up(bundle.catalog, selection, ranking, strict=constraints.strict)
-            if not items and not selection.permits_any(bundle.catalog):
+            has_filter = selection.allowed is not None
+            if not items and has_filter and not selection.permits_any(bundle.catalog):
                 warnings += ("filters_match_nothing",)
         return Recommendation(
             items=items,

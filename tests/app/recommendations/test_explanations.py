@@ -219,7 +219,7 @@ class TestTheSimpleCase:
         client_on_either.post("/v1/events", {"events": events})
         at = "2026-01-01T02:00:00Z"
         simple = client_on_either.get(
-            "/v1/users/a/b/recommendations", params={"n": 3, "at": at}
+            "/v1/users/a%2Fb/recommendations", params={"n": 3, "at": at}
         ).json()
         full = recommend(client_on_either, user_id="a/b", query_time=at, n=3)
         assert simple.pop("recommendation_id") != full.pop("recommendation_id")
