@@ -241,6 +241,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or handle the next one of a pipeline."""
         super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self._limit_writing()
         self._pool.set_waiting(self, waits=self._waits_for_client)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text
@@ -266,12 +268,15 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
+        if self.transport.get_write_buffer_size():
+            self._limit_writing()
         self._pool.set_waiting(self, waits=self._waits_for_client)
 
     def close(self, reason: Reason, error: ServiceError | None = None) -> None:
         """Close the connection, with a response to the request that `error` is about."""
         self._pool.count(reason)
         self._release()
+        has_unread = self.transport.get_write_buffer_size() > 0
         cycle = self.cycle
         if error is not None and (
             cycle is None or cycle.response_complete or not cycle.response_started
@@ -281,7 +286,7 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         # A response that the client does not read would delay an orderly close for ever.
-        if self.flow.write_paused:
+        if has_unread:
             self.transport.abort()
         else:
             self.transport.close()
@@ -330,16 +335,19 @@ class BoundedProtocol(HttpToolsProtocol):
             self._reading = None
 
     def _limit_writing(self) -> None:
-        unread = self.transport.get_write_buffer_size()
-        self._writing = self.loop.call_later(
-            self._pool.limits.response_seconds, self._check_writing, unread
-        )
+        """Begin the time limit for the client to read more of the response, unless it has begun."""
+        if self._writing is None:
+            unread = self.transport.get_write_buffer_size()
+            self._writing = self.loop.call_later(
+                self._pool.limits.response_seconds, self._check_writing, unread
+            )
 
     def _check_writing(self, unread: int) -> None:
         self._writing = None
-        if self.transport.get_write_buffer_size() > unread - _LEAST_BYTES:
+        left = self.transport.get_write_buffer_size()
+        if left > max(unread - _LEAST_BYTES, 0):
             self.close("response")
-        else:
+        elif left:
             self._limit_writing()
 
     def _release(self) -> None:

@@ -177,8 +177,9 @@ def test_a_request_in_progress_has_no_time_limit() -> None:
         assert read_status(client) == 200
 
 
-def test_a_response_that_nobody_reads_is_dropped() -> None:
-    request = GET.replace(b"/ ", b"/large ", 1)
+@pytest.mark.parametrize("header", [b"", b"Connection: close\r\n"])
+def test_a_response_that_nobody_reads_is_dropped(header: bytes) -> None:
+    request = GET[:-2].replace(b"/ ", b"/large ", 1) + header + b"\r\n"
     with serving(response_seconds=BRIEF) as service, service.connect(request) as client:
         eventually(lambda: service.closed("response") == 1)
         eventually(lambda: service.connections == 0)
