@@ -102,7 +102,8 @@ _log = structlog.get_logger()
 def create_app(settings: Settings) -> FastAPI:
     """Build an application; its services and state are in `app.state.context`."""
     metrics = Metrics()
-    store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
+    item_overlay, keys = ItemOverlay(), KeyCache()
     context = AppContext(
         settings=settings,
         metrics=metrics,

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from model.bundle.signature import NO_KEYS, BundleKeys
+from model.errors import BundleKeyError
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
@@ -48,6 +51,13 @@ class Settings(BaseSettings):
 
     bundle_store: Path = Path("var/bundles")
     """Directory of published bundles and their `CURRENT` pointer."""
+
+    bundle_key: SecretStr | None = None
+    """Key of at least 32 characters with which bundles must be signed, or several, separated by
+    commas: the first signs, all are accepted. Without one, signatures are not verified."""
+
+    bundle_key_file: Path | None = None
+    """File that holds the bundle key, in place of the variable."""
 
     poll_interval_seconds: PositiveFloat = 1.0
     """Interval at which the process reads the store's pointers, the keys and the items."""
@@ -101,3 +111,26 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
+
+    def load_bundle_keys(self) -> BundleKeys:
+        """Load the keys of bundles from the variable or the file.
+
+        Raises:
+            BundleKeyError: if both are set, the file cannot be read, or a key is too short.
+        """
+        if self.bundle_key is not None and self.bundle_key_file is not None:
+            raise BundleKeyError(
+                "the bundle key comes from one place, but KAIROS_BUNDLE_KEY and "
+                "KAIROS_BUNDLE_KEY_FILE are both set; unset one"
+            )
+        if self.bundle_key is not None:
+            return BundleKeys.parse(self.bundle_key.get_secret_value())
+        if self.bundle_key_file is None:
+            return NO_KEYS
+        try:
+            return BundleKeys.parse(self.bundle_key_file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BundleKeyError(
+                f"KAIROS_BUNDLE_KEY_FILE must be a readable file, but {self.bundle_key_file} is "
+                f"not ({type(error).__name__}); correct the path or its permissions"
+            ) from error

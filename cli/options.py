@@ -7,8 +7,10 @@ from typing import Annotated
 import torch
 import typer
 
+from model.bundle.signature import BundleKeys
 from model.clock import from_datetime
 from model.errors import KairosError
+from model.store.store import BundleStore
 from training.config import list_shipped_recipes
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
@@ -61,6 +63,18 @@ def resolve_database_url(database: str | None) -> str:
     from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
 
     return database or Settings().database_url
+
+
+def load_bundle_keys() -> BundleKeys:
+    """Load the keys that bundles are signed with, from the settings."""
+    from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
+
+    return Settings().load_bundle_keys()
+
+
+def open_store(store: Path) -> BundleStore:
+    """Return a store whose bundles must be signed if the settings have a key."""
+    return BundleStore(store, load_bundle_keys())
 
 
 def load_erasures(erased: str | None) -> Erasures | None:

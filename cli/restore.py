@@ -7,9 +7,8 @@ import typer
 from rich.markup import escape
 
 from cli.console import exit_on_error, print_message
-from cli.options import DEFAULT_STORE, Database, Store, resolve_database_url
+from cli.options import DEFAULT_STORE, Database, Store, open_store, resolve_database_url
 from model.errors import OutdatedBundleError
-from model.store.store import BundleStore
 
 
 def restore_command(
@@ -23,7 +22,7 @@ def restore_command(
     with exit_on_error():
         record = restore_backup(directory, resolve_database_url(database), store)
         typer.echo(f"{record.rows['events']} events, {record.rows['items']} items restored")
-        bundles = BundleStore(store)
+        bundles = open_store(store)
         if (current := bundles.read_current()) is not None:
             try:
                 bundles.read_manifest(current)

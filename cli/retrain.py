@@ -17,6 +17,7 @@ from cli.options import (
     Recipe,
     Store,
     Threads,
+    open_store,
     parse_device,
     parse_instant,
     resolve_database_url,
@@ -111,7 +112,7 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _run(job, BundleStore(store), runs, parse_device(device))
+            report = _run(job, open_store(store), runs, parse_device(device))
         except AlreadyRunningError as error:
             print_message(f"[bold yellow]busy[/] {error}")
             raise typer.Exit(EXIT_LOCKED) from error

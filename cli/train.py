@@ -16,6 +16,7 @@ from cli.options import (
     Items,
     OptionalRecipe,
     Threads,
+    load_bundle_keys,
     load_erasures,
     parse_device,
 )
@@ -102,4 +103,12 @@ def run_training(
     event_table = read_events(events, erasures=erasures)
     item_table = None if items is None else read_items(items)
     with TrainingProgress(config.fit.monitor) as progress:
-        return train(config, event_table, item_table, output, progress=progress, device=device)
+        return train(
+            config,
+            event_table,
+            item_table,
+            output,
+            progress=progress,
+            device=device,
+            keys=load_bundle_keys(),
+        )

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.bundle.kernels import compute_kernel_curves
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.catalog import Catalog
 from model.errors import ForeignCheckpointError, TrainingError
 from model.interfaces import CountingEncoder
@@ -69,6 +70,7 @@ class Run:
             decides them.
         replaces_checkpoint: whether the checkpoint of another run is removed instead of refused.
         began: `time.monotonic()` at the beginning.
+        keys: sign the bundle.
     """
 
     config: RunConfig
@@ -78,6 +80,7 @@ class Run:
     initialise_weights: InitialiseWeights | None
     replaces_checkpoint: bool
     began: float
+    keys: BundleKeys
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ def train(
     *,
     progress: Progress,
     device: torch.device | None = None,
+    keys: BundleKeys = NO_KEYS,
 ) -> Outcome:
     """Fit on the training events, measure on the test questions, and write a bundle.
 
@@ -142,7 +146,7 @@ def train(
         DivergedError: if the loss, or a score, is NaN or infinite.
         BundleError: if the result makes no valid bundle.
     """
-    run = begin_run(config, output, progress=progress, device=device)
+    run = begin_run(config, output, progress=progress, device=device, keys=keys)
     fitted = fit_recommender(run, events, items)
     report = evaluate_on_test(run, fitted)
     return write_outcome(run, fitted, report, fitted.split.test)
@@ -156,6 +160,7 @@ def begin_run(
     device: torch.device | None = None,
     initialise_weights: InitialiseWeights | None = None,
     replaces_checkpoint: bool = False,
+    keys: BundleKeys = NO_KEYS,
 ) -> Run:
     """Start the clock of a run and make its output directory; see `Run` for the arguments."""
     output.mkdir(parents=True, exist_ok=True)
@@ -167,6 +172,7 @@ def begin_run(
         initialise_weights=initialise_weights,
         replaces_checkpoint=replaces_checkpoint,
         began=time.monotonic(),
+        keys=keys,
     )
 
 
@@ -254,6 +260,7 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
         Holdout(fitted.whole, questions),
         run.output,
         seconds,
+        run.keys,
     )
     learned = (weight for weight in model.recommender.parameters() if weight.requires_grad)
     return Outcome(

@@ -15,6 +15,8 @@ from pydantic import ValidationError
 
 from model.bundle.atomic import flush, replace_file, write_directory
 from model.bundle.manifest import MANIFEST, Manifest
+from model.bundle.signature import NO_KEYS, BundleKeys
+from model.bundle.writing import sign_bundle
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.inference.predictor import Predictor
 from model.store.last_known_good import LastKnownGood
@@ -45,10 +47,14 @@ class BundleStore:
     Publishing writes to a hidden directory, flushes it to disk, renames it, and only then changes
     `CURRENT`. Each step is atomic: a reader sees the old version or the new one, whole, even if
     the writer is killed.
+
+    Attributes:
+        keys: with which every bundle must be signed; without any, signatures are not verified.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, keys: BundleKeys = NO_KEYS) -> None:
         self.root = Path(root)
+        self.keys = keys
 
     def read_current(self) -> str | None:
         """Read the current version, or None before the first activation. One small read.
@@ -105,7 +111,7 @@ class BundleStore:
         Raises:
             BundleError: if there is no such version, or its manifest was altered.
         """
-        return Manifest.read(self._find_directory(version))
+        return Manifest.read(self._find_directory(version), self.keys)
 
     def open(self, version: str | None = None) -> Predictor:
         """Open a version, by default the current one.
@@ -120,7 +126,7 @@ class BundleStore:
                 f"a bundle must be published before it can be opened, but {self.root} has no "
                 f"{CURRENT}; run kairos train and kairos publish"
             )
-        return open_predictor(self._find_directory(version))
+        return open_predictor(self._find_directory(version), self.keys)
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
         """Add a bundle, and activate it.
@@ -139,7 +145,7 @@ class BundleStore:
         with self._hold_shared_lock():
             directory = write_directory(self._draw_hidden_path(), write)
             try:
-                open_predictor(directory)
+                open_predictor(directory, self.keys)
             except BaseException:  # an interrupt or lack of memory, too: it is not verified
                 shutil.rmtree(directory, ignore_errors=True)
                 raise
@@ -153,7 +159,7 @@ class BundleStore:
         Raises:
             BundleError: if it cannot be opened there.
         """
-        open_predictor(directory)
+        open_predictor(directory, self.keys)
         if directory.name in self.list_versions():
             if activate:
                 self.activate(directory.name)
@@ -165,6 +171,17 @@ class BundleStore:
             return directory.name
 
         return self.publish(copy, activate=activate)
+
+    def sign(self, version: str) -> None:
+        """Sign a published version that verifies by its digests; replaces an earlier signature.
+
+        Raises:
+            BundleError: if there is no such version, or a file of it was altered.
+            BundleKeyError: if there is no key.
+        """
+        directory = self._find_directory(version)
+        with self._hold_shared_lock():
+            sign_bundle(directory, self.keys, self._draw_hidden_path(_POINTER_INCOMING))
 
     def activate(self, version: str) -> None:
         """Make a published version the current one.

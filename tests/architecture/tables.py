@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
+from typing import Any
 
 from prometheus_client.metrics import MetricWrapperBase
 
@@ -30,12 +31,18 @@ def settings() -> str:
         (
             f"`{Settings.model_config['env_prefix']}{name.upper()}`",
             _type(schema[name]),
-            f"`{str(field.default).lower() if field.annotation is bool else field.default}`",
+            _default(field.default),
             " ".join((field.description or "").split()),
         )
         for name, field in Settings.model_fields.items()
     )
     return _table(("variable", "type", "default", "what it does"), rows)
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def metrics() -> str:
@@ -72,9 +79,11 @@ def problems() -> str:
     return _table(("status", "code", "title", "Retry-After"), rows)
 
 
-def _type(schema: dict[str, object]) -> str:
+def _type(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:  # optional: the other kind is null
+        return _type(schema["anyOf"][0])
     if "enum" in schema:
-        return " or ".join(f"`{choice}`" for choice in schema["enum"])  # type: ignore[attr-defined]
+        return " or ".join(f"`{choice}`" for choice in schema["enum"])
     kind = str(schema.get("format", schema["type"]))
     if "exclusiveMinimum" in schema:
         return f"{kind} > {schema['exclusiveMinimum']}"

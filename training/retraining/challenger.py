@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 import torch
 
+from model.bundle.signature import BundleKeys
 from model.clock import to_datetime
 from model.errors import BundleError, DivergedError, TrainingError
 from model.inference.predictor import Predictor
@@ -46,6 +47,7 @@ def evaluate_challenger(
     progress: RetrainingProgress,
     start_phase: Callable[[Phase], None],
     device: torch.device | None,
+    keys: BundleKeys,
 ) -> EvaluatedChallenger:
     """Train a challenger, compare it with the champion, write its bundle and apply the gate.
 
@@ -55,6 +57,7 @@ def evaluate_challenger(
         champion: None if there is none to compare with or to begin from.
         directory: of the run; a checkpoint of the same recipe and events in it is resumed.
         start_phase: called when a phase begins.
+        keys: sign the bundle.
 
     Raises:
         KairosError: if no challenger can be trained.
@@ -77,6 +80,7 @@ def evaluate_challenger(
         device=device,
         initialise_weights=copy_champion_weights(champion) if champion and is_warm else None,
         replaces_checkpoint=True,
+        keys=keys,
     )
     try:
         start_phase("fit")

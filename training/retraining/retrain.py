@@ -162,6 +162,7 @@ class _Attempt:
             progress=self._progress,
             start_phase=self._start_phase,
             device=self._device,
+            keys=self._store.keys,
         )
         self._update(
             data=challenger.data,
