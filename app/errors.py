@@ -194,6 +194,15 @@ class StoreUnavailableError(ServiceError):
         return cls(f"the bundle store must answer, but failed: {cause}; try again shortly")
 
 
+class ErasureLogError(ServiceError):
+    """The log of erasures outside the database cannot be read or written."""
+
+    code = "erasure_log_unavailable"
+    status = 503
+    title = "the log of erasures cannot be used"
+    retry_after = 5
+
+
 class OverloadedError(ServiceError):
     """More work is waiting than the process accepts.
 

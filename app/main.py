@@ -16,6 +16,9 @@ from app.background import TaskSupervisor
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
 from app.db.database import Database
+from app.db.erasure_log import open_erasure_log
+from app.db.erasure_replay import replay_erasures
+from app.errors import ErasureLogError
 from app.events.router import router as events
 from app.health.router import metrics_router
 from app.health.router import router as health
@@ -203,6 +206,10 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
         yield context.supervisor.run_until_done(
             _MIGRATION_RETRY_SECONDS, "migration", lambda: _migrate(settings.database_url)
         )
+    # Before the first request, so that rows of erased users are never read.
+    yield context.supervisor.run_until_done(
+        _MIGRATION_RETRY_SECONDS, "erasures", lambda: _replay_erasures(context)
+    )
     # Ends last of those that write: what the others used of the database is free by then.
     yield record_impressions(context)
     yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
@@ -216,6 +223,24 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     )
     yield expire_impressions(context)
     yield follow_popularity(context)
+
+
+async def _replay_erasures(context: AppContext) -> None:
+    """Erase users again whom a restored backup brought back.
+
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    settings = context.settings
+    log = open_erasure_log(settings.database_url, settings.erasure_log)
+    try:
+        replay = await asyncio.to_thread(replay_erasures, context.database, log)
+    except ErasureLogError as error:
+        # The service goes on; erasures are refused until the log can be written.
+        _log.error("erasure_log_unavailable", error=str(error))
+        return
+    if replay.erasures:
+        _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
 
 
 async def _migrate(database_url: str) -> None:

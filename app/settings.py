@@ -45,6 +45,11 @@ class Settings(BaseSettings):
     """Longest that a request waits for the database, one of its locks or a database thread; then it
     gets status 503."""
 
+    erasure_log: Path | None = None
+    """File outside the database that records erasures, so that a restored backup does not undo
+    them. By default `.erasures` after the path of an SQLite file, `var/NAME.erasures` for a
+    PostgreSQL database. It must be on a lasting disk."""
+
     migrate_on_start: bool = True
     """Whether to bring the database schema up to date at start. Switch it off if
     `kairos migrate` runs as a separate step."""

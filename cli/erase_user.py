@@ -11,10 +11,11 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from cli.console import EXIT_INCOMPLETE, exit_on_error, print_message
-from cli.options import Database, resolve_database_url
+from cli.options import Database, resolve_database_url, resolve_erasure_log
 from model.errors import KairosError
 
 if TYPE_CHECKING:
+    from app.db.erasure_log import ErasureLog
     from app.db.erasures import Erasure
 
 _TIMEOUT_SECONDS = 600.0
@@ -51,7 +52,7 @@ def erase_user_command(
         if not yes:
             typer.confirm("Erase this user permanently?", abort=True)
         require_upgraded(url)
-        erasures = _erase(url, line_of)
+        erasures = _erase(url, line_of, resolve_erasure_log(url))
         typer.echo(_summarise(erasures))
         unknown = [line_of[it] for it, erasure in erasures.items() if erasure.is_unknown]
         if unknown:
@@ -106,7 +107,7 @@ def _validate(user_id: str, place: str) -> str:
         ) from error
 
 
-def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
+def _erase(url: str, line_of: Mapping[str, int], log: "ErasureLog") -> "dict[str, Erasure]":
     """Erase users one by one, each in its own transaction.
 
     Raises:
@@ -126,6 +127,7 @@ def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
                     connections,
                     line_of,
                     actor="command line",
+                    log=log,
                     on_erased=erasures.__setitem__,
                 )
             )

@@ -1,12 +1,13 @@
 """Erased users: deletes their rows, and keeps copies of old rows from being added again."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, final
 
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from app.db.erasure_log import ErasureLog
 from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
 
@@ -59,11 +60,16 @@ class ErasureRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def erase(self, user_id: str, at: int) -> Erasure:
+    def erase(self, user_id: str, at: int, *, log: ErasureLog | None = None) -> Erasure:
         """Delete every row of a user, and store the digest of the user's id.
 
         Args:
             at: the current time, epoch microseconds.
+            log: gets the erasure before the commit. So every acknowledged one is in the log; one
+                that is in the log alone was requested, and is made up for at the next start.
+
+        Raises:
+            ErasureLogError: if the erasure cannot be logged.
         """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
         digest = compute_user_digest(user_id)
@@ -87,7 +93,36 @@ class ErasureRepository:
             was_erased_before=previous is not None,
         )
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
+        if log is not None:
+            log.append({digest: until})
         return erasure
+
+    def read_all(self) -> dict[str, int]:
+        """Read the instants up to which users are erased (epoch microseconds), by digest."""
+        rows = self._session.execute(select(ErasedUser.digest, ErasedUser.erased_at))
+        return dict(rows.tuples())
+
+    def record(self, erasures: Mapping[str, int]) -> None:
+        """Store erasures of users by digest, without deleting rows; later instants stay."""
+        for digest, until in erasures.items():
+            previous = self._session.get(ErasedUser, digest)
+            if previous is None or previous.erased_at < until:
+                self._session.merge(ErasedUser(digest=digest, erased_at=until))
+
+    def delete_until(self, user_id: str, until: int) -> int:
+        """Delete the rows of a user up to an instant, epoch microseconds; return their number."""
+        self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
+        events = self._session.execute(
+            delete(StoredEvent)
+            .where(StoredEvent.user_id == user_id, StoredEvent.at <= until)
+            .returning(StoredEvent.id)
+        )
+        recommendations = self._session.execute(
+            delete(StoredRecommendation)
+            .where(StoredRecommendation.user_id == user_id, StoredRecommendation.at <= until)
+            .returning(StoredRecommendation.recommendation_id)
+        )
+        return len(events.all()) + len(recommendations.all())
 
     def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
         """Find the instant of its user's erasure for each row from before it; None for the others.

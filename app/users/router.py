@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from app.context import AppContext, get_context
+from app.db.erasure_log import open_erasure_log
 from app.errors import (
     DatabaseUnavailableError,
+    ErasureLogError,
     NoEventTimeError,
     NoModelError,
     OverloadedError,
@@ -109,7 +111,7 @@ async def read_user(
     "/users/{user_id:id}",
     summary="Erase a user",
     response_model=ErasedUser,
-    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, ErasureLogError, OverloadedError),
 )
 async def erase_user(
     user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
@@ -127,6 +129,7 @@ async def erase_user(
             context.database,
             user_id,
             actor=request.state.caller.name,
+            log=open_erasure_log(context.settings.database_url, context.settings.erasure_log),
             impressions=context.impressions,
         )
     )

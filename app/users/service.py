@@ -6,6 +6,7 @@ import structlog
 
 from app.context import AppContext
 from app.db.database import Database
+from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
 from app.db.events import EventRepository
 from app.errors import OverloadedError
@@ -62,7 +63,12 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
 
 
 async def erase_user_data(
-    database: Database, user_id: str, *, actor: str, impressions: ImpressionBuffer | None = None
+    database: Database,
+    user_id: str,
+    *,
+    actor: str,
+    log: ErasureLog,
+    impressions: ImpressionBuffer | None = None,
 ) -> ErasedUser:
     """Delete all stored data of a user; return after the commit.
 
@@ -71,16 +77,18 @@ async def erase_user_data(
 
     Args:
         actor: who requested the erasure. It is logged; the erased user is not.
+        log: keeps the erasure outside the database.
         impressions: the impressions in this process's memory, if it serves.
 
     Raises:
+        ErasureLogError: if the erasure cannot be logged; nothing is erased.
         DatabaseUnavailableError: if it is unknown whether the user was erased; erasing again is
             safe.
         OverloadedError: if too many requests are waiting.
     """
     if impressions is not None:
         impressions.drop_user(user_id)
-    erasure = await _erase(database, user_id, actor)
+    erasure = await _erase(database, user_id, actor, log)
     await _empty_write_ahead_log(database)
     return ErasedUser(
         deleted_events=erasure.events,
@@ -94,26 +102,31 @@ async def erase_users_data(
     user_ids: Iterable[str],
     *,
     actor: str,
+    log: ErasureLog,
     on_erased: Callable[[str, Erasure], None],
 ) -> None:
     """Delete all stored data of users, each in a transaction of its own.
 
     Args:
         actor: who requested the erasure. It is logged; the erased users are not.
+        log: keeps the erasures outside the database.
         on_erased: called after the commit of each erasure with the user's id.
 
     Raises:
+        ErasureLogError: if an erasure cannot be logged; that user is not erased.
         DatabaseUnavailableError: if it is unknown whether a user was erased; erasing again is safe.
         OverloadedError: if too many requests are waiting.
     """
     for user_id in user_ids:
-        on_erased(user_id, await _erase(database, user_id, actor))
+        on_erased(user_id, await _erase(database, user_id, actor, log))
     await _empty_write_ahead_log(database)
 
 
-async def _erase(database: Database, user_id: str, actor: str) -> Erasure:
+async def _erase(database: Database, user_id: str, actor: str, log: ErasureLog) -> Erasure:
     at = now()
-    erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
+    erasure = await database.write(
+        lambda session: ErasureRepository(session).erase(user_id, at, log=log)
+    )
     _log.info(
         "user_erased",
         actor=actor,

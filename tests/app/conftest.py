@@ -140,7 +140,10 @@ def bundle_store(published: Path, tmp_path: Path) -> Path:
 def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
     """Settings of a service on SQLite that polls for new bundles often."""
     return Settings(
-        database_url=migrated_sqlite_url, bundle_store=bundle_store, poll_interval_seconds=0.02
+        database_url=migrated_sqlite_url,
+        erasure_log=bundle_store.with_name("erasures"),
+        bundle_store=bundle_store,
+        poll_interval_seconds=0.02,
     )
 
 
