@@ -17,6 +17,7 @@ from starlette.routing import Match
 from app.errors import (
     BodyTooLargeError,
     DatabaseUnavailableError,
+    ErasureLogError,
     ItemNotFoundError,
     MalformedJsonError,
     ModelNotFoundError,
@@ -236,6 +237,7 @@ _DOCUMENTED: tuple[type[ServiceError], ...] = (
     UnsupportedMediaTypeError,
     UnprocessableError,
     NoModelError,
+    ErasureLogError,
     StoreUnavailableError,
     DatabaseUnavailableError,
     OverloadedError,
