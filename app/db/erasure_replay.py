@@ -49,13 +49,14 @@ def replay_erasures(database: Database, log: ErasureLog) -> Replay:
     if forgotten:
         # First: from here on no copy of an erased row can be added.
         database.write_blocking(lambda session: ErasureRepository(session).record(forgotten))
-        for user_id, until in _find_users(database, forgotten):
-            rows += database.write_blocking(
-                lambda session, user_id=user_id, until=until: ErasureRepository(
-                    session
-                ).delete_until(user_id, until)
-            )
+        rows = sum(_delete(database, *found) for found in _find_users(database, forgotten))
     return Replay(len(forgotten), rows, len(unlogged))
+
+
+def _delete(database: Database, user_id: str, until: int) -> int:
+    return database.write_blocking(
+        lambda session: ErasureRepository(session).delete_until(user_id, until)
+    )
 
 
 def _find_users(database: Database, erasures: dict[str, int]) -> Iterator[tuple[str, int]]:

@@ -294,20 +294,33 @@ class BundleStore:
             else:
                 return
 
-    def remove_leftovers(self) -> None:
-        """Remove what killed processes left unfinished, unless a publisher is at work.
+    def list_leftovers(self) -> list[Path]:
+        """List what killed processes left unfinished; nothing while a publisher is at work.
 
         Every publisher holds a shared lock on the store's directory, which the kernel releases when
         the publisher ends, even if it is killed. If the lock can be had exclusively, no unfinished
-        bundle has a writer. On file systems without locks nothing is removed.
+        bundle has a writer. On file systems without locks nothing is listed.
         """
-        with suppress(OSError), self._open_root() as root:
+        with suppress(OSError), self._lock_exclusively():
+            return self._list_unfinished()
+        return []
+
+    def remove_leftovers(self) -> None:
+        """Remove what `list_leftovers` lists."""
+        with suppress(OSError), self._lock_exclusively():
+            for leftover in self._list_unfinished():
+                _remove(leftover)
+
+    def _list_unfinished(self) -> list[Path]:
+        directories = [path for path in self.root.glob(f"{INCOMING}*") if _is_leftover(path)]
+        return [*directories, *self.root.glob(f"{_POINTER_INCOMING}*")]
+
+    @contextmanager
+    def _lock_exclusively(self) -> Iterator[None]:
+        """Lock out publishers; an OSError means that one is at work, or that there are no locks."""
+        with self._open_root() as root:
             fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for leftover in (
-                *self.root.glob(f"{INCOMING}*"),
-                *self.root.glob(f"{_POINTER_INCOMING}*"),
-            ):
-                _remove_leftover(leftover)
+            yield
 
     @contextmanager
     def _hold_shared_lock(self) -> Iterator[None]:
@@ -390,16 +403,20 @@ def _read_file_fingerprint(file: os.DirEntry[str]) -> tuple[str | int, ...]:
     return (file.name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _remove_leftover(leftover: Path) -> None:
-    """Remove an unfinished file or directory that no process of this release writes any more."""
-    with suppress(FileNotFoundError):
-        status = leftover.lstat()  # of a link itself; its target is never touched
-        if S_ISDIR(status.st_mode):
-            shutil.rmtree(leftover, ignore_errors=True)
-        elif leftover.name.startswith(_POINTER_INCOMING) or _is_old(status):
-            leftover.unlink()
-
-
-def _is_old(status: os.stat_result) -> bool:
+def _is_leftover(path: Path) -> bool:
+    """Return whether nothing writes this any more, given that no publisher is at work."""
+    try:
+        status = path.lstat()  # of a link itself
+    except FileNotFoundError:
+        return False
     # Earlier releases replaced pointers without the lock, by files named like unfinished bundles.
-    return time.time() - status.st_mtime > _LEFTOVER_SECONDS
+    return S_ISDIR(status.st_mode) or time.time() - status.st_mtime > _LEFTOVER_SECONDS
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a directory or a link; never the target of a link."""
+    with suppress(FileNotFoundError):
+        if S_ISDIR(path.lstat().st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
