@@ -104,6 +104,8 @@ class ErasureRepository:
 
     def record(self, erasures: Mapping[str, int]) -> None:
         """Store erasures of users by digest, without deleting rows; later instants stay."""
+        # Replicas that start together record the same erasures.
+        self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
         for digest, until in erasures.items():
             previous = self._session.get(ErasedUser, digest)
             if previous is None or previous.erased_at < until:

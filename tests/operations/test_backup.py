@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from app.backups.copying import take_backup
 from app.backups.record import BackupError, BackupRecord
 from app.db.database import Database
 from app.db.erasure_log import ErasureLog, open_erasure_log
+from app.db.erasure_replay import replay_erasures
 from app.db.erasures import ErasureRepository, compute_user_digest
 from app.imports import import_events
 from app.settings import Settings
@@ -356,6 +358,20 @@ def test_a_restored_backup_remembers_later_erasures(
     # Copies of the erased events are still refused, and those of a user who returned are not.
     add_events(other_database, ("gone", 5), ("gone", 11))
     assert list_events(other_database) == [("gone", 11), ("kept", 5)]
+
+
+def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path: Path) -> None:
+    log = ErasureLog(tmp_path / "erasures")
+    log.append({compute_user_digest(f"u{number}"): 10 for number in range(50)})
+    upgrade(database_url)
+    add_events(database_url, *((f"u{number}", 5) for number in range(60)))
+    replicas = [Database(database_url, threads=1, queue=0) for _ in range(4)]
+    with ThreadPoolExecutor(len(replicas)) as threads:
+        replays = [*threads.map(lambda database: replay_erasures(database, log), replicas)]
+    for database in replicas:
+        database.close()
+    assert sum(replay.rows for replay in replays) == 50
+    assert len(list_events(database_url)) == 10
 
 
 def test_a_service_erases_restored_users_again_at_start(settings: Settings, tmp_path: Path) -> None:
