@@ -16,6 +16,7 @@ from cli.doctor.check import Check, Checks, failure, ok, warning
 DEFAULT_SECONDS = 60.0
 """How long the check of the pages may take unless a full one is requested."""
 
+_HEADER = b"SQLite format 3\0"
 _NAME = "database.integrity"
 _MOST_PROBLEMS = 20
 _INSTRUCTIONS_BETWEEN_LOOKS = 10_000
@@ -44,6 +45,16 @@ def check_integrity(database_url: str, seconds: float | None) -> Checks:
             yield from _check_postgresql(connection, deadline)
     finally:
         engine.dispose()
+
+
+def is_sqlite_file(database_url: str) -> bool:
+    """Return whether a URL names a file that begins like an SQLite database, damaged or not."""
+    url = parse_url(database_url)
+    try:
+        with Path(str(url.database)).open("rb") as file:
+            return url.get_backend_name() == "sqlite" and file.read(len(_HEADER)) == _HEADER
+    except OSError:
+        return False
 
 
 def _check_sqlite(file: Path, deadline: float) -> Check:

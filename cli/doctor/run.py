@@ -9,7 +9,7 @@ from cli.doctor.bundles import check_bundles
 from cli.doctor.check import Checks, catch_errors
 from cli.doctor.clocks import check_clocks
 from cli.doctor.database import check_database, open_session
-from cli.doctor.integrity import check_integrity
+from cli.doctor.integrity import check_integrity, is_sqlite_file
 from cli.doctor.keys import check_keys
 from cli.doctor.orphans import check_orphans
 from cli.doctor.settings import check_settings
@@ -33,12 +33,13 @@ def run_checks(settings: Settings, integrity_seconds: float | None) -> Checks:
     ):
         is_readable &= check.verdict != "failure" or check.name not in _REQUIRED_TO_READ
         yield check
-    if is_readable:
+    if is_readable or is_sqlite_file(settings.database_url):
         yield from catch_errors(
             lambda: check_integrity(settings.database_url, integrity_seconds),
             name="database.integrity",
             remedy=_REPORT_IT,
         )
+    if is_readable:
         yield from catch_errors(
             lambda: _check_contents(settings), name="database", remedy=_REPORT_IT
         )
