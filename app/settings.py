@@ -13,9 +13,6 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleKeyError, KairosError
 
-from model.bundle.signature import NO_KEYS, BundleKeys
-from model.errors import BundleKeyError
-
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
 

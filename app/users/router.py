@@ -52,7 +52,6 @@ UserId = Annotated[str, Depends(require_reached_user)]
     responses=describe_problems(DatabaseUnavailableError, OverloadedError),
 )
 async def list_users(
-    request: Request,
     context: Annotated[AppContext, Depends(get_context)],
     caller: Annotated[Caller, Depends(get_caller)],
     prefix: Annotated[Id | None, Query(description="A prefix of the ids.")] = None,

@@ -19,9 +19,6 @@ from app.users.schemas import ErasedUser, UserEvent, UserHistory, UserList, User
 MOST_UNRECORDED = 100
 """Users of a list that the audit does not mention, at most."""
 
-MOST_UNRECORDED = 100
-"""Users of a list that the audit does not mention, at most."""
-
 _log = structlog.get_logger()
 
 
