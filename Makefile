@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-slow test-all browser promises check check-dashboard fmt bench migrate docs clean
+.PHONY: help setup demo serve test test-slow test-all browser promises fuzz check check-dashboard fmt bench migrate docs clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,11 @@ test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, s
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
 	$(BIN)/python -m tests.promises.table
+
+CASES := 100000
+
+fuzz: .venv/.installed  ## Send CASES fresh random requests on both databases; SEED=... resumes a run
+	$(BIN)/python -m tests.promises.fuzzing --cases $(CASES) $(if $(SEED),--seed $(SEED))
 
 check: .venv/.installed  ## Check formatting, lint, types and import contracts
 	$(BIN)/ruff format --check

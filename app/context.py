@@ -11,6 +11,8 @@ from fastapi import Request
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
+from app.background import TaskSupervisor
+from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
@@ -29,12 +31,14 @@ class AppContext:
     """The services and state of one application; nothing is global.
 
     Attributes:
+        clock: the time of requests and records; `model.clock.now` may differ between replicas.
         background_tasks: tasks that no request awaits; referenced here, as the event loop keeps
             only weak references.
     """
 
     settings: Settings
     metrics: Metrics
+    clock: ServiceClock
     database: Database
     keys: KeyCache
     local_token: LocalToken
@@ -45,6 +49,7 @@ class AppContext:
     inference: BoundedPool
     impressions: ImpressionBuffer
     background_tasks: set[asyncio.Task[None]]
+    supervisor: TaskSupervisor
     shutdown: ShutdownState
 
     async def infer(self, work: Callable[[], Result]) -> Result:

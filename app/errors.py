@@ -30,6 +30,14 @@ class MalformedJsonError(ServiceError):
     title = "the body is not JSON"
 
 
+class MalformedRequestError(ServiceError):
+    """A request is not HTTP, or its request line is too long."""
+
+    code = "malformed_request"
+    status = 400
+    title = "the request is not HTTP"
+
+
 class UnauthenticatedError(ServiceError):
     """A request carries no key, or one that is not valid."""
 
@@ -100,6 +108,22 @@ class NothingToRollBackError(ServiceError):
     title = "there is no earlier version to go back to"
 
 
+class RequestTimeoutError(ServiceError):
+    """A client takes too long to send its request."""
+
+    code = "request_timeout"
+    status = 408
+    title = "the request took too long to arrive"
+
+    @classmethod
+    def build(cls, part: str, seconds: float) -> "RequestTimeoutError":
+        """Build the error for a part of the request, and its time limit."""
+        return cls(
+            f"the {part} of a request must arrive within {seconds:g} seconds, but did not; send "
+            "the request without pauses"
+        )
+
+
 class BodyTooLargeError(ServiceError):
     """A body exceeds the size limit."""
 
@@ -122,6 +146,29 @@ class UnprocessableError(ServiceError):
     code = "validation_failed"
     status = 422
     title = "the request breaks a rule"
+
+
+class HeadTooLargeError(ServiceError):
+    """The headers of a request, or what surrounds its body, exceed the size limit."""
+
+    code = "head_too_large"
+    status = 431
+    title = "the headers are too large"
+
+
+class TooManyConnectionsError(ServiceError):
+    """As many connections are open as a process accepts, and none of them is idle."""
+
+    code = "too_many_connections"
+    status = 503
+    title = "too many connections"
+    retry_after = 1
+
+    def __init__(self, place: str, most: int) -> None:
+        super().__init__(
+            f"{place} has at most {most} connections, and all of them are in use; use fewer at "
+            "once, or run more processes"
+        )
 
 
 class RateLimitedError(ServiceError):
@@ -151,12 +198,32 @@ class NoModelError(ServiceError):
 
 
 class DatabaseUnavailableError(ServiceError):
-    """The database did not answer."""
+    """The database did not answer, or answered that it cannot do now what it was asked for."""
 
     code = "database_unavailable"
     status = 503
     title = "the database does not answer"
     retry_after = 2
+
+
+class DatabaseConflictError(DatabaseUnavailableError):
+    """The database undid a transaction because of a concurrent one; it can be repeated."""
+
+
+class DatabaseMovedError(DatabaseUnavailableError):
+    """The path of an SQLite database names another file than the one that is open, or none."""
+
+
+class DatabaseReadOnlyError(DatabaseUnavailableError):
+    """The database answers, but accepts no writes."""
+
+
+class SchemaMissingError(DatabaseUnavailableError):
+    """The database lacks a table or column of this version's schema."""
+
+
+class DatabaseDamagedError(DatabaseUnavailableError):
+    """The database is damaged: it works again once somebody has restored it."""
 
 
 class StoreUnavailableError(ServiceError):
@@ -172,6 +239,15 @@ class StoreUnavailableError(ServiceError):
         """Build the error for a cause; of an operating system's error it names only the type."""
         cause = type(error).__name__ if isinstance(error, OSError) else str(error)
         return cls(f"the bundle store must answer, but failed: {cause}; try again shortly")
+
+
+class ErasureLogError(ServiceError):
+    """The log of erasures outside the database cannot be read or written."""
+
+    code = "erasure_log_unavailable"
+    status = 503
+    title = "the log of erasures cannot be used"
+    retry_after = 5
 
 
 class OverloadedError(ServiceError):

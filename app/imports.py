@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
+from app.db.clock import read_database_time
 from app.db.engine import WRITES, open_engine
 from app.db.equal_events import EqualEvents
 from app.db.erasures import ErasureRepository
@@ -18,8 +19,8 @@ from app.db.tables import StoredEvent
 from app.http.properties import Properties
 from app.http.validation_errors import abbreviate
 from app.items.repository import ItemRepository, ItemRow
-from model.clock import now
 from model.errors import EventSourceError
+from model.event_time import TimeBounds
 
 CHUNK = 20_000
 """Rows per transaction."""
@@ -50,11 +51,19 @@ OnChunk = Callable[[int], None]
 
 
 class ImportedEvents(NamedTuple):
-    """Counts of an import: rows that were stored, already known, or of erased users."""
+    """Counts of an import.
+
+    Attributes:
+        stored: rows that were new.
+        known: rows that are stored already.
+        erased: rows of erased users.
+        left_out: the rows with an implausible time, unchanged, each with its `reason`.
+    """
 
     stored: int
     known: int
     erased: int
+    left_out: pl.DataFrame
 
 
 def import_events(
@@ -65,7 +74,8 @@ def import_events(
     An event keeps its id, or gets the key that it would get in a request without `event_id`; rows
     without id that are equal in every field of that key are numbered, so that an event that occurs
     twice in the table is stored twice. Events that are stored already, under whatever id, are not
-    stored again; see `EqualEvents`. Events from before their user's erasure are left out.
+    stored again; see `EqualEvents`. Events from before their user's erasure are left out, and so
+    are those with a time that a request is refused with (`model.event_time`).
 
     Args:
         on_chunk: called after each transaction with its number of rows.
@@ -80,11 +90,12 @@ def import_events(
     )
     _require_storable(events, *_MAX_LENGTHS)
     _require_storable_properties(events)
-    numbered = events.with_columns(
+    received_at = read_database_time(database_url)
+    plausible, left_out = _split_by_time(events, TimeBounds.at(received_at))
+    numbered = plausible.with_columns(
         pl.col("timestamp", "received_at").cast(pl.Int64),
         occurrence=pl.int_range(pl.len()).over(*_NATURAL_FIELDS, pl.col("event_id").is_null()),
     )
-    received_at = now()
     repeated = numbered.filter(pl.len().over(_NATURAL_FIELDS) > 1)
     equal_events = EqualEvents(_build_event_row(one, received_at) for one in _iterate(repeated))
     engine = open_engine(database_url)
@@ -99,7 +110,21 @@ def import_events(
         if on_chunk is not None:
             on_chunk(len(rows))
     engine.dispose()
-    return ImportedEvents(stored=added, known=len(events) - added - erased, erased=erased)
+    return ImportedEvents(added, len(plausible) - added - erased, erased, left_out)
+
+
+def _split_by_time(events: pl.DataFrame, bounds: TimeBounds) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split off the events with an implausible time, and add the reason to them."""
+    at = pl.col("timestamp").cast(pl.Int64)
+    reason = (
+        pl.when(at < bounds.earliest)
+        .then(pl.lit("too_old"))
+        .when(at > bounds.latest)
+        .then(pl.lit("in_the_future"))
+    )
+    checked = events.with_columns(reason=reason)
+    left_out = checked.filter(pl.col("reason").is_not_null())
+    return events.filter(at.is_between(*bounds)), left_out
 
 
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:
@@ -112,7 +137,7 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
         EventSourceError: if a value cannot be stored; the message names its row and column.
     """
     _require_storable(items, "item_id")
-    updated_at = now()
+    updated_at = read_database_time(database_url)
     engine = open_engine(database_url)
     for chunk in items.select("item_id", "title", "categories").iter_slices(ITEM_CHUNK):
         rows = [

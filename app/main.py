@@ -1,9 +1,8 @@
 """The application: `create_app(settings)` builds it from its parts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 import structlog
@@ -11,14 +10,20 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from app.attention.router import router as attention
+from app.audit.router import router as audit
 from app.auth.access import AccessControl
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
+from app.background import TaskSupervisor
 from app.context import AppContext
 from app.dashboard.router import router as dashboard
+from app.db.clock import ServiceClock
 from app.db.database import Database
-from app.errors import DatabaseUnavailableError
+from app.db.erasure_log import open_erasure_log
+from app.db.erasure_replay import replay_erasures
+from app.errors import ErasureLogError
 from app.events.router import router as events
+from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
 from app.health.router import router as health
 from app.http.middleware.body_drain import BodyDrainMiddleware
@@ -28,6 +33,7 @@ from app.http.middleware.head import HeadMiddleware
 from app.http.middleware.keep_alive_closer import KeepAliveCloser
 from app.http.middleware.load_shedding import LoadSheddingMiddleware
 from app.http.middleware.metrics import MetricsMiddleware
+from app.http.middleware.no_store import NoStoreMiddleware
 from app.http.middleware.request_id import RequestIdMiddleware
 from app.http.openapi import complete_openapi
 from app.http.problems import install_exception_handlers
@@ -40,11 +46,12 @@ from app.models.router import admin_router as models_admin
 from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
-from app.popularity.service import keep_refreshing_popularity
+from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
-    keep_deleting_expired_impressions,
-    keep_writing_impressions,
+    count_impressions_from_before,
+    expire_records,
+    record_impressions,
 )
 from app.recommendations.router import router as recommendations
 from app.serving.impressions import ImpressionBuffer
@@ -54,7 +61,7 @@ from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 from app.thread_pool import BoundedPool
 from app.training_runs.router import router as training_runs
-from app.training_runs.service import TrainingRunCounter
+from app.training_runs.service import SECONDS_BETWEEN_COUNTS, TrainingRunCounter
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from migrations.run import NewerSchemaError, upgrade
@@ -69,16 +76,17 @@ _TAGS = [
     {"name": "users", "description": "Stored histories, and predictions for users."},
     {"name": "models", "description": "Published bundles, activation, rollback and retraining."},
     {"name": "keys", "description": "API keys."},
+    {"name": "audit", "description": "Acts that stay known."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
 _CONVENTIONS = """
 Instants are RFC 3339 with an offset from UTC, or epoch seconds; responses are in UTC. Unknown
-fields of a request are refused; responses may gain fields within v1. Every failure is an RFC 9457
-problem document whose `code` is stable and whose `detail` states the rule, the value and the
-remedy. The same `X-Request-ID` in responses, problems and logs identifies one request. A slash that
-belongs to an id may be percent-encoded in a path (`%2F`), and must be if the id ends like a longer
-path.
+fields and query parameters of a request are refused, and so is a parameter that is sent twice;
+responses may gain fields within v1. Every failure is an RFC 9457 problem document whose `code` is
+stable and whose `detail` states the rule, the value and the remedy. The same `X-Request-ID` in
+responses, problems and logs identifies one request. Paths and queries are percent-encoded UTF-8; a
+slash that belongs to an id is encoded, too (`%2F`).
 """.strip()
 
 _ROUTERS = (
@@ -95,6 +103,7 @@ _ROUTERS = (
     models_admin,
     training_runs,
     caller,
+    audit,
     health,
     metrics_router,
     dashboard,
@@ -109,17 +118,24 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     Args:
         is_demo: whether programs of this user may make the demo's requests without a token.
     """
-    metrics = Metrics()
-    store, item_overlay, keys = BundleStore(settings.bundle_store), ItemOverlay(), KeyCache()
+    metrics, clock = Metrics(), ServiceClock()
+    store, item_overlay = (
+        BundleStore(settings.bundle_store, settings.load_bundle_keys()),
+        ItemOverlay(),
+    )
+    keys = KeyCache(clock.now)
     local_token = LocalToken()
     context = AppContext(
         settings=settings,
         metrics=metrics,
+        clock=clock,
         database=Database(
             settings.database_url,
             threads=settings.database_threads,
             queue=settings.database_queue,
             timeout_seconds=settings.database_timeout_seconds,
+            write_threads=settings.database_write_threads,
+            metrics=metrics,
         ),
         keys=keys,
         local_token=local_token,
@@ -143,6 +159,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         ),
         impressions=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
         background_tasks=set(),
+        supervisor=TaskSupervisor(metrics),
         shutdown=ShutdownState(),
     )
     app = FastAPI(
@@ -156,8 +173,12 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan,
         redirect_slashes=False,
+        # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
+        docs_url=None,
+        redoc_url=None,
         middleware=[
             Middleware(RequestIdMiddleware),
+            Middleware(NoStoreMiddleware),
             Middleware(KeepAliveCloser, shutdown=context.shutdown),
             Middleware(BodyDrainMiddleware, max_bytes=settings.max_body_bytes),
             Middleware(
@@ -181,7 +202,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
 
 def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
     """Build the capacity checks by method and path, made before the request body is read."""
-    model, database = context.inference.require_capacity, context.database.require_capacity
+    model, database = context.inference.require_capacity, context.database.require_write_capacity
     return {
         ("POST", "/v1/recommendations"): model,
         ("POST", "/v1/rankings"): model,
@@ -193,72 +214,72 @@ def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callabl
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: AppContext = app.state.context
-    settings = context.settings
     async with AsyncExitStack() as stack:
         stack.callback(context.database.close)
         stack.callback(context.inference.close)
-        # The service starts without its database: requests with an inline history need none.
-        if settings.migrate_on_start and not await _migrate(settings.database_url):
-            await stack.enter_async_context(
-                _run_in_background(_keep_migrating(settings.database_url))
-            )
-        await refresh_keys(context)
-        await refresh_item_overlay(context)
         await asyncio.to_thread(context.store.remove_leftovers)
-        await context.model_manager.refresh()
-        await stack.enter_async_context(
-            _run_in_background(context.model_manager.follow(settings.poll_interval_seconds))
-        )
-        await stack.enter_async_context(_run_in_background(_keep_refreshing(context)))
-        await stack.enter_async_context(
-            _run_in_background(TrainingRunCounter(context).keep_counting())
-        )
-        await stack.enter_async_context(
-            _run_in_background(keep_deleting_expired_impressions(context))
-        )
-        await stack.enter_async_context(_run_in_background(keep_writing_impressions(context)))
-        await stack.enter_async_context(_run_in_background(keep_refreshing_popularity(context)))
+        for task in _build_tasks(context):
+            await stack.enter_async_context(task)
         yield
 
 
-async def _keep_refreshing(context: AppContext) -> None:
-    """Read the keys and items that other processes write, at an interval, until cancelled."""
-    while True:
-        await asyncio.sleep(context.settings.poll_interval_seconds)
-        for refresh in (partial(refresh_keys, context), partial(refresh_item_overlay, context)):
-            try:
-                await refresh()
-            except Exception:
-                # The loop must not end: a key revoked later would stay valid.
-                _log.exception("refresh_failed")
+def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[None]]:
+    """Build the periodic tasks of the process, in the order of their start; they end in reverse."""
+    settings, run_every = context.settings, context.supervisor.run_every
+    interval = settings.poll_interval_seconds
+    # The service starts without its database: requests with an inline history need none.
+    if settings.migrate_on_start:
+        yield context.supervisor.run_until_done(
+            _MIGRATION_RETRY_SECONDS, "migration", lambda: _migrate(settings.database_url)
+        )
+    # Before the first request, so that rows of users who were erased are never read.
+    yield context.supervisor.run_until_done(
+        _MIGRATION_RETRY_SECONDS, "erasures", lambda: _replay_erasures(context)
+    )
+    # Ends last of those that write: what the others used of the database is free by then.
+    yield record_impressions(context)
+    yield run_every(interval, "clock", lambda: synchronize_clock(context), is_awaited=True)
+    warn_without_database_time(context)
+    yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
+    yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
+    yield run_every(interval, "models", context.model_manager.refresh, is_awaited=True)
+    yield run_every(
+        SECONDS_BETWEEN_COUNTS,
+        "training_runs",
+        TrainingRunCounter(context).count,
+        is_essential=False,
+    )
+    yield expire_records(context)
+    yield count_impressions_from_before(context)
+    yield follow_popularity(context)
 
 
-@asynccontextmanager
-async def _run_in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run `work` as a task during the block, and cancel it at the end."""
-    task = asyncio.create_task(work)
+async def _replay_erasures(context: AppContext) -> None:
+    """Erase users again whom a restored backup brought back.
+
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
+    settings = context.settings
+    log = open_erasure_log(settings.database_url, settings.erasure_log)
     try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        replay = await asyncio.to_thread(replay_erasures, context.database, log)
+    except ErasureLogError as error:
+        _log.error("erasure_log_unavailable", error=str(error))
+        return
+    if replay.erasures:
+        _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
 
 
-async def _keep_migrating(database_url: str) -> None:
-    while not await _migrate(database_url):
-        await asyncio.sleep(_MIGRATION_RETRY_SECONDS)
+async def _migrate(database_url: str) -> None:
+    """Bring the schema up to date.
 
-
-async def _migrate(database_url: str) -> bool:
-    """Bring the schema up to date; return False if the database does not answer."""
+    Raises:
+        DatabaseUnavailableError: if the database does not answer.
+    """
     try:
         await asyncio.to_thread(upgrade, database_url)
     except NewerSchemaError as error:
         # During a rolling update the next version may have migrated already; migrations are
         # compatible with the version before them.
         _log.warning("database_schema_newer", error=str(error))
-    except DatabaseUnavailableError as error:
-        _log.warning("database_unavailable", error=str(error))
-        return False
-    return True

@@ -15,6 +15,11 @@ import uvicorn
 
 from app.auth.local_token import TokenFile, resolve_runtime_directory, write_token_file
 from app.context import AppContext
+from app.observability.logs import (
+    configure_logs,
+    log_loop_exception,
+    log_uncaught_exceptions,
+)
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 
@@ -22,6 +27,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 _SWITCH_SECONDS = 0.0005
 _GRACE_SECONDS = 4
 _ACCEPTED_CONNECTIONS_SECONDS = 0.2
+_SEND_BUFFER_BYTES = 128 * 1024
 
 _log = structlog.get_logger()
 
@@ -49,17 +55,23 @@ def run(
 
     import torch  # noqa: PLC0415 - after the variables above
 
+    from app.connections import ConnectionLimits, ConnectionPool, bind_protocol  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
-    from app.observability.logs import configure_logs  # noqa: PLC0415
 
     torch.set_num_threads(1)
     # While one thread opens a bundle, a request on another reacquires the interpreter lock after
     # each of its many tensor operations, and waits up to this interval every time.
     sys.setswitchinterval(_SWITCH_SECONDS)
     configure_logs(settings.log_format, settings.log_level)
+    if settings.log_level != "debug":
+        log_uncaught_exceptions()
     app = create_app(settings, is_demo=is_demo)
+    limits = ConnectionLimits.from_settings(settings)
     config = uvicorn.Config(
         app,
+        http=bind_protocol(ConnectionPool(limits, app.state.context.metrics)),
+        backlog=limits.backlog,
+        timeout_keep_alive=settings.keep_alive_seconds,
         host=settings.host,
         port=settings.port,
         log_config=None,
@@ -146,7 +158,12 @@ class DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, and announce the port."""
+        asyncio.get_running_loop().set_exception_handler(log_loop_exception)
         await super().startup(sockets)
+        for listener in (each for server in self.servers for each in server.sockets):
+            # Connections inherit it. The kernel would buffer megabytes for a client that does not
+            # read, and copy them while others wait.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self._on_start(self.servers[0].sockets[0].getsockname()[1])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002

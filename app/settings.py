@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from model.errors import KairosError
+from model.bundle.signature import NO_KEYS, BundleKeys
+from model.errors import BundleKeyError, KairosError
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
@@ -123,15 +124,25 @@ class Settings(BaseSettings):
     secret: `KAIROS_DATABASE_URL_FILE` names a file that holds it."""
 
     database_threads: PositiveInt = 8
-    """Threads for database calls, and as many connections."""
+    """Threads with which requests read from the database, and as many connections. Probes and keys
+    have two more of their own."""
+
+    database_write_threads: PositiveInt = 4
+    """Threads for writes to PostgreSQL, and as many connections; slow reads do not delay them. For
+    SQLite there is one, as it has one writer at a time."""
 
     database_queue: int = Field(default=256, ge=0)
-    """Most database calls that wait for a thread in a burst; beyond it requests get status 503.
-    While no thread is ever free, only as many wait as a fifth of the timeout allows."""
+    """Most reads, and as many writes, that wait for a thread in a burst; beyond it requests get
+    status 503. While no thread is ever free, only as many wait as a fifth of the timeout allows."""
 
     database_timeout_seconds: PositiveFloat = 5.0
     """Longest that a request waits for the database, one of its locks or a database thread; then it
     gets status 503."""
+
+    erasure_log: Path | None = None
+    """File outside the database that records erasures, so that a restored backup does not undo
+    them. By default `.erasures` after the path of an SQLite file, `var/NAME.erasures` for a
+    PostgreSQL database. It must be on a lasting disk."""
 
     migrate_on_start: bool = True
     """Whether to bring the database schema up to date at start. Switch it off if
@@ -139,6 +150,13 @@ class Settings(BaseSettings):
 
     bundle_store: Path = Path("var/bundles")
     """Directory of published bundles and their `CURRENT` pointer."""
+
+    bundle_key: SecretStr | None = None
+    """Key of at least 32 characters with which bundles must be signed, or several, separated by
+    commas: the first signs, all are accepted. Without one, signatures are not verified."""
+
+    bundle_key_file: Path | None = None
+    """File that holds the bundle key, in place of the variable."""
 
     poll_interval_seconds: PositiveFloat = 1.0
     """Interval at which the process reads the store's pointers, the keys and the items."""
@@ -164,6 +182,28 @@ class Settings(BaseSettings):
     """Versions that stay open because requests name them by `model_version`, beside the active
     ones."""
 
+    max_connections: PositiveInt = 2000
+    """Most open connections of the process, and no more than half of its open files (`ulimit -n`).
+    Beyond it a new connection replaces the one that has been idle or slow for longest."""
+
+    max_connections_per_address: PositiveInt = 1000
+    """Most open connections of one IPv4 address, or one IPv6 /64 network. Behind a proxy, all
+    connections come from the proxy's address."""
+
+    headers_timeout_seconds: PositiveFloat = 10.0
+    """Longest time from a connection, or the first byte of a later request, to the end of the
+    headers; then status 408."""
+
+    body_timeout_seconds: PositiveFloat = 30.0
+    """Longest time from there to the end of the body; then status 408."""
+
+    response_timeout_seconds: PositiveFloat = 20.0
+    """Time in which a client must read 64 KiB of a response, or the rest of it; then its connection
+    is closed."""
+
+    keep_alive_seconds: PositiveInt = 5
+    """Time for which a connection may be idle after a response; then it is closed."""
+
     max_body_bytes: PositiveInt = MEBIBYTE
     """Largest request body, in bytes; a larger one gets status 413."""
 
@@ -177,6 +217,10 @@ class Settings(BaseSettings):
 
     recommendation_days: PositiveInt = 90
     """Days for which recorded impressions are kept."""
+
+    audit_days: PositiveInt = 1095
+    """Days for which the records of erasures, keys, bulk reads, imports and backups are kept.
+    Changes of the served models are kept for ever."""
 
     inference_threads: PositiveInt = 1
     """Threads that run the model. One is cheapest per request; add processes before threads."""
@@ -197,3 +241,26 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
+
+    def load_bundle_keys(self) -> BundleKeys:
+        """Load the keys of bundles from the variable or the file.
+
+        Raises:
+            BundleKeyError: if both are set, the file cannot be read, or a key is too short.
+        """
+        if self.bundle_key is not None and self.bundle_key_file is not None:
+            raise BundleKeyError(
+                "the bundle key comes from one place, but KAIROS_BUNDLE_KEY and "
+                "KAIROS_BUNDLE_KEY_FILE are both set; unset one"
+            )
+        if self.bundle_key is not None:
+            return BundleKeys.parse(self.bundle_key.get_secret_value())
+        if self.bundle_key_file is None:
+            return NO_KEYS
+        try:
+            return BundleKeys.parse(self.bundle_key_file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BundleKeyError(
+                f"KAIROS_BUNDLE_KEY_FILE must be a readable file, but {self.bundle_key_file} is "
+                f"not ({type(error).__name__}); correct the path or its permissions"
+            ) from error

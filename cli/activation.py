@@ -49,7 +49,7 @@ def make_current(
                 connections,
                 version,
                 store.open,
-                actor=_get_current_actor(),
+                actor=get_current_actor(),
                 reason=reason,
                 kind=change,
             )
@@ -77,7 +77,7 @@ def roll_back(store: BundleStore, *, reason: str | None, database: str | None) -
             store,
             connections,
             store.open,
-            actor=_get_current_actor(),
+            actor=get_current_actor(),
             reason=_validate_reason(reason),
         )
     return predictor.version
@@ -108,8 +108,8 @@ def _open_database(database: str | None) -> Iterator["Database"]:
         connections.close()
 
 
-def _get_current_actor() -> str:
-    """Return the actor of recorded changes: `cli:` and the operating-system user."""
+def get_current_actor() -> str:
+    """Return the actor of recorded acts: `cli:` and the operating-system user."""
     return f"cli:{getpass.getuser()}"[:_MAX_ACTOR_LENGTH]
 
 

@@ -33,8 +33,14 @@ def exit_on_error() -> Iterator[None]:
         _print_error(format_settings_error(error))
         raise typer.Exit(EXIT_FAILURE) from error
     except (KairosError, OSError) as error:
-        _print_error(str(error))
+        _print_error(format_error(error))
         raise typer.Exit(EXIT_FAILURE) from error
+
+
+def format_error(error: BaseException) -> str:
+    """Format an error with its notes: what a database or a file reported itself."""
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    return f"{error} ({notes})" if notes else str(error)
 
 
 def _print_error(message: str) -> None:

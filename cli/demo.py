@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from cli.activation import make_current
 from cli.console import exit_on_error, print_dashboard_link, print_message, print_report
+from cli.options import open_store
 from cli.progress import show_row_progress
 from cli.train import run_training
 from model.errors import OutdatedBundleError
@@ -42,7 +43,7 @@ def demo_command(
     """
     with exit_on_error():
         database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
-        store = BundleStore(directory / "bundles")
+        store = open_store(directory / "bundles")
         is_demo = _fill_database(database_url, events, items)
         is_outdated = _is_outdated(store)
         if is_outdated:

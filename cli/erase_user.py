@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from cli.activation import get_current_actor
 from cli.console import EXIT_INCOMPLETE, exit_on_error, print_message
-from cli.options import Database, resolve_database_url
+from cli.options import Database, resolve_database_url, resolve_erasure_log
 from model.errors import KairosError
 
 if TYPE_CHECKING:
+    from app.db.erasure_log import ErasureLog
     from app.db.erasures import Erasure
 
+_TIMEOUT_SECONDS = 600.0
 _MOST_LINES = 20
 """Line numbers of one message."""
 
@@ -50,7 +53,7 @@ def erase_user_command(
         if not yes:
             typer.confirm("Erase this user permanently?", abort=True)
         require_upgraded(url)
-        erasures = _erase(url, line_of)
+        erasures = _erase(url, line_of, resolve_erasure_log(url))
         typer.echo(_summarise(erasures))
         unknown = [line_of[it] for it, erasure in erasures.items() if erasure.is_unknown]
         if unknown:
@@ -105,7 +108,7 @@ def _validate(user_id: str, place: str) -> str:
         ) from error
 
 
-def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
+def _erase(url: str, line_of: Mapping[str, int], log: "ErasureLog") -> "dict[str, Erasure]":
     """Erase users one by one, each in its own transaction.
 
     Raises:
@@ -115,7 +118,8 @@ def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
     from app.users.service import erase_users_data  # noqa: PLC0415
 
     erasures: dict[str, Erasure] = {}
-    connections = Connections(url, threads=1, queue=0)
+    # No caller of a service waits: a user with a million events may take a while.
+    connections = Connections(url, threads=1, queue=0, timeout_seconds=_TIMEOUT_SECONDS)
     try:
         # The audit events are logged to standard output, which is for the result here.
         with redirect_stdout(sys.stderr):
@@ -123,7 +127,8 @@ def _erase(url: str, line_of: Mapping[str, int]) -> "dict[str, Erasure]":
                 erase_users_data(
                     connections,
                     line_of,
-                    actor="command line",
+                    actor=get_current_actor(),
+                    log=log,
                     on_erased=erasures.__setitem__,
                 )
             )

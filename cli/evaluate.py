@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 
 from cli.console import exit_on_error, print_message, print_report
-from cli.options import RECIPE_HELP, Erased, Events, Threads, load_erasures
+from cli.options import RECIPE_HELP, Erased, Events, Threads, load_bundle_keys, load_erasures
 from cli.publish import find_bundle
 from model.bundle.manifest import Manifest
 from model.errors import ProvenanceError
@@ -33,7 +33,7 @@ def evaluate_command(
     """Evaluate a bundle and the reference rankers on the test questions of a recipe."""
     with exit_on_error():
         torch.set_num_threads(threads)
-        predictor = open_predictor(find_bundle(bundle))
+        predictor = open_predictor(find_bundle(bundle), load_bundle_keys())
         if recipe is None:
             config = _read_recipe_of(predictor.bundle.manifest)
         else:

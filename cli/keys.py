@@ -8,9 +8,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from cli.activation import get_current_actor
 from cli.console import exit_on_error, print_message, print_table
 from cli.options import Database, Json, resolve_database_url
-from model.clock import MICROSECONDS_PER_DAY, now
+from model.clock import MICROSECONDS_PER_DAY
 from model.errors import KairosError
 
 keys_app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
@@ -55,20 +56,22 @@ def create_command(
     from app.keys.issuing import create_key  # noqa: PLC0415 - the service's modules load slowly
 
     with exit_on_error():
-        expires_at = None if expires == NEVER else _parse_expiry(expires)
+        url = resolve_database_url(database)
+        expires_at = None if expires == NEVER else _parse_expiry(expires, url)
         expiry = (
             "never expires: revoke it once nobody needs it"
             if expires_at is None
             else f"valid until {format_instant(expires_at)}"
         )
         issued = create_key(
-            resolve_database_url(database),
+            url,
             name,
             role,
             expires_at=expires_at,
             requests_per_second=requests_per_second,
             user_prefix=user_prefix,
             may_list_users=user_list,
+            actor=get_current_actor(),
         )
         print_message(
             f"key {issued.key_id} for {escape(name)}, role {role}, {expiry}; it is printed this "
@@ -83,6 +86,7 @@ def list_command(
     database: Database = None,
 ) -> None:
     """List all keys, including expired and revoked ones, oldest first; only digests are stored."""
+    from app.db.clock import read_database_time  # noqa: PLC0415
     from app.http.types import format_instant  # noqa: PLC0415
     from app.keys.issuing import list_keys  # noqa: PLC0415 - the service's modules load slowly
 
@@ -90,7 +94,8 @@ def list_command(
         return None if instant is None else format_instant(instant)
 
     with exit_on_error():
-        at = now()
+        keys = list_keys(resolve_database_url(database))
+        at = read_database_time(resolve_database_url(database))
         rows: list[dict[str, Any]] = [
             {
                 "key_id": key.key_id,
@@ -104,7 +109,7 @@ def list_command(
                 "may_list_users": key.may_list_users,
                 "state": key.get_state(at),
             }
-            for key in list_keys(resolve_database_url(database))
+            for key in keys
         ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
@@ -130,7 +135,7 @@ def revoke_command(
     from app.keys.issuing import revoke_key  # noqa: PLC0415 - the service's modules load slowly
 
     with exit_on_error():
-        was_valid = revoke_key(resolve_database_url(database), key_id)
+        was_valid = revoke_key(resolve_database_url(database), key_id, actor=get_current_actor())
         print_message(
             f"key {escape(key_id)} " + ("is revoked" if was_valid else "was revoked already")
         )
@@ -142,17 +147,19 @@ def _format_reach(user_prefix: str | None, *, may_list_users: bool) -> str:
     return reach if may_list_users else f"{reach}, no list"
 
 
-def _parse_expiry(text: str) -> int:
-    """Parse a period from now, or an instant, as epoch microseconds.
+def _parse_expiry(text: str, database_url: str) -> int:
+    """Parse a period from the database's time, or an instant, as epoch microseconds.
 
     Raises:
         KairosError: if it is neither.
+        DatabaseUnavailableError: if the database does not answer.
     """
+    from app.db.clock import read_database_time  # noqa: PLC0415
     from app.http.types import parse_instant  # noqa: PLC0415
 
     period = _PERIOD.fullmatch(text)
     if period is not None:
-        return now() + int(period.group(1)) * _PERIODS[period.group(2)]
+        return read_database_time(database_url) + int(period.group(1)) * _PERIODS[period.group(2)]
     try:
         return parse_instant(text)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 import typer
 
+from cli.audit import audit_command
 from cli.backup import backup_command
 from cli.bench.command import bench_app
 from cli.dashboard import dashboard_command
@@ -45,6 +46,7 @@ app.command("serve")(serve_command)
 app.command("dashboard")(dashboard_command)
 app.command("migrate")(migrate_command)
 app.command("doctor")(doctor_command)
+app.command("audit")(audit_command)
 app.command("backup")(backup_command)
 app.command("restore")(restore_command)
 app.command("openapi")(openapi_command)

@@ -1,7 +1,8 @@
-"""The `kairos models` commands: list, show, activate, rollback."""
+"""The `kairos models` commands: list, show, activate, rollback, sign."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,16 +11,17 @@ from rich.table import Table
 
 from cli.activation import make_current, roll_back
 from cli.console import exit_on_error, print_message, print_table
-from cli.options import DEFAULT_STORE, Database, Json, Reason, Store
+from cli.options import DEFAULT_STORE, Database, Json, Reason, Store, open_store
 from model.bundle.kernels import compute_kernel_curves
-from model.bundle.manifest import Manifest
+from model.bundle.manifest import MANIFEST, Manifest
+from model.bundle.writing import sign_bundle
 from model.clock import to_datetime
-from model.errors import BundleError
+from model.errors import BundleError, KairosError
 from model.store.store import BundleStore
 from model.store.traffic import Traffic
 
 models_app = typer.Typer(
-    help="Published models: list, show, activate, roll back.", no_args_is_help=True
+    help="Published models: list, show, activate, roll back, sign.", no_args_is_help=True
 )
 
 Version = Annotated[str, typer.Argument(help="A version that kairos models list shows.")]
@@ -31,7 +33,7 @@ _MAX_PERIODS = 5
 def list_command(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the published versions and their roles, newest first."""
     with exit_on_error():
-        bundles = BundleStore(store)
+        bundles = open_store(store)
         rows = [_build_version_row(bundles, version) for version in bundles.list_versions()]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -59,7 +61,7 @@ def list_command(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 def show_command(version: Version, store: Store = DEFAULT_STORE) -> None:
     """Verify a version, and show its metrics, provenance and strongest periods."""
     with exit_on_error():
-        bundles = BundleStore(store)
+        bundles = open_store(store)
         bundle = bundles.open(version).bundle
         table = Table(title=version, show_header=False)
         for name, value in _describe(bundle.manifest, _list_roles(bundles, version)):
@@ -81,7 +83,7 @@ def activate_command(
     """Verify a published version, and make it the current one."""
     with exit_on_error():
         make_current(
-            BundleStore(store), version, change="activate", reason=reason, database=database
+            open_store(store), version, change="activate", reason=reason, database=database
         )
         typer.echo(version)
 
@@ -92,7 +94,34 @@ def rollback_command(
 ) -> None:
     """Make the previously current version current again."""
     with exit_on_error():
-        typer.echo(roll_back(BundleStore(store), reason=reason, database=database))
+        typer.echo(roll_back(open_store(store), reason=reason, database=database))
+
+
+@models_app.command("sign")
+def sign_command(
+    bundles: Annotated[
+        list[str] | None, typer.Argument(help="Published versions, or directories of bundles.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Sign every published version.")] = False,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Sign bundles with the first key of KAIROS_BUNDLE_KEY, once their digests are verified.
+
+    Sign only what you trust: from then on it is served.
+    """
+    with exit_on_error():
+        published = open_store(store)
+        chosen = bundles or (published.list_versions() if every else [])
+        if not chosen:
+            raise KairosError("signing needs a bundle, but none is named; name versions, or --all")
+        for bundle in chosen:
+            directory = Path(bundle)
+            if (directory / MANIFEST).is_file():
+                temporary = directory.with_name(f".{directory.name}.signing")
+                sign_bundle(directory, published.keys, temporary)
+            else:
+                published.sign(bundle)
+            typer.echo(bundle)
 
 
 def _build_version_row(store: BundleStore, version: str) -> dict[str, Any]:

@@ -2,16 +2,21 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
 
+from model.bundle.signature import BundleKeys
 from model.clock import from_datetime
 from model.errors import KairosError
+from model.store.store import BundleStore
 from training.config import list_shipped_recipes
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
+
+if TYPE_CHECKING:
+    from app.db.erasure_log import ErasureLog
 
 Events = Annotated[
     str,
@@ -61,6 +66,28 @@ def resolve_database_url(database: str | None) -> str:
     from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
 
     return database or Settings().database_url
+
+
+def resolve_erasure_log(database_url: str) -> "ErasureLog":
+    """Return the log of erasures of a database; the setting is of the settings' database only."""
+    from app.db.erasure_log import open_erasure_log  # noqa: PLC0415 - the service loads slowly
+    from app.settings import Settings  # noqa: PLC0415
+
+    settings = Settings()
+    is_of_settings = database_url == settings.database_url
+    return open_erasure_log(database_url, settings.erasure_log if is_of_settings else None)
+
+
+def load_bundle_keys() -> BundleKeys:
+    """Load the keys that bundles are signed with, from the settings."""
+    from app.settings import Settings  # noqa: PLC0415 - the service's modules load slowly
+
+    return Settings().load_bundle_keys()
+
+
+def open_store(store: Path) -> BundleStore:
+    """Return a store whose bundles must be signed if the settings have a key."""
+    return BundleStore(store, load_bundle_keys())
 
 
 def load_erasures(erased: str | None) -> Erasures | None:

@@ -7,10 +7,9 @@ import typer
 
 from cli.activation import make_current
 from cli.console import exit_on_error
-from cli.options import DEFAULT_STORE, Database, Reason, Store
+from cli.options import DEFAULT_STORE, Database, Reason, Store, open_store
 from model.bundle.manifest import MANIFEST
 from model.errors import BundleError
-from model.store.store import BundleStore
 
 
 def publish_command(
@@ -22,7 +21,7 @@ def publish_command(
 ) -> None:
     """Copy a bundle into the store and activate it; running services load it."""
     with exit_on_error():
-        bundles = BundleStore(store)
+        bundles = open_store(store)
         version = bundles.add_copy(find_bundle(bundle), activate=False)
         if activate:
             make_current(bundles, version, change="publish", reason=reason, database=database)

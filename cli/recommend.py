@@ -9,12 +9,19 @@ import torch
 import typer
 
 from cli.console import exit_on_error, print_message
-from cli.options import DEFAULT_STORE, Erased, Events, Store, load_erasures, parse_instant
+from cli.options import (
+    DEFAULT_STORE,
+    Erased,
+    Events,
+    Store,
+    load_erasures,
+    open_store,
+    parse_instant,
+)
 from cli.progress import show_row_progress
 from model.clock import now
 from model.history import Query
 from model.inference.answers import Constraints
-from model.store.store import BundleStore
 from training.data.dataset import Dataset
 from training.data.sources import read_events
 
@@ -65,7 +72,7 @@ def recommend_command(
         torch.set_num_threads(1)
         output.parent.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of work
         instant = now() if query_time is None else parse_instant("--query-time", query_time)
-        predictor = BundleStore(store).open()
+        predictor = open_store(store).open()
         dataset = Dataset.of(read_events(events, erasures=load_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
         rows: list[tuple[str, int, str, str | None, float, str]] = []

@@ -17,6 +17,7 @@ from cli.options import (
     Recipe,
     Store,
     Threads,
+    open_store,
     parse_device,
     parse_instant,
     resolve_database_url,
@@ -97,7 +98,11 @@ def retrain_command(
         torch.set_num_threads(threads)
         source = events or resolve_database_url(None)
         source_database = source if is_database(source) else None
-        cut = now() if until is None else parse_instant("--until", until)
+        cut = (
+            _read_time(database or source_database)
+            if until is None
+            else parse_instant("--until", until)
+        )
         job = RetrainingJob(
             config=RunConfig.read(recipe),
             recipe=Path(recipe).stem,
@@ -111,12 +116,19 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _run(job, BundleStore(store), runs, parse_device(device))
+            report = _run(job, open_store(store), runs, parse_device(device))
         except AlreadyRunningError as error:
             print_message(f"[bold yellow]busy[/] {error}")
             raise typer.Exit(EXIT_LOCKED) from error
         typer.echo(report.result)
         typer.echo(runs / report.directory / PAGE)
+
+
+def _read_time(database: str | None) -> int:
+    """Read the database's time, which stored events carry; without one, this machine's."""
+    from app.db.clock import read_database_time  # noqa: PLC0415 - the service's modules load slowly
+
+    return now() if database is None else read_database_time(database)
 
 
 def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.device) -> RunReport:

@@ -16,12 +16,15 @@ from cli.options import (
     Items,
     OptionalRecipe,
     Threads,
+    load_bundle_keys,
     load_erasures,
     parse_device,
 )
 from cli.progress import TrainingProgress
+from model.clock import now
 from training.config import RunConfig
 from training.data.erasures import Erasures
+from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
@@ -101,5 +104,16 @@ def run_training(
     torch.set_num_threads(threads)
     event_table = read_events(events, erasures=erasures)
     item_table = None if items is None else read_items(items)
+    _, left_out = drop_implausible(event_table, now())
+    if left_out.total:
+        print_message(f"[yellow]left out[/] {left_out.describe()}; kairos inspect describes them")
     with TrainingProgress(config.fit.monitor) as progress:
-        return train(config, event_table, item_table, output, progress=progress, device=device)
+        return train(
+            config,
+            event_table,
+            item_table,
+            output,
+            progress=progress,
+            device=device,
+            keys=load_bundle_keys(),
+        )

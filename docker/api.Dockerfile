@@ -32,7 +32,7 @@ RUN groupadd --gid 10001 kairos \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --no-log-init \
         --shell /usr/sbin/nologin kairos \
     && install --directory --owner=10001 --group=10001 \
-        /var/lib/kairos /var/lib/kairos/bundles /var/lib/kairos/runs
+        /var/lib/kairos /var/lib/kairos/bundles /var/lib/kairos/erasures /var/lib/kairos/runs
 COPY --from=build /opt/kairos /opt/kairos
 COPY docker/probe.py /opt/kairos/share/probe.py
 ENV PATH=/opt/kairos/bin:${PATH} \

@@ -16,6 +16,7 @@ from kairos_client.calls import (
 )
 from kairos_client.encoding import encode_query, format_path, to_json_fields
 from kairos_client.models import ItemDescription, PastEvent, to_json_objects
+from kairos_client.responses.audit import AuditPage
 from kairos_client.responses.health import Caller, Liveness, ProcessMetrics, Readiness
 from kairos_client.responses.items import Item, ItemPage, ItemPopularity, SimilarItems, StoredItems
 from kairos_client.responses.models import (
@@ -326,6 +327,12 @@ class Operations:
         """List runs of the retraining job with their results and gate decisions, newest first."""
         path = "/v1/training-runs" + encode_query({"limit": limit})
         return get("list_training_runs", path, TrainingRunList)
+
+    @operation
+    def read_audit(self, *, cursor: str | None = None, limit: int | None = None) -> Call[AuditPage]:
+        """Read who erased, exported, listed, imported or changed what, newest first."""
+        path = "/v1/audit" + encode_query({"cursor": cursor, "limit": limit})
+        return get("read_audit", path, AuditPage)
 
     @operation
     def live(self) -> Call[Liveness]:

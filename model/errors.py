@@ -43,6 +43,12 @@ class BundleError(KairosError):
     code = "bundle_refused"
 
 
+class BundleKeyError(KairosError):
+    """A key that signs bundles is missing or too short."""
+
+    code = "bundle_key"
+
+
 class OutdatedBundleError(BundleError):
     """A bundle is of an older format, which this version of the code does not open."""
 

@@ -1,5 +1,6 @@
 """Events and queries as plain values, without tensors."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from model.errors import UnorderedHistoryError
@@ -25,14 +26,14 @@ class Query:
     """A history and the query time to recommend for.
 
     Attributes:
-        history: events up to the query time, oldest first; equal times keep their arrival order.
+        history: events up to the query time, each once, in the order of `sort_events`.
         query_time: the instant to predict for, epoch microseconds, UTC.
         user_id: the user, if known.
         query_time_withheld: whether to withhold the query time from the model, which then uses only
             the order and times of the events; `query_time` still bounds which events may be used.
 
     Raises:
-        UnorderedHistoryError: if events are out of order or later than the query time.
+        UnorderedHistoryError: if events are out of order, repeated, or later than the query time.
     """
 
     history: tuple[Event, ...]
@@ -42,10 +43,14 @@ class Query:
 
     def __post_init__(self) -> None:
         for earlier, later in zip(self.history, self.history[1:], strict=False):
-            if later.at < earlier.at:
+            # The most frequent case first: a sweep checks a thousand events at 500 instants.
+            if earlier.at < later.at:
+                continue
+            if _get_position(earlier) >= _get_position(later):
                 raise UnorderedHistoryError(
-                    f"events must be oldest first, but {later.item_id!r} at {later.at} follows "
-                    f"{earlier.item_id!r} at {earlier.at}; sort by time, keeping arrival order"
+                    "events must be oldest first, those of one instant by item and action, and "
+                    f"each once, but {later.item_id!r} at {later.at} follows "
+                    f"{earlier.item_id!r} at {earlier.at}; build the query with Query.as_of"
                 )
         if self.history and self.history[-1].at > self.query_time:
             raise UnorderedHistoryError(
@@ -56,16 +61,27 @@ class Query:
     @classmethod
     def as_of(
         cls,
-        events: list[Event] | tuple[Event, ...],
+        events: Iterable[Event],
         query_time: int,
         *,
         user_id: str | None = None,
         query_time_withheld: bool = False,
     ) -> "Query":
-        """Build the query as of `query_time`: sort the events and drop later ones."""
-        past = sorted((event for event in events if event.at <= query_time), key=_get_instant)
-        return cls(tuple(past), query_time, user_id, query_time_withheld)
+        """Build the query as of `query_time`: sort the events, and drop later and repeated ones."""
+        past = sort_events(event for event in events if event.at <= query_time)
+        return cls(past, query_time, user_id, query_time_withheld)
 
 
-def _get_instant(event: Event) -> int:
-    return event.at
+def sort_events(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Sort events by time, those of one instant by item and then action, each once.
+
+    Events of one instant are a set: they have no order, and senders list them in any. Training, the
+    database and requests use this one order, so that every model reads the same history whichever
+    way it arrived. Texts are compared by code point, None before them.
+    """
+    by_position = {_get_position(event): event for event in events}
+    return tuple(by_position[position] for position in sorted(by_position))
+
+
+def _get_position(event: Event) -> tuple[int, str, bool, str]:
+    return event.at, event.item_id, event.action is not None, event.action or ""

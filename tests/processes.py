@@ -125,6 +125,7 @@ def processes(directory: Path, bundle_store: Path) -> Iterator[Start]:
         port = int(settings.get("KAIROS_PORT", free_port()))
         defaults = {
             "KAIROS_DATABASE_URL": f"sqlite:///{directory / 'kairos.db'}",
+            "KAIROS_ERASURE_LOG": str(directory / "erasures"),
             "KAIROS_BUNDLE_STORE": str(bundle_store),
             "KAIROS_LOG_FORMAT": "json",
             "KAIROS_RUNTIME_DIRECTORY": str(runtime_directory),

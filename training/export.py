@@ -16,6 +16,7 @@ from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, Rhythm
 from model.bundle.manifest import Counts, DataWindow
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.bundle.writing import write_bundle
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor, warm_up
@@ -74,12 +75,14 @@ def export(
     holdout: Holdout,
     output: Path,
     seconds: float,
+    keys: BundleKeys = NO_KEYS,
 ) -> tuple[Path, LatencyCheck]:
     """Measure a trained recommender as a bundle in memory, write that bundle, and open it.
 
     Args:
         state: of the fit that `report` measured.
         seconds: wall time of the run so far.
+        keys: sign the bundle.
 
     Returns:
         The bundle's directory in `output`, and the measurements, which its provenance holds too.
@@ -96,9 +99,9 @@ def export(
     )
     temporary = output / ".bundle"
     shutil.rmtree(temporary, ignore_errors=True)  # left by a killed run
-    directory = write_directory(temporary, lambda empty: write_bundle(measured, empty))
+    directory = write_directory(temporary, lambda empty: write_bundle(measured, empty, keys))
     try:
-        open_predictor(directory)
+        open_predictor(directory, keys)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

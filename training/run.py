@@ -17,7 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from model.bundle.kernels import compute_kernel_curves
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.catalog import Catalog
+from model.clock import now
 from model.errors import ForeignCheckpointError, TrainingError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
@@ -25,6 +27,7 @@ from model.wide import EventCounts
 from training.config import RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
+from training.data.plausible_times import drop_implausible
 from training.data.split import Questions, Split, is_before
 from training.evaluation.counting import CountingSettings, tune_counting
 from training.evaluation.evaluate import evaluate
@@ -69,6 +72,7 @@ class Run:
             decides them.
         replaces_checkpoint: whether the checkpoint of another run is removed instead of refused.
         began: `time.monotonic()` at the beginning.
+        keys: sign the bundle.
     """
 
     config: RunConfig
@@ -78,6 +82,7 @@ class Run:
     initialise_weights: InitialiseWeights | None
     replaces_checkpoint: bool
     began: float
+    keys: BundleKeys
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ def train(
     *,
     progress: Progress,
     device: torch.device | None = None,
+    keys: BundleKeys = NO_KEYS,
 ) -> Outcome:
     """Fit on the training events, measure on the test questions, and write a bundle.
 
@@ -142,7 +148,7 @@ def train(
         DivergedError: if the loss, or a score, is NaN or infinite.
         BundleError: if the result makes no valid bundle.
     """
-    run = begin_run(config, output, progress=progress, device=device)
+    run = begin_run(config, output, progress=progress, device=device, keys=keys)
     fitted = fit_recommender(run, events, items)
     report = evaluate_on_test(run, fitted)
     return write_outcome(run, fitted, report, fitted.split.test)
@@ -156,6 +162,7 @@ def begin_run(
     device: torch.device | None = None,
     initialise_weights: InitialiseWeights | None = None,
     replaces_checkpoint: bool = False,
+    keys: BundleKeys = NO_KEYS,
 ) -> Run:
     """Start the clock of a run and make its output directory; see `Run` for the arguments."""
     output.mkdir(parents=True, exist_ok=True)
@@ -167,13 +174,15 @@ def begin_run(
         initialise_weights=initialise_weights,
         replaces_checkpoint=replaces_checkpoint,
         began=time.monotonic(),
+        keys=keys,
     )
 
 
 def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
-    """Lay out the events, filtered by the recipe's `[data]` table."""
+    """Lay out the events of plausible times, filtered by the recipe's `[data]` table."""
+    plausible, _ = drop_implausible(events, now())
     return Dataset.of(
-        events,
+        plausible,
         items,
         min_item_events=config.data.min_item_events,
         min_user_events=config.data.min_user_events,
@@ -254,6 +263,7 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
         Holdout(fitted.whole, questions),
         run.output,
         seconds,
+        run.keys,
     )
     learned = (weight for weight in model.recommender.parameters() if weight.requires_grad)
     return Outcome(

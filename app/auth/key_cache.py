@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -80,7 +80,13 @@ class KeyCache:
         is_loaded: whether the database has been read yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] = now) -> None:
+        """Start without keys.
+
+        Args:
+            clock: the time at which keys must be valid, epoch microseconds.
+        """
+        self._clock = clock
         self.is_loaded = False
         self._keys: dict[str, Key] = {}
 
@@ -102,4 +108,4 @@ class KeyCache:
         # nor existing ids.
         expected = _NO_DIGEST if key is None else key.digest
         is_right = hmac.compare_digest(expected, digest_key(presented))
-        return key if key is not None and is_right and key.is_valid(now()) else None
+        return key if key is not None and is_right and key.is_valid(self._clock()) else None

@@ -1,7 +1,11 @@
 """Taking and restoring backups: `kairos backup` and `kairos restore`."""
 
+import fcntl
+import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,13 +17,22 @@ from app.backups.record import (
     read_record,
     write_record,
 )
+from app.db.database import Database
 from app.db.engine import parse_url
+from app.db.erasure_log import ErasureLog
+from app.db.erasure_replay import Replay, replay_erasures
 from app.db.tables import Table
 from migrations.run import get_head, read_revision, require_upgraded, upgrade
+from model.bundle.atomic import flush
+from model.bundle.manifest import verify_digests
 from model.clock import now
+from model.errors import BundleError
 from model.store.store import CURRENT, LAST_KNOWN_GOOD, TRAFFIC, BundleStore
+from model.store.traffic import Traffic
 
 _DATABASE, _STORE = "database", "store"
+_PARTIAL = ".backup-"
+_REPLAY_SECONDS = 3600.0
 _POINTERS = (CURRENT, TRAFFIC, LAST_KNOWN_GOOD)
 
 
@@ -27,7 +40,8 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
     """Copy a database and a store that are in use into a new directory.
 
     The backup holds everything acknowledged before it began. The database is copied as of one
-    instant, then the store with at least the versions that its pointers named at that instant.
+    instant, then the store with at least the versions that its pointers named at that instant. Each
+    version is verified by its digests; a damaged one is left out, and named in the record.
 
     Raises:
         BackupError: if the directory exists; nothing is written into it.
@@ -41,13 +55,12 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
     require_upgraded(database_url)
     taken_at = now()
     directory.parent.mkdir(parents=True, exist_ok=True)
-    partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        (partial / _DATABASE).mkdir(parents=True)
+    with _make_partial(directory.parent) as partial:
+        (partial / _DATABASE).mkdir()
         dialect = _get_dialect(database_url)
         copy_out = sqlite.copy_out if dialect == "sqlite" else postgresql.copy_out
         rows = copy_out(database_url, _list_tables(), partial / _DATABASE)
-        current = _copy_store(BundleStore(store), partial / _STORE)
+        current, left_out = _copy_store(BundleStore(store), partial / _STORE)
         record = BackupRecord(
             kairos=version("kairos"),
             taken_at=taken_at,
@@ -56,20 +69,30 @@ def take_backup(database_url: str, store: Path, directory: Path) -> BackupRecord
             rows=rows,
             current=current,
             files=list_files(partial),
+            left_out=left_out,
         )
         write_record(partial, record)
         partial.rename(directory)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        flush(directory.parent)
     return record
 
 
-def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRecord:
+def restore_backup(
+    directory: Path, database_url: str, store: Path, log: ErasureLog
+) -> tuple[BackupRecord, Replay]:
     """Restore a backup into an empty database and store; verify every file of it first.
+
+    Erases again who was erased since the backup was taken. The database and the store appear under
+    their names complete, or not at all; what an interrupted restore leaves, the next one removes or
+    refuses.
+
+    Args:
+        log: of the erasures of the database that the backup is of.
 
     Raises:
         BackupError: if the backup is incomplete or of the other kind of database, or if its target
             is not empty; nothing is changed.
+        ErasureLogError: if the log cannot be read; the store is then not restored.
         DatabaseUnavailableError: if the database does not answer.
     """
     record = read_record(directory)
@@ -86,11 +109,35 @@ def restore_backup(directory: Path, database_url: str, store: Path) -> BackupRec
         )
     if dialect == "sqlite":
         sqlite.require_empty(database_url)
-        sqlite.copy_in(database_url, directory / _DATABASE)
-    else:
-        _restore_postgresql(record, database_url, directory / _DATABASE)
-    _restore_store(directory / _STORE, store)
-    return record
+    with _stage_store(directory / _STORE, store) as (staged, left_out):
+        if dialect == "sqlite":
+            replay = _restore_sqlite(database_url, directory / _DATABASE, log)
+        else:
+            _restore_postgresql(record, database_url, directory / _DATABASE)
+            replay = _replay(database_url, log)
+        if store.exists():
+            store.rmdir()
+        staged.rename(store)
+        flush(store.parent)
+    return record.model_copy(update={"left_out": record.left_out | left_out}), replay
+
+
+def _restore_sqlite(database_url: str, source: Path, log: ErasureLog) -> Replay:
+    staged = sqlite.stage(database_url, source)
+    try:
+        replay = _replay(f"sqlite:///{staged}", log)
+        sqlite.put_in_place(staged, database_url)
+    finally:
+        sqlite.remove(staged)
+    return replay
+
+
+def _replay(database_url: str, log: ErasureLog) -> Replay:
+    database = Database(database_url, threads=1, queue=0, timeout_seconds=_REPLAY_SECONDS)
+    try:
+        return replay_erasures(database, log)
+    finally:
+        database.close()
 
 
 def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -> None:
@@ -110,35 +157,115 @@ def _restore_postgresql(record: BackupRecord, database_url: str, source: Path) -
         )
 
 
-def _copy_store(store: BundleStore, into: Path) -> str | None:
-    """Copy the published versions and the pointers; return the current version."""
+def _copy_store(store: BundleStore, into: Path) -> tuple[str | None, dict[str, str]]:
+    """Copy the published versions and the pointers.
+
+    Returns:
+        The current version, and what is missing or damaged and was left out, with the reasons.
+    """
     into.mkdir()
+    left_out: dict[str, str] = {}
     # Read before the versions are listed, so that the versions they name are among them.
-    pointers = {
-        name: (store.root / name).read_bytes() for name in _POINTERS if (store.root / name).exists()
-    }
-    current = store.read_current()
+    pointers, in_use, current = _read_pointers(store, left_out)
     for published in store.list_versions():
         try:
-            shutil.copytree(store.root / published, into / published)
-        except (FileNotFoundError, shutil.Error):
+            _copy_bundle(store.root / published, into / published)
+            verify_digests(into / published)
+        except (OSError, BundleError) as error:
             shutil.rmtree(into / published, ignore_errors=True)
-            if published in store.list_versions() or published == current:
-                raise
-            # It was pruned during the copy.
+            if store.has_version(published):  # else it was pruned during the copy
+                left_out[published] = str(error)
+    for used in in_use - {path.name for path in into.iterdir()}:
+        left_out.setdefault(used, "it is not in the store, although a pointer names it")
     for name, content in pointers.items():
         (into / name).write_bytes(content)
-    return current
+    return current, left_out
 
 
-def _restore_store(source: Path, store: Path) -> None:
+def _read_pointers(
+    store: BundleStore, left_out: dict[str, str]
+) -> tuple[dict[str, bytes], set[str], str | None]:
+    """Read the pointers, the versions they name, and the current one."""
+    pointers: dict[str, bytes] = {}
+    for name in _POINTERS:
+        try:
+            pointers[name] = (store.root / name).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            left_out[name] = str(error)
+    current = None if CURRENT in left_out else store.read_current()
+    traffic = Traffic()
+    try:
+        traffic = store.read_traffic()
+    except (OSError, BundleError) as error:
+        left_out[TRAFFIC] = str(error)
+    named = (current, traffic.challenger, traffic.shadow)
+    return pointers, {it[:80] for it in named if it is not None}, current
+
+
+def _copy_bundle(source: Path, into: Path) -> None:
+    """Copy the files of a bundle; who may read them is decided by where they go."""
+    into.mkdir()
+    for file in source.iterdir():
+        shutil.copyfile(file, into / file.name)
+
+
+@contextmanager
+def _stage_store(source: Path, store: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Copy the store of a backup beside its place; removed at the end unless it was moved there.
+
+    Yields:
+        The copy, and the damaged versions that were left out, with the reasons.
+    """
     store.parent.mkdir(parents=True, exist_ok=True)
-    if store.exists():
-        store.rmdir()
-    incoming = store.with_name(f".{store.name}.restoring")
-    shutil.rmtree(incoming, ignore_errors=True)
-    shutil.copytree(source, incoming)
-    incoming.rename(store)
+    staged, left_out = store.with_name(f".{store.name}.restoring"), {}
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir()
+    try:
+        for entry in sorted(source.iterdir()):
+            if not entry.is_dir():
+                shutil.copyfile(entry, staged / entry.name)
+                continue
+            try:
+                verify_digests(entry)
+            except BundleError as error:  # backups of earlier releases were not verified
+                left_out[entry.name] = str(error)
+            else:
+                _copy_bundle(entry, staged / entry.name)
+        for path in (staged, *staged.rglob("*")):
+            flush(path)
+        yield staged, left_out
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+@contextmanager
+def _make_partial(parent: Path) -> Iterator[Path]:
+    """Make a directory for an unfinished backup, readable by its owner alone.
+
+    Removes what killed backups left: the kernel releases the lock on it when its writer ends.
+    """
+    for leftover in parent.glob(f"{_PARTIAL}*"):
+        with suppress(OSError), _lock(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
+    partial = parent / f"{_PARTIAL}{uuid.uuid4().hex[:8]}"
+    partial.mkdir(mode=0o700)
+    try:
+        with _lock(partial):
+            yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _list_tables() -> list[str]:

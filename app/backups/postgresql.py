@@ -9,7 +9,7 @@ from psycopg import sql
 
 from app.backups.record import BackupError
 from app.db.engine import parse_url
-from app.errors import DatabaseUnavailableError
+from app.db.failures import translate_failures
 
 _MIB = 1024 * 1024
 
@@ -58,6 +58,8 @@ def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, 
     with _connect(database_url) as connection, connection.cursor() as cursor:
         for table in tables:
             name = sql.Identifier(table)
+            # The copied rows hold what triggers added: counts would count twice.
+            cursor.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(name))
             with (directory / f"{table}.copy").open("rb") as file:
                 columns = file.readline().decode().rstrip("\n").split("\t")
                 statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
@@ -67,6 +69,7 @@ def copy_in(database_url: str, tables: list[str], directory: Path) -> dict[str, 
                     while block := file.read(_MIB):
                         copy.write(block)
             rows[table] = cursor.rowcount
+            cursor.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(name))
             cursor.execute(
                 "SELECT column_name, pg_get_serial_sequence(%s, column_name) FROM "
                 "information_schema.columns WHERE table_schema = current_schema() "
@@ -94,12 +97,8 @@ def _list_columns(cursor: "psycopg.Cursor[tuple[object, ...]]", table: str) -> l
 
 @contextmanager
 def _connect(database_url: str) -> "Iterator[psycopg.Connection[tuple[object, ...]]]":
-    url = parse_url(database_url).set(drivername="postgresql")
-    try:
-        with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
-            yield connection
-    except psycopg.OperationalError as error:
-        raise DatabaseUnavailableError(
-            f"a database must answer to be copied, but this one failed: {error}; start it, or "
-            "correct KAIROS_DATABASE_URL"
-        ) from error
+    url = parse_url(database_url)
+    # The dialect knows the parameters of several hosts.
+    _, parameters = url.get_dialect()().create_connect_args(url)
+    with translate_failures(), psycopg.connect(**parameters) as connection:
+        yield connection

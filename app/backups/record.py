@@ -37,6 +37,8 @@ class BackupRecord(BaseModel):
         rows: the number of rows by table.
         current: the version that `CURRENT` named.
         files: every file but this record, by path.
+        left_out: what of the store was missing or damaged and is not in the backup, each with the
+            reason.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +51,7 @@ class BackupRecord(BaseModel):
     rows: dict[str, int]
     current: str | None
     files: dict[str, FileRecord]
+    left_out: dict[str, str] = {}
 
 
 def list_files(directory: Path) -> dict[str, FileRecord]:
@@ -63,12 +66,11 @@ def list_files(directory: Path) -> dict[str, FileRecord]:
 
 
 def write_record(directory: Path, record: BackupRecord) -> None:
-    """Flush the files of a backup to disk, then write its record."""
-    for path in [*directory.rglob("*")]:
-        flush(path)
+    """Write the record of a backup, readable by its owner alone like every file, and flush all."""
     (directory / RECORD).write_text(record.model_dump_json(indent=1) + "\n", "utf-8")
-    flush(directory / RECORD)
-    flush(directory)
+    for path in (directory, *directory.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        flush(path)
 
 
 def read_record(directory: Path) -> BackupRecord:

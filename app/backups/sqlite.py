@@ -1,6 +1,5 @@
 """Copies of an SQLite database that is in use."""
 
-import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -8,6 +7,8 @@ from pathlib import Path
 
 from app.backups.record import BackupError
 from app.db.engine import parse_url
+from app.db.failures import translate_failures
+from model.bundle.atomic import flush
 
 FILE = "kairos.db"
 
@@ -15,6 +16,7 @@ FILE = "kairos.db"
 def copy_out(database_url: str, tables: list[str], directory: Path) -> dict[str, int]:
     """Copy a database as of one instant; return the number of rows by table."""
     with (
+        translate_failures(),
         closing(
             sqlite3.connect(f"{_get_path(database_url).resolve().as_uri()}?mode=ro", uri=True)
         ) as source,
@@ -41,22 +43,40 @@ def require_empty(database_url: str) -> None:
     Raises:
         BackupError: if there is one.
     """
-    if _get_path(database_url).exists():
-        raise BackupError(
-            f"a database is restored into a new file, but {_get_path(database_url)} exists; move "
-            "it away, or name another with --database"
-        )
+    path = _get_path(database_url)
+    # A log without its database would be taken for that of the restored one.
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
+        if file.exists():
+            raise BackupError(
+                f"a database is restored into a new file, but {file} exists; move it away, or name "
+                "another with --database"
+            )
 
 
-def copy_in(database_url: str, directory: Path) -> None:
-    """Move a copy into place atomically."""
+def stage(database_url: str, directory: Path) -> Path:
+    """Copy a copy beside its place, readable by its owner alone; return the path."""
     path = _get_path(database_url)
     path.parent.mkdir(parents=True, exist_ok=True)
-    incoming = path.with_name(f".{path.name}.restoring")
-    shutil.copyfile(directory / FILE, incoming)
-    with incoming.open("rb") as stream:
-        os.fsync(stream.fileno())
-    incoming.rename(path)
+    staged = path.with_name(f".{path.name}.restoring")
+    remove(staged)
+    staged.touch(mode=0o600)
+    shutil.copyfile(directory / FILE, staged)
+    return staged
+
+
+def put_in_place(staged: Path, database_url: str) -> None:
+    """Move a staged copy into place atomically, with everything that was written to it."""
+    with closing(sqlite3.connect(staged)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")  # moves the write-ahead log into the file
+    flush(staged)
+    staged.rename(_get_path(database_url))
+    flush(staged.parent)
+
+
+def remove(staged: Path) -> None:
+    """Remove a staged copy, if there is one, and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        staged.with_name(staged.name + suffix).unlink(missing_ok=True)
 
 
 def _get_path(database_url: str) -> Path:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-# V8 compiles a script with this first line off the main thread, which plotly.js would block for
+# V8 compiles a script with this first line off the main thread, which large ones would block for
 # long. Other engines read a comment.
 _COMPILE_EAGERLY = b"//# allFunctionsCalledOnLoad\n"
 
@@ -70,7 +70,7 @@ class DashboardFiles:
     def __init__(self, folder: Path, libraries: Mapping[str, Path]) -> None:
         """Read `folder/static` and render `folder/templates`.
 
-        `libraries` are large scripts from installed packages, by the names they are served under.
+        `libraries` are large files of installed packages, by the names they are served under.
         """
         static = folder / "static"
         # Requests are looked up in this table, so no path of a request reaches the file system.
@@ -80,7 +80,8 @@ class DashboardFiles:
             if path.is_file()
         }
         for name, path in libraries.items():
-            files[name] = _COMPILE_EAGERLY + path.read_bytes()
+            is_script = path.suffix == ".js"
+            files[name] = (_COMPILE_EAGERLY if is_script else b"") + path.read_bytes()
         for name, text in render_pages(folder):
             files[name] = text.encode()
         self._assets = {name: _to_asset(name, content) for name, content in files.items()}

@@ -1,4 +1,4 @@
-"""The dashboard: static pages that use the public HTTP API."""
+"""The dashboard, and the reference of the API: static pages that use the public HTTP API."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,10 +19,15 @@ async def _lifespan(_: object) -> AsyncIterator[None]:
     yield
 
 
-router = APIRouter(prefix="/dashboard", include_in_schema=False, lifespan=_lifespan)
+router = APIRouter(include_in_schema=False, lifespan=_lifespan)
 
-# plotly.js comes from the installed package: no network is needed.
-_PLOTLY = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
+# Large scripts come from installed packages, whose versions are pinned: no network is needed.
+_SWAGGER_UI = Path(str(files("fastapi_swagger"))) / "resources"
+_LIBRARIES = (
+    Path(str(files("plotly"))) / "package_data" / "plotly.min.js",
+    _SWAGGER_UI / "swagger-ui-bundle.js",
+    _SWAGGER_UI / "swagger-ui.css",
+)
 
 # Item titles are untrusted: a title that is interpreted as markup in spite of the templates must
 # neither run nor send anything to another host. What is not listed here is refused.
@@ -50,13 +55,19 @@ _HEADERS = {
 }
 
 
-@router.get("")
+@router.get("/docs")
+async def to_the_reference() -> RedirectResponse:
+    """Redirect to the reference of the API, which is subject to the same policy."""
+    return RedirectResponse("dashboard/docs.html")
+
+
+@router.get("/dashboard")
 async def to_the_pages() -> RedirectResponse:
     """Redirect to the first page; relative, so that it works behind a proxy under any path."""
     return RedirectResponse("dashboard/")
 
 
-@router.get("/{path:path}")
+@router.get("/dashboard/{path:path}")
 async def page(path: str, request: Request) -> Response:
     """Return a file of the dashboard, with headers that allow only its own files to load."""
     response = _read_files().respond(path or "index.html", request)
@@ -67,4 +78,4 @@ async def page(path: str, request: Request) -> Response:
 @cache
 def _read_files() -> DashboardFiles:
     """Read the files, once per process."""
-    return DashboardFiles(Path(__file__).parent, {_PLOTLY.name: _PLOTLY})
+    return DashboardFiles(Path(__file__).parent, {path.name: path for path in _LIBRARIES})

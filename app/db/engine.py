@@ -1,22 +1,40 @@
-"""Engines for the two databases Kairos runs on: SQLite embedded, PostgreSQL in production."""
+"""Engines for the two databases Kairos runs on: SQLite embedded, PostgreSQL in production.
 
+An engine translates the failures of its driver (see `app.db.failures`), respects the deadline of
+the work that uses it (see `app.db.deadline`), and hands out no connection to a server or a file
+that is not the right one any more.
+"""
+
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import ConnectionPoolEntry
+import psycopg
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, exc, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from app.db.deadline import get_deadline
+from app.db.failures import translate_context
+from app.db.sqlite_file import SqliteFile
 from model.errors import KairosError
 
 WRITES = {"kairos_writes": True}
 """Execution options of a connection that writes."""
 
+IDENTITY = "identity"
+"""Key of a connection's `info`: the `FileIdentity` of the SQLite file that it opened."""
+
 _BUSY_MILLISECONDS = 5000
+_INSTRUCTIONS_PER_CHECK = 100_000
+"""Instructions of SQLite's virtual machine between two looks at the deadline: milliseconds."""
 _POSTGRESQL_NAMES = frozenset({"postgresql", "postgres"})
+_STANDBY_SECONDS = 1.0
+_OPENED_AT, _IS_NEW = "opened_at", "is_new"
+_EXTRA_CONNECTIONS = 2
 
 
 class DatabaseUrlError(KairosError, ValueError):
@@ -33,7 +51,7 @@ def parse_url(database_url: str) -> URL:
     """
     try:
         url = make_url(database_url)
-    except ArgumentError as error:
+    except exc.ArgumentError as error:
         raise DatabaseUrlError(
             "a database URL must be a URL, but this one cannot be parsed; "
             "write sqlite:///path/to/file or postgresql://user@host/name"
@@ -56,17 +74,23 @@ def open_engine(
     connections: int = 1,
     poolclass: type[Pool] | None = None,
     statement_seconds: float | None = None,
+    needs_primary: bool = False,
+    may_create: bool = True,
 ) -> Engine:
-    """Create an engine with at most `connections` connections, each set up for durable writes.
+    """Create an engine with about `connections` connections, each set up for durable writes.
 
     Args:
+        connections: how many stay open; a few more may be open for a moment.
         poolclass: replaces the pool of `connections` connections.
         statement_seconds: the time limit of a PostgreSQL statement, lock waits included; None for
             none.
+        needs_primary: whether to connect only to a PostgreSQL server that accepts writes. If not,
+            a standby among the hosts of the URL serves while none does.
+        may_create: whether to create the file of an SQLite database that has none.
     """
     url = parse_url(database_url)
     pooling: dict[str, Any] = (
-        {"pool_size": connections, "max_overflow": 0, "pool_timeout": 5}
+        {"pool_size": connections, "max_overflow": _EXTRA_CONNECTIONS, "pool_timeout": 5}
         if poolclass is None
         else {"poolclass": poolclass}
     )
@@ -78,26 +102,26 @@ def open_engine(
         **pooling,
     }
     if url.get_backend_name() == "sqlite":
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(url, **common)
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-    engine = create_engine(
-        url,
-        pool_pre_ping=True,
-        connect_args={
-            "connect_timeout": 3,
-            # A host that vanished without closing its connections is detected in ten seconds.
-            "tcp_user_timeout": 10_000,
-            "keepalives_idle": 4,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "application_name": "kairos",
-        },
-        **common,
-    )
-    event.listen(engine, "connect", _build_postgresql_setup(statement_seconds))
+        _listen_for_sqlite(engine, SqliteFile(Path(str(url.database)), may_create=may_create))
+    else:
+        engine = create_engine(
+            url,
+            connect_args={
+                "connect_timeout": 3,
+                # A host that vanished without closing its connections is detected in ten seconds.
+                "tcp_user_timeout": 10_000,
+                "keepalives_idle": 4,
+                "keepalives_interval": 2,
+                "keepalives_count": 3,
+                "application_name": "kairos",
+            },
+            **common,
+        )
+        _listen_for_postgresql(
+            engine, statement_seconds=statement_seconds, needs_primary=needs_primary
+        )
+    event.listen(engine, "handle_error", translate_context, retval=True)
     return engine
 
 
@@ -105,9 +129,34 @@ def _to_json(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+def _listen_for_sqlite(engine: Engine, file: SqliteFile) -> None:
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def connect(
+        _: Dialect, __: ConnectionPoolEntry, ___: list[Any], options: dict[str, Any]
+    ) -> DBAPIConnection:
+        return cast(DBAPIConnection, file.connect(**options))
+
+    def set_up(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+        _set_up_sqlite(connection)
+        entry.info[IDENTITY] = file.identify()
+
+    def check_out(
+        _: DBAPIConnection, entry: ConnectionPoolEntry, __: PoolProxiedConnection
+    ) -> None:
+        _require_time()
+        file.require(entry.info[IDENTITY])
+
+    event.listen(engine, "do_connect", connect)
+    event.listen(engine, "connect", set_up)
+    event.listen(engine, "checkout", check_out)
+    event.listen(engine, "begin", _begin_sqlite)
+
+
+def _set_up_sqlite(connection: DBAPIConnection) -> None:
     # Autocommit: the driver would otherwise begin transactions itself, and only before writes.
     connection.isolation_level = None
+    connection.set_progress_handler(_is_over, _INSTRUCTIONS_PER_CHECK)
     cursor = connection.cursor()
     # First, so that switching to WAL waits for another process that switches, too.
     cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
@@ -120,12 +169,92 @@ def _set_up_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     cursor.close()
 
 
+def _is_over() -> bool:
+    """Whether SQLite is to interrupt the statement that runs."""
+    deadline = get_deadline()
+    return deadline is not None and deadline.has_passed
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    deadline = get_deadline()
+    if deadline is not None:
+        # SQLite looks at the deadline while it works, not while it waits for a lock.
+        most = min(_BUSY_MILLISECONDS, round(deadline.remaining_seconds * 1000))
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={most}")
+    # A transaction that reads first and then writes fails if another one wrote in between; one that
+    # takes the write lock at its start waits for it instead.
+    writes = connection.get_execution_options().get("kairos_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _listen_for_postgresql(
+    engine: Engine, *, statement_seconds: float | None, needs_primary: bool
+) -> None:
+    def check_out(
+        connection: DBAPIConnection, entry: ConnectionPoolEntry, _: PoolProxiedConnection
+    ) -> None:
+        _require_time()
+        deadline = get_deadline()
+        if deadline is not None:
+            deadline.hold(cast("psycopg.Connection[object]", connection))
+        if entry.info.pop(_IS_NEW, False):
+            return
+        # Here, not with `pool_pre_ping`: a server that hangs is waited for up to the deadline only.
+        try:
+            engine.dialect.do_ping(connection)
+        except psycopg.Error as error:
+            raise exc.InvalidatePoolError from error
+        is_old = time.monotonic() - entry.info[_OPENED_AT] > _STANDBY_SECONDS
+        if _is_read_only(connection) and (needs_primary or is_old):
+            # Every connection of the pool leads to the same server, and another may serve writes.
+            raise exc.InvalidatePoolError
+
+    def check_in(_: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
+        deadline = get_deadline()
+        if deadline is not None and not deadline.release():
+            entry.invalidate()
+
+    event.listen(engine, "do_connect", _build_postgresql_connect(needs_primary=needs_primary))
+    event.listen(engine, "connect", _build_postgresql_setup(statement_seconds))
+    event.listen(engine, "checkout", check_out)
+    event.listen(engine, "checkin", check_in)
+
+
+def _require_time() -> None:
+    deadline = get_deadline()
+    if deadline is not None:
+        deadline.require_time()
+
+
+def _build_postgresql_connect(
+    *, needs_primary: bool
+) -> Callable[[Dialect, ConnectionPoolEntry, list[Any], dict[str, Any]], DBAPIConnection | None]:
+    """Build the function that opens a connection to the right one of the hosts of a URL."""
+
+    def connect(
+        dialect: Dialect, _: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
+    ) -> DBAPIConnection | None:
+        if needs_primary:
+            options["target_session_attrs"] = "read-write"
+        elif "," in str(options.get("host", "")):
+            # Reads follow the primary, too: a standby lags behind what was acknowledged.
+            with suppress(psycopg.OperationalError):
+                return dialect.connect(
+                    *arguments, **{**options, "target_session_attrs": "read-write"}
+                )
+        # None: SQLAlchemy connects with these options.
+        return None
+
+    return connect
+
+
 def _build_postgresql_setup(
     statement_seconds: float | None,
 ) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
     """Build the function that sets up a new connection to PostgreSQL."""
 
-    def set_up(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    def set_up(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+        entry.info.update({_IS_NEW: True, _OPENED_AT: time.monotonic()})
         cursor = connection.cursor()
         # An acknowledged commit must be on disk, whatever the server's or the role's configuration.
         # Stricter settings than "on" stay.
@@ -142,8 +271,7 @@ def _build_postgresql_setup(
     return set_up
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and then writes fails if another one wrote in between; one that
-    # takes the write lock at its start waits for it instead.
-    writes = connection.get_execution_options().get("kairos_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _is_read_only(connection: DBAPIConnection) -> bool:
+    """Return whether the server accepts no writes, as it last reported by itself."""
+    report = cast("psycopg.Connection[object]", connection).info.parameter_status
+    return "on" in (report("in_hot_standby"), report("default_transaction_read_only"))

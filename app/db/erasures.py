@@ -1,12 +1,14 @@
 """Erased users: deletes their rows, and keeps copies of old rows from being added again."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, final
 
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
+from app.db.audit import AuditRepository
+from app.db.erasure_log import ErasureLog
 from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
 
@@ -59,11 +61,17 @@ class ErasureRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def erase(self, user_id: str, at: int) -> Erasure:
-        """Delete every row of a user, and store the digest of the user's id.
+    def erase(self, user_id: str, at: int, *, actor: str, log: ErasureLog | None = None) -> Erasure:
+        """Delete every row of a user, store the digest of the user's id, and record the act.
 
         Args:
             at: the current time, epoch microseconds.
+            actor: who requested it, for the audit.
+            log: gets the erasure before the commit. So every acknowledged one is in the log; one
+                that is in the log alone was requested, and is made up for at the next start.
+
+        Raises:
+            ErasureLogError: if the erasure cannot be logged.
         """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
         digest = compute_user_digest(user_id)
@@ -72,13 +80,14 @@ class ErasureRepository:
         )
         previous = self._session.get(ErasedUser, digest)
         until = max(at, newest or at, at if previous is None else previous.erased_at)
-        events = self._session.execute(
-            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
-        )
+        # First: the triggers need then not look for other clicks on them.
         recommendations = self._session.execute(
             delete(StoredRecommendation)
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
+        )
+        events = self._session.execute(
+            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
         )
         erasure = Erasure(
             events=len(events.all()),
@@ -87,7 +96,46 @@ class ErasureRepository:
             was_erased_before=previous is not None,
         )
         self._session.merge(ErasedUser(digest=digest, erased_at=until))
+        AuditRepository(self._session).add(
+            "erase_user",
+            actor=actor,
+            at=at,
+            sha256=digest,
+            events=erasure.events,
+            recommendations=erasure.recommendations,
+        )
+        if log is not None:
+            log.append({digest: until})
         return erasure
+
+    def read_all(self) -> dict[str, int]:
+        """Read the instants up to which users are erased (epoch microseconds), by digest."""
+        rows = self._session.execute(select(ErasedUser.digest, ErasedUser.erased_at))
+        return dict(rows.tuples().all())
+
+    def record(self, erasures: Mapping[str, int]) -> None:
+        """Store erasures of users by digest, without deleting rows; later instants stay."""
+        # Replicas that start together record the same erasures.
+        self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
+        for digest, until in erasures.items():
+            previous = self._session.get(ErasedUser, digest)
+            if previous is None or previous.erased_at < until:
+                self._session.merge(ErasedUser(digest=digest, erased_at=until))
+
+    def delete_until(self, user_id: str, until: int) -> int:
+        """Delete the rows of a user up to an instant, epoch microseconds; return their number."""
+        self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
+        events = self._session.execute(
+            delete(StoredEvent)
+            .where(StoredEvent.user_id == user_id, StoredEvent.at <= until)
+            .returning(StoredEvent.id)
+        )
+        recommendations = self._session.execute(
+            delete(StoredRecommendation)
+            .where(StoredRecommendation.user_id == user_id, StoredRecommendation.at <= until)
+            .returning(StoredRecommendation.recommendation_id)
+        )
+        return len(events.all()) + len(recommendations.all())
 
     def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
         """Find the instant of its user's erasure for each row from before it; None for the others.

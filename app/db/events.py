@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import orjson
-from sqlalchemy import func, select
+from sqlalchemy import collate, func, literal, select
 from sqlalchemy.orm import Session
 
+from app.db.clicks import list_clicked_versions
 from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
-from app.db.tables import StoredEvent, StoredRecommendation
+from app.db.tables import StoredEvent
 from model.history import Event
 
 _NATURAL = "sha256:"
 _OF_SENDER = "sender-sha256:"
+MOST_COUNTED = 1000
+"""Events that are counted of one user in a list of users, at most."""
+
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -77,11 +81,21 @@ def compute_sender_key(user_prefix: str, event_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UserActivity:
-    """A user with stored events: how many, and the instant of the last (epoch microseconds)."""
+    """A user with stored events: how many, and the instant of the last (epoch microseconds).
+
+    `events` is at most `MOST_COUNTED`.
+    """
 
     user_id: str
     events: int
     last_at: int
+
+
+class SeenItems(NamedTuple):
+    """The distinct items of a user's events, and whether every event was read for them."""
+
+    item_ids: frozenset[str]
+    is_complete: bool
 
 
 class AddedEvents(NamedTuple):
@@ -89,8 +103,8 @@ class AddedEvents(NamedTuple):
 
     Attributes:
         new: the rows that were added; the rest were duplicates or of erased users.
-        clicked_versions: for each added row that a recommendation led to, the model version that
-            made the recommendation.
+        clicked_versions: for each added row that clicked a stored impression, the model version
+            that was shown.
         erased_until: for each given row, the instant of its user's erasure if the row is from
             before it, else None.
     """
@@ -118,17 +132,43 @@ class EventRepository:
                 allowed.setdefault(row.event_id, row)
         new_ids = self._insert(list(allowed.values()))
         new = tuple(row for event_id, row in allowed.items() if event_id in new_ids)
-        return AddedEvents(new, tuple(self._list_clicked_versions(new)), tuple(erasures))
+        naming = [row.event_id for row in new if row.recommendation_id is not None]
+        clicked_versions = list_clicked_versions(self._session, StoredEvent.event_id, naming)
+        return AddedEvents(new, clicked_versions, tuple(erasures))
 
     def read_history(self, user_id: str, query_time: int, max_events: int) -> list[Event]:
-        """Read the latest `max_events` events of a user up to `query_time`, oldest first."""
+        """Read the last `max_events` events of a user up to `query_time`, as a `Query` sorts them.
+
+        Each event is read once, even if an import stored it several times.
+        """
+        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
+        action = collate(StoredEvent.action, "BINARY" if is_sqlite else "C").label("action")
         rows = self._session.execute(
-            select(StoredEvent.item_id, StoredEvent.at, StoredEvent.action)
+            select(StoredEvent.item_id, StoredEvent.at, action)
+            .distinct()
             .where(StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
-            .order_by(StoredEvent.at.desc(), StoredEvent.id.desc())
+            .order_by(StoredEvent.at.desc(), StoredEvent.item_id.desc(), action.desc())
             .limit(max_events)
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
+
+    def list_seen_items(self, user_id: str, query_time: int, max_events: int) -> SeenItems:
+        """List the distinct items of a user's latest `max_events` events up to `query_time`."""
+        history = (StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
+        newest_first = (StoredEvent.at.desc(), StoredEvent.id.desc())
+        latest = (
+            select(StoredEvent.item_id)
+            .where(*history)
+            .order_by(*newest_first)
+            .limit(max_events)
+            .subquery()
+        )
+        # The index holds what this reads.
+        beyond = select(StoredEvent.id).where(*history).order_by(*newest_first).offset(max_events)
+        return SeenItems(
+            frozenset(self._session.scalars(select(latest.c.item_id).distinct())),
+            is_complete=self._session.scalar(beyond.limit(1)) is None,
+        )
 
     def list_newest(self, user_id: str, limit: int) -> Sequence[StoredEvent]:
         """Read the latest events of a user, newest first."""
@@ -140,19 +180,46 @@ class EventRepository:
         ).all()
 
     def list_users(self, prefix: str, limit: int) -> list[UserActivity]:
-        """Read the first users whose ids start with `prefix`, in code point order."""
-        statement = (
-            select(StoredEvent.user_id, func.count(), func.max(StoredEvent.at))
-            .group_by(StoredEvent.user_id)
-            .order_by(StoredEvent.user_id)
-            .limit(limit)
+        """Read the first users whose ids start with `prefix`, in code point order.
+
+        Jumps from user to user in the index, and reads at most `MOST_COUNTED` events of each.
+        """
+        # Of the prefix as a range: LIKE ignores case on SQLite.
+        first = (
+            select(func.min(StoredEvent.user_id).label("user_id"), literal(1).label("number"))
+            .where(StoredEvent.user_id.between(prefix, prefix + _LAST_CHARACTER))
+            .cte("users", recursive=True)
         )
-        if prefix:
-            # A range uses the index; LIKE ignores case on SQLite.
-            statement = statement.where(
-                StoredEvent.user_id.between(prefix, prefix + _LAST_CHARACTER)
+        next_id = (
+            select(func.min(StoredEvent.user_id))
+            .where(
+                StoredEvent.user_id > first.c.user_id,
+                StoredEvent.user_id <= prefix + _LAST_CHARACTER,
             )
-        return [UserActivity(*row) for row in self._session.execute(statement)]
+            .scalar_subquery()
+        )
+        users = first.union_all(
+            select(next_id, first.c.number + 1).where(
+                first.c.user_id.is_not(None), first.c.number < limit
+            )
+        )
+        of_user = select(StoredEvent.id).where(StoredEvent.user_id == users.c.user_id)
+        counted = of_user.limit(MOST_COUNTED).correlate(users).subquery()
+        newest = (
+            select(func.max(StoredEvent.at))
+            .where(StoredEvent.user_id == users.c.user_id)
+            .scalar_subquery()
+        )
+        rows = self._session.execute(
+            select(
+                users.c.user_id,
+                select(func.count()).select_from(counted).scalar_subquery(),
+                newest,
+            )
+            .where(users.c.user_id.is_not(None))
+            .order_by(users.c.number)
+        )
+        return [UserActivity(*row) for row in rows]
 
     def _insert(self, rows: Sequence[EventRow]) -> frozenset[str]:
         """Insert rows and return the ids of those that are new; existing ones stay unchanged."""
@@ -166,29 +233,3 @@ class EventRepository:
         return frozenset(
             self._session.execute(statement, [row._asdict() for row in rows]).scalars()
         )
-
-    def _list_clicked_versions(self, rows: Sequence[EventRow]) -> list[str]:
-        """List the version of each row's recommendation, if that contained the row's item."""
-        recommended = [
-            (row.recommendation_id, row.item_id)
-            for row in rows
-            if row.recommendation_id is not None
-        ]
-        if not recommended:
-            return []
-        matches = self._session.execute(
-            select(
-                StoredRecommendation.recommendation_id,
-                StoredRecommendation.model_version,
-                StoredRecommendation.item_ids,
-            ).where(StoredRecommendation.recommendation_id.in_({one for one, _ in recommended}))
-        )
-        impressions = {
-            recommendation_id: (version, item_ids)
-            for recommendation_id, version, item_ids in matches
-        }
-        return [
-            impressions[recommendation_id][0]
-            for recommendation_id, item_id in recommended
-            if recommendation_id in impressions and item_id in impressions[recommendation_id][1]
-        ]

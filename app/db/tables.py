@@ -12,6 +12,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Text,
+    false,
     text,
     true,
 )
@@ -102,13 +103,25 @@ class ChangeNumber(Table):
 
 
 class StoredRecommendation(Table):
-    """An impression: the items of one response, to attribute later events to a model version."""
+    """An impression: the items of one response, to attribute later events to a model version.
+
+    Triggers keep `clicked_at` and `ImpressionCount`, whichever process writes: an impression is
+    clicked by an event that names it and an item that it showed, of the user that it was shown to;
+    one without a user by anybody's. `clicked_at` is the instant of such an event. Only impressions
+    from before migration 0005 are not counted yet.
+    """
 
     __tablename__ = "recommendations"
     __table_args__ = (
         Index(None, "user_id"),
         Index(None, "model_version", "at"),
         Index(None, "at"),
+        Index(
+            "ix_recommendations_uncounted",
+            "model_version",
+            sqlite_where=text("NOT is_counted"),
+            postgresql_where=text("NOT is_counted"),
+        ),
     )
 
     recommendation_id: Mapped[str] = mapped_column(_Id, primary_key=True)
@@ -118,10 +131,18 @@ class StoredRecommendation(Table):
     fallback: Mapped[str | None] = mapped_column(String(16))
     item_ids: Mapped[list[str]] = mapped_column(JSON)
     clicked_at: Mapped[int | None] = mapped_column(BigInteger)
+    is_counted: Mapped[bool] = mapped_column(Boolean, server_default=false())
+
+
+IS_UNCOUNTED = text("NOT recommendations.is_counted")
+"""As the index of uncounted impressions has it; SQLAlchemy writes a comparison on SQLite."""
 
 
 class ImpressionCount(Table):
-    """The impressions of a model version on one UTC day (days since 1970), and the clicked ones."""
+    """The stored impressions of a model version on one UTC day (days since 1970), and the clicked.
+
+    Triggers keep it equal to a count of the rows of `StoredRecommendation` with `is_counted`.
+    """
 
     __tablename__ = "impression_counts"
 
@@ -164,6 +185,7 @@ class ModelChange(Table):
     """A change of the served models: author, instant, reason, versions. Rows are never altered."""
 
     __tablename__ = "model_changes"
+    __table_args__ = (Index(None, "at"),)
 
     id: Mapped[int] = mapped_column(_Serial, primary_key=True)
     at: Mapped[int] = mapped_column(BigInteger)
@@ -179,7 +201,7 @@ class TrainingRun(Table):
     """A run of the retraining job, with its gate's decision."""
 
     __tablename__ = "training_runs"
-    __table_args__ = (Index(None, "started_at"),)
+    __table_args__ = (Index(None, "started_at"), Index(None, "result"))
 
     run_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     started_at: Mapped[int] = mapped_column(BigInteger)

@@ -32,7 +32,7 @@ class IncomingEvent(RequestModel):
     action: Action
     """What the user did with it, such as "view", "purchase" or "rating"."""
     timestamp: Instant
-    """When it happened: at most 300 seconds in the future, any time in the past."""
+    """When it happened: from the year 1990 on, and at most 300 seconds in the future."""
     value: float | None = Field(default=None, allow_inf_nan=False)
     """A number that belongs to the action, such as a rating or a price."""
     recommendation_id: Id | None = None

@@ -11,9 +11,8 @@ from app.db.events import (
 )
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
-from model.clock import MICROSECONDS_PER_SECOND, now
-
-_MAX_AHEAD_SECONDS = 300
+from model.clock import MICROSECONDS_PER_SECOND, to_datetime
+from model.event_time import EARLIEST_EVENT, MAX_AHEAD_SECONDS, TimeBounds
 
 
 async def ingest_events(context: AppContext, batch: EventBatch, caller: Caller) -> Ingested:
@@ -28,15 +27,16 @@ async def ingest_events(context: AppContext, batch: EventBatch, caller: Caller) 
     for event in batch.events:
         if isinstance(event, IncomingEvent):
             caller.require_user(event.user_id)
-    received_at = now()
+    received_at = context.clock.now()
+    bounds = TimeBounds.at(received_at)
     rejected: list[RejectedEvent] = []
     rows: list[EventRow] = []
     positions: list[int] = []
     for position, event in enumerate(batch.events):
         if isinstance(event, InvalidEvent):
             rejected.append(RejectedEvent(position, event.code, event.message))
-        elif event.timestamp > received_at + _MAX_AHEAD_SECONDS * MICROSECONDS_PER_SECOND:
-            rejected.append(_reject_future(position, event))
+        elif not bounds.contain(event.timestamp):
+            rejected.append(_reject_implausible(position, event, received_at))
         else:
             positions.append(position)
             rows.append(to_row(event, received_at, user_prefix=caller.user_prefix))
@@ -84,11 +84,19 @@ def to_row(event: IncomingEvent, received_at: int, *, user_prefix: str | None = 
     )
 
 
-def _reject_future(position: int, event: IncomingEvent) -> RejectedEvent:
+def _reject_implausible(position: int, event: IncomingEvent, received_at: int) -> RejectedEvent:
+    if event.timestamp <= received_at:
+        return RejectedEvent(
+            position,
+            code="too_old",
+            message=f"#/timestamp: no event is from before {to_datetime(EARLIEST_EVENT).year}, but "
+            f"got {format_instant(event.timestamp)}; send epoch seconds, and no 0 for a missing "
+            "time",
+        )
     return RejectedEvent(
         position,
         code="in_the_future",
-        message=f"#/timestamp: an event happens at most {_MAX_AHEAD_SECONDS} seconds from now, but "
+        message=f"#/timestamp: an event happens at most {MAX_AHEAD_SECONDS} seconds from now, but "
         f"got {format_instant(event.timestamp)}; set the sender's clock",
     )
 

@@ -1,5 +1,7 @@
 """Probes and metrics."""
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -10,14 +12,20 @@ from app.errors import ServiceError
 from app.health.samples import collect_samples
 from app.health.schemas import Liveness, ProcessMetrics, Readiness
 from app.http.problems import describe_problems
+from app.http.requests import StrictRoute
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=StrictRoute)
 metrics_router = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
 
 
-@router.get("/health/live", summary="Liveness probe", response_model=Liveness)
+@router.get(
+    "/health/live",
+    summary="Liveness probe",
+    response_model=Liveness,
+    responses=describe_problems(),
+)
 async def live() -> JsonResponse:
     """Respond while the event loop runs. Restart a process that does not respond."""
     return JsonResponse(Liveness())
@@ -28,39 +36,68 @@ async def live() -> JsonResponse:
     summary="Readiness probe",
     response_model=Readiness,
     responses={
-        503: {"model": Readiness, "description": "A part is not ready; the response names it."}
+        **describe_problems(),
+        503: {"model": Readiness, "description": "A part is not ready; the response names it."},
     },
 )
 async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Check that a model is active, the database answers and no shutdown has begun.
+    """Check the model, the database, the periodic tasks, and that no shutdown has begun.
 
-    Send no traffic while the status is 503.
+    Send no traffic while the status is 503. Requests with an inline history need the model only.
     """
-    model = database = "ok"
+    # At once: a database that hangs is waited for up to the timeout.
+    database, writes = await asyncio.gather(
+        _describe_failure(context.database.check_reading()),
+        _describe_failure(context.database.check_writing()),
+    )
+    parts = {
+        "model": "ok",
+        "database": database,
+        "writes": writes,
+        "tasks": _describe_tasks(context.supervisor.list_failing(essential=True)),
+        "process": "is shutting down; use another replica" if context.shutdown.has_begun else "ok",
+    }
     has_model = True
     try:
         version = context.model_manager.require_current().version
         if faults := context.model_manager.faults:
-            model = f"serves {version}, but " + "; ".join(faults.values())
+            parts["model"] = f"serves {version}, but " + "; ".join(faults.values())
     except ServiceError as error:
-        has_model, model = False, str(error)
-    try:
-        await context.database.check()
-    except ServiceError as error:
-        database = str(error)
-    process = "is shutting down; use another replica" if context.shutdown.has_begun else "ok"
-    is_ready = has_model and database == process == "ok"
+        has_model, parts["model"] = False, str(error)
+    # A model that serves in place of another is named, and serves.
+    is_ready = has_model and {parts[part] for part in parts.keys() - {"model"}} == {"ok"}
+    if parts["tasks"] == "ok":
+        # Reported, though the process can do without them.
+        parts["tasks"] = _describe_tasks(context.supervisor.list_failing(essential=False))
     return JsonResponse(
-        Readiness("ready" if is_ready else "not_ready", model, database, process),
+        Readiness("ready" if is_ready else "not_ready", **parts),
         status_code=200 if is_ready else 503,
     )
+
+
+async def _describe_failure(check: Awaitable[None]) -> str:
+    """Return the problem that a check finds; `ok` for none."""
+    try:
+        await check
+    except ServiceError as error:
+        return str(error)
+    return "ok"
+
+
+def _describe_tasks(failing: list[str]) -> str:
+    if not failing:
+        return "ok"
+    return f"{', '.join(failing)}: failed in each of the last runs; see the service's log"
 
 
 @router.get(
     "/metrics",
     summary="Metrics for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **describe_problems(),
+    },
 )
 async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Response:
     """Return every metric of the process in Prometheus's text format."""

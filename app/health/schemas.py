@@ -29,6 +29,10 @@ class Readiness:
     process is ready and this names both."""
     database: str
     """`ok`, or the problem."""
+    writes: str
+    """Whether the database accepts writes: `ok`, or the problem."""
+    tasks: str
+    """Whether the periodic tasks of the process succeed: `ok`, or those that do not."""
     process: str
     """`ok`, or that the process is shutting down."""
 

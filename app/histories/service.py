@@ -3,12 +3,14 @@
 from typing import NamedTuple
 
 from app.context import AppContext
-from app.db.events import EventRepository
+from app.db.events import EventRepository, SeenItems
 from app.errors import UnprocessableError
 from app.histories.schemas import HistoryRequest, InstantRequest
-from model.clock import now
 from model.history import Event, Query
 from model.inference.predictor import Predictor
+
+MOST_SEEN_EVENTS = 10_000
+"""Most stored events of a user whose items are left out as seen: bounds the query's time."""
 
 
 class RequestedQuery(NamedTuple):
@@ -42,7 +44,7 @@ async def read_instant_query(context: AppContext, request: InstantRequest) -> Re
     Raises:
         UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
     """
-    query_time = now() if request.query_time is None else request.query_time
+    query_time = context.clock.now() if request.query_time is None else request.query_time
     return await read_query(
         context, request, query_time, query_time_withheld=request.query_time_withheld
     )
@@ -73,13 +75,33 @@ async def read_query(
                 )
             )
         query = Query.as_of(
-            _merge(stored, inline),
+            # Events in both count once: a client may send what it just stored.
+            stored + inline,
             query_time,
             user_id=user_id,
             query_time_withheld=query_time_withheld,
         )
     is_late = any(event.at > query_time for event in inline)
     return RequestedQuery(query, ("events_after_query_time",) if is_late else ())
+
+
+async def read_older_items(context: AppContext, request: HistoryRequest, query: Query) -> SeenItems:
+    """Read the items of a user's stored events, if a history does not hold all of these events.
+
+    Raises:
+        DatabaseUnavailableError: if they cannot be read.
+        OverloadedError: if too many requests are waiting.
+    """
+    user_id = request.user_id
+    is_stored = request.history is None or request.merge
+    if user_id is None or not is_stored or len(query.history) < context.settings.max_history:
+        return SeenItems(frozenset(), is_complete=True)
+    with context.metrics.time_stage("history"):
+        return await context.database.read(
+            lambda session: EventRepository(session).list_seen_items(
+                user_id, query.query_time, MOST_SEEN_EVENTS
+            )
+        )
 
 
 def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]:
@@ -89,14 +111,4 @@ def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]
             f"an inline history holds at most {max_events} events, but this one has {len(inline)}; "
             "send the most recent ones"
         )
-    events = (Event(event.item_id, event.timestamp, event.action) for event in inline)
-    # Duplicates count once, as they do in the database.
-    return list(dict.fromkeys(events))
-
-
-def _merge(stored: list[Event], inline: list[Event]) -> list[Event]:
-    """Merge both histories; an event in both counts once: a client may send what it just stored."""
-    if not stored:
-        return inline
-    known = set(stored)
-    return stored + [event for event in inline if event not in known]
+    return [Event(event.item_id, event.timestamp, event.action) for event in inline]

@@ -1,8 +1,8 @@
 """Ids in paths.
 
-An id may contain slashes: `GET /v1/items/a/b` reads the item `a/b`. An id that ends like the path
-of a sub-resource, such as `a/similar`, needs its slash percent-encoded: in `/v1/items/a%2Fsimilar`
-the slash belongs to the id, in `/v1/items/a/similar` it separates id and sub-resource.
+A slash that belongs to an id is percent-encoded in a path, whatever the method: `/v1/items/a%2Fb`
+names the item `a/b`. A plain slash always separates resources, so that no path can be read as a
+sub-resource and as an id at once: `DELETE /v1/users/u1/recommendations` names no user.
 """
 
 import re
@@ -18,13 +18,13 @@ _PERCENT_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 class IdConvertor(Convertor[str]):
-    """The convertor `id`: any text, slashes and line breaks included.
+    """The convertor `id`: any text without a plain slash, line breaks included.
 
     Characters that an id must not contain are refused by validation, which names the rule; a path
     that does not match would be reported as unknown instead.
     """
 
-    regex = r"[\s\S]*"
+    regex = r"[^/]*"
 
     def convert(self, value: str) -> str:
         """Return the id, with its encoded slashes restored."""
@@ -46,8 +46,11 @@ def keep_encoded_slashes(scope: Scope, route: Route) -> Scope:
     """
     if not any(isinstance(convertor, IdConvertor) for convertor in route.param_convertors.values()):
         return scope
-    prefix = route.path.partition("{")[0]
     raw_path = scope.get("raw_path", b"").decode("latin-1")
-    if not raw_path.startswith(prefix) or not _PERCENT_SLASH.search(raw_path):
+    if not _PERCENT_SLASH.search(raw_path):
         return scope
-    return {**scope, "path": unquote(_PERCENT_SLASH.sub(_ENCODED_SLASH, raw_path))}
+    path = unquote(_PERCENT_SLASH.sub(_ENCODED_SLASH, raw_path))
+    prefix = route.path.partition("{")[0]
+    if path[: len(prefix)].replace(_ENCODED_SLASH, "/") == prefix:
+        path = prefix + path[len(prefix) :]
+    return {**scope, "path": path}

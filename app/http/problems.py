@@ -17,6 +17,7 @@ from starlette.routing import Match
 from app.errors import (
     BodyTooLargeError,
     DatabaseUnavailableError,
+    ErasureLogError,
     ItemNotFoundError,
     MalformedJsonError,
     ModelNotFoundError,
@@ -178,7 +179,8 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
             request.scope,
             NotFoundError(
                 "a path must be that of a resource, but nothing is at "
-                f"{request.url.path[:200]!r}; /docs lists the paths"
+                f"{request.url.path[:200]!r}; /docs lists the paths, and a slash of an id is "
+                "encoded as %2F"
             ),
         )
     status = HTTPStatus(error.status_code)
@@ -236,6 +238,7 @@ _DOCUMENTED: tuple[type[ServiceError], ...] = (
     UnsupportedMediaTypeError,
     UnprocessableError,
     NoModelError,
+    ErasureLogError,
     StoreUnavailableError,
     DatabaseUnavailableError,
     OverloadedError,

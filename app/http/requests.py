@@ -1,4 +1,4 @@
-"""JSON request bodies: read once, parsed strictly, refused with a distinct error per cause."""
+"""Strict reading of requests: what would be ignored or misread is refused, each with its cause."""
 
 import email.message
 from collections.abc import Awaitable, Callable
@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope
 
 from app.errors import MalformedJsonError, UnsupportedMediaTypeError
+from app.http.targets import list_query_parameters, require_known_parameters, require_utf8
 
 
 class _ParsedRequest(Request):
@@ -25,25 +26,31 @@ class _ParsedRequest(Request):
         return self._value
 
 
-class JsonRoute(APIRoute):
-    """A route whose body is JSON, parsed by orjson.
+class StrictRoute(APIRoute):
+    """A route that refuses what it would otherwise ignore.
 
-    orjson refuses NaN, infinities, lone surrogates and deep nesting, which the standard library
-    accepts. Of two equal keys the last applies.
+    Bytes of the path or the query that are no UTF-8, unknown query parameters and repeated ones are
+    violations of a rule. A body is JSON, parsed by orjson, which refuses NaN, infinities, lone
+    surrogates and deep nesting; the standard library accepts them. Of two equal keys the last
+    applies.
     """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Parse the body before FastAPI validates it."""
+        """Check the target, and parse the body, before FastAPI validates them."""
         handle = super().get_route_handler()
-        if self.body_field is None:
-            return handle
+        known = list_query_parameters(self.dependant)
+        has_body = self.body_field is not None
 
-        async def parse_and_handle(request: Request) -> Response:
+        async def check_and_handle(request: Request) -> Response:
+            require_utf8(request.scope)
+            require_known_parameters(request.scope, known)
+            if not has_body:
+                return await handle(request)
             _require_plain_json(request)
             body = await request.body()
             return await handle(_ParsedRequest(request.scope, request.receive, body, _parse(body)))
 
-        return parse_and_handle
+        return check_and_handle
 
 
 def _require_plain_json(request: Request) -> None:

@@ -11,13 +11,13 @@ from app.auth.access import Caller
 from app.auth.key_cache import Role
 from app.context import AppContext
 from app.http.paths import keep_encoded_slashes
-from app.http.requests import JsonRoute
+from app.http.requests import StrictRoute
 
 ROLE_EXTENSION = "x-role"
 """The field of an OpenAPI operation that holds the role it requires."""
 
 
-class AuthorizedRoute(JsonRoute):
+class AuthorizedRoute(StrictRoute):
     """A route for callers of one role, which the subclasses below set.
 
     Attributes:

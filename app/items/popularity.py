@@ -1,7 +1,7 @@
 """An item's stored events over time, counted per day, week or month of the UTC calendar."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import date
 
 from app.context import AppContext
@@ -10,6 +10,7 @@ from app.http.types import format_instant
 from app.items.repository import DailyEvents, EventSpan, ItemEventRepository
 from app.items.schemas import EventCount, ItemPopularity, Step
 from model.clock import MICROSECONDS_PER_DAY
+from model.event_time import TimeBounds
 
 MAX_BUCKETS = 1100
 """Buckets of one response: three years of days."""
@@ -23,6 +24,10 @@ async def read_item_popularity(
     context: AppContext, item_id: str, *, step: Step, since: int | None, until: int | None
 ) -> ItemPopularity:
     """Count the events of an item from `since` to `until` (epoch microseconds, both included).
+
+    Of very many events the newest are counted; see `ItemPopularity.is_complete`.
+    A bound that is not given is that of plausible times: one event of the year 1 would stretch the
+    counts over two thousand years.
 
     Raises:
         ItemNotFoundError: if the item is neither stored nor named by a stored event.
@@ -38,13 +43,24 @@ async def read_item_popularity(
                 f"counted, but {item_id!r} is neither; store it with PUT /v1/items, or send events "
                 "that name it"
             )
-        span = events.find_span(item_id, since, until)
+        bounds = TimeBounds.at(context.clock.now())
+        whole = events.find_span(item_id, since, until)
+        span = events.find_span(
+            item_id,
+            bounds.earliest if since is None else since,
+            bounds.latest if until is None else until,
+        )
+        has_others = whole is not None and (
+            span is None
+            or (since is None and whole.first_at < bounds.earliest)
+            or (until is None and whole.last_at > bounds.latest)
+        )
+        warnings = ("implausible_times",) if has_others else ()
         if span is None:
-            return ItemPopularity(item_id, step, None, None, 0, (), {})
+            return ItemPopularity(item_id, step, None, None, True, 0, (), {}, warnings)
         buckets = _number_buckets(span, step)
-        actions = events.list_frequent_actions(item_id, span, MAX_ACTIONS)
-        days = events.count_by_day(item_id, span, actions)
-        return _to_response(item_id, step, span, buckets, actions, days)
+        response = _to_response(item_id, step, span, buckets, events.count_by_day(item_id, span))
+        return replace(response, warnings=warnings)
 
     return await context.database.read(lambda session: read(ItemEventRepository(session)))
 
@@ -92,28 +108,29 @@ def _to_response(
     step: Step,
     span: EventSpan,
     buckets: range,
-    actions: Iterable[str],
     days: list[DailyEvents],
 ) -> ItemPopularity:
     totals: Counter[int] = Counter()
-    by_action: dict[str, Counter[int]] = {action: Counter() for action in actions}
+    by_action: dict[str, Counter[int]] = defaultdict(Counter)
     for day in days:
         bucket = compute_bucket_number(day.start, step)
         totals[bucket] += day.events
-        if day.action is not None:
-            by_action[day.action][bucket] += day.events
+        by_action[day.action][bucket] += day.events
+    # The most frequent first, then by name.
+    actions = sorted(by_action, key=lambda action: (-by_action[action].total(), action))
     return ItemPopularity(
         item_id=item_id,
         step=step,
         first_at=format_instant(span.first_at),
         last_at=format_instant(span.last_at),
-        events=span.events,
+        is_complete=span.is_complete,
+        events=totals.total(),
         counts=tuple(
             EventCount(format_instant(compute_bucket_start(bucket, step)), totals[bucket])
             for bucket in buckets
         ),
         actions={
-            action: tuple(counts[bucket] for bucket in buckets)
-            for action, counts in by_action.items()
+            action: tuple(by_action[action][bucket] for bucket in buckets)
+            for action in actions[:MAX_ACTIONS]
         },
     )

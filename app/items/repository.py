@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 from sqlalchemy import (
-    ColumnElement,
-    and_,
-    case,
     exists,
     func,
     literal,
@@ -23,6 +20,9 @@ from model.clock import MICROSECONDS_PER_DAY
 
 _ITEMS = "items"
 """The name of the counter of item changes, as the triggers write it."""
+
+MOST_COUNTED = 100_000
+"""Events of one item that are counted at once, at most."""
 
 
 class ItemRow(NamedTuple):
@@ -54,12 +54,12 @@ class EventSpan(NamedTuple):
     Attributes:
         first_at: the instant of the first event, epoch microseconds.
         last_at: the instant of the last event, epoch microseconds.
-        events: their number.
+        is_complete: whether it holds all events within the bounds.
     """
 
     first_at: int
     last_at: int
-    events: int
+    is_complete: bool
 
 
 class DailyEvents(NamedTuple):
@@ -67,12 +67,12 @@ class DailyEvents(NamedTuple):
 
     Attributes:
         start: the first instant of the day, epoch microseconds.
-        action: the action; None sums the actions that were not requested.
+        action: the action.
         events: the number of events.
     """
 
     start: int
-    action: str | None
+    action: str
     events: int
 
 
@@ -180,49 +180,42 @@ class ItemEventRepository:
         return bool(self._session.scalar(select(stored | named)))
 
     def find_span(self, item_id: str, since: int | None, until: int | None) -> EventSpan | None:
-        """Read the span of the events from `since` to `until`, both included; None without any."""
+        """Read the span of the events from `since` to `until`, both included; None without any.
+
+        Of more than `MOST_COUNTED` events the span holds the newest ones only.
+        """
         conditions = [StoredEvent.item_id == item_id]
         if since is not None:
             conditions.append(StoredEvent.at >= since)
         if until is not None:
             conditions.append(StoredEvent.at <= until)
-        first_at, last_at, events = self._session.execute(
-            select(func.min(StoredEvent.at), func.max(StoredEvent.at), func.count()).where(
-                *conditions
-            )
-        ).one()
-        return EventSpan(first_at, last_at, events) if events else None
-
-    def list_frequent_actions(self, item_id: str, span: EventSpan, limit: int) -> list[str]:
-        """Read the actions of the events of a span, the most frequent first."""
-        return list(
-            self._session.scalars(
-                select(StoredEvent.action)
-                .where(_match_span(item_id, span))
-                .group_by(StoredEvent.action)
-                .order_by(func.count().desc(), StoredEvent.action)
-                .limit(limit)
-            )
+        newest_first = (
+            select(StoredEvent.at).where(*conditions).order_by(StoredEvent.at.desc()).limit(1)
+        )
+        last_at = self._session.scalar(newest_first)
+        if last_at is None:
+            return None
+        first_at = self._session.scalar(newest_first.offset(MOST_COUNTED - 1))
+        if first_at is None:
+            first_at = self._session.scalar(select(func.min(StoredEvent.at)).where(*conditions))
+        next_at = self._session.scalar(newest_first.offset(MOST_COUNTED))
+        return EventSpan(
+            last_at if first_at is None else first_at, last_at, is_complete=next_at is None
         )
 
-    def count_by_day(
-        self, item_id: str, span: EventSpan, actions: Sequence[str]
-    ) -> list[DailyEvents]:
-        """Count the events of a span by day and action; days without events are left out.
-
-        Args:
-            actions: the actions to count separately; all others are summed under None.
-        """
+    def count_by_day(self, item_id: str, span: EventSpan) -> list[DailyEvents]:
+        """Count the events of a span by day and action; days without events are left out."""
         # The remainder of a negative number is negative on both databases.
         time_of_day = (StoredEvent.at % MICROSECONDS_PER_DAY + MICROSECONDS_PER_DAY) % (
             MICROSECONDS_PER_DAY
         )
         by_day = (
-            select(
-                (StoredEvent.at - time_of_day).label("start"),
-                case((StoredEvent.action.in_(actions), StoredEvent.action)).label("action"),
+            select((StoredEvent.at - time_of_day).label("start"), StoredEvent.action)
+            .where(
+                StoredEvent.item_id == item_id, StoredEvent.at.between(span.first_at, span.last_at)
             )
-            .where(_match_span(item_id, span))
+            .order_by(StoredEvent.at.desc())
+            .limit(MOST_COUNTED)
             .subquery()
         )
         rows = self._session.execute(
@@ -231,7 +224,3 @@ class ItemEventRepository:
             )
         )
         return [DailyEvents(*row) for row in rows]
-
-
-def _match_span(item_id: str, span: EventSpan) -> ColumnElement[bool]:
-    return and_(StoredEvent.item_id == item_id, StoredEvent.at.between(span.first_at, span.last_at))

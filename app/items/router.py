@@ -72,7 +72,6 @@ async def put_items(
     return JsonResponse(await store_items(context, batch))
 
 
-# Declared before `/items/{item_id}`, which matches any path below it.
 @router.get(
     "/items/{item_id:id}/similar",
     summary="List items similar to one",
@@ -87,7 +86,7 @@ async def put_items(
     ),
 )
 async def list_similar(
-    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    item_id: Annotated[Id, Path(description="The item; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     n: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 10,
     model_version: Annotated[
@@ -110,7 +109,7 @@ async def list_similar(
     responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def read_popularity(
-    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    item_id: Annotated[Id, Path(description="The item; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
     step: Annotated[
         Step, Query(description="The length of a bucket, in UTC; weeks begin on Monday.")
@@ -139,7 +138,7 @@ async def read_popularity(
     responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def read_item(
-    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    item_id: Annotated[Id, Path(description="The item; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
 ) -> JsonResponse:
     """Return the stored description of an item."""
@@ -154,7 +153,7 @@ async def read_item(
     responses=describe_problems(ItemNotFoundError, DatabaseUnavailableError, OverloadedError),
 )
 async def delete_item(
-    item_id: Annotated[Id, Path(description="The item; may contain `/`.")],
+    item_id: Annotated[Id, Path(description="The item; a `/` is encoded as `%2F`.")],
     context: Annotated[AppContext, Depends(get_context)],
 ) -> None:
     """Delete an item. It is no longer recommended, even by models that contain it.

@@ -141,9 +141,15 @@ class ItemPopularity:
     """The instant of the first counted event; null if there is none."""
     last_at: Rfc3339 | None
     """The instant of the last counted event; null if there is none."""
+    is_complete: bool
+    """False if there are more than 100,000 events: the newest are counted, and `until` reaches the
+    others."""
     events: int
     """The number of counted events."""
     counts: Annotated[tuple[EventCount, ...], Field(max_length=1100)]
     """Every bucket from the first event's to the last event's, including empty ones."""
     actions: Annotated[dict[str, tuple[int, ...]], Field(max_length=20)]
     """The events of each of the 20 most frequent actions, bucket by bucket as in `counts`."""
+    warnings: tuple[str, ...] = ()
+    """`implausible_times`: the item has events before 1990 or more than 300 seconds ahead of now,
+    which are not counted without `since` or `until`."""

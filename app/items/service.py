@@ -16,7 +16,6 @@ from app.http.types import format_instant, format_optional_instant
 from app.items.repository import ItemRepository, ItemRow
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.serving.item_overlay import ItemChanges, LastChange, OverlaidItem
-from model.clock import now
 
 
 async def list_items_page(
@@ -65,7 +64,7 @@ async def store_items(context: AppContext, batch: ItemBatch) -> StoredItems:
             safe.
         OverloadedError: if too many requests are waiting.
     """
-    updated_at = now()
+    updated_at = context.clock.now()
     rows = {item.item_id: _to_row(item, updated_at) for item in batch.items}
     await context.database.write(lambda session: ItemRepository(session).put(list(rows.values())))
     await refresh_item_overlay(context)
@@ -80,7 +79,7 @@ async def remove_item(context: AppContext, item_id: str) -> None:
         DatabaseUnavailableError: if it is unknown whether it was deleted; deleting again is safe.
         OverloadedError: if too many requests are waiting.
     """
-    at = now()
+    at = context.clock.now()
     existed = await context.database.write(
         lambda session: ItemRepository(session).delete(item_id, at)
     )
@@ -100,7 +99,7 @@ async def refresh_item_overlay(context: AppContext) -> None:
         applied = overlay.last_change
         try:
             changes = await context.database.read(
-                lambda session: _read_changes(ItemRepository(session), applied)
+                lambda session: _read_changes(ItemRepository(session), applied), lane="control"
             )
         except (DatabaseUnavailableError, OverloadedError):
             return

@@ -6,7 +6,6 @@ from app.histories.schemas import HistoryRequest
 from app.histories.service import select_predictor
 from app.items.schemas import SimilarItem, SimilarItems
 from model import errors
-from model.clock import now
 
 
 async def find_similar_items(
@@ -26,7 +25,9 @@ async def find_similar_items(
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
         similar = await context.infer(
-            lambda: predictor.find_similar(item_id, n, allowed=overlay.select_allowed(now()))
+            lambda: predictor.find_similar(
+                item_id, n, allowed=overlay.select_allowed(context.clock.now())
+            )
         )
     except errors.UnknownItemError as error:
         raise ItemNotFoundError(str(error)) from error

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.auth.key_cache import Key, Role, digest_key, generate_key
+from app.db.clock import read_time
 from app.db.engine import WRITES, open_engine
-from app.errors import DatabaseUnavailableError
 from app.keys.repository import KeyRepository
 from migrations.run import require_upgraded
-from model.clock import now
 from model.errors import KairosError
 
 LONGEST_NAME = 128
@@ -42,6 +40,7 @@ def create_key(
     requests_per_second: float | None = None,
     user_prefix: str | None = None,
     may_list_users: bool = True,
+    actor: str = "cli",
 ) -> IssuedKey:
     """Create a key; running processes accept it within a poll interval.
 
@@ -53,18 +52,14 @@ def create_key(
         requests_per_second: the key's own rate limit; None for the service's.
         user_prefix: what the ids of the users that it reaches begin with; None for all users.
         may_list_users: whether it may list users.
+        actor: who creates it, for the audit.
 
     Raises:
         KeyRefusedError: if name, expiry, limit or reach break a rule.
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
-    at = now()
     _require_name(name)
-    if expires_at is not None and expires_at <= at:
-        raise KeyRefusedError(
-            "a key expires in the future, but this expiry has passed; give a later instant"
-        )
     if requests_per_second is not None and not 0 < requests_per_second < float("inf"):
         raise KeyRefusedError(
             f"a key's rate limit is more than 0 requests a second, but got "
@@ -72,20 +67,26 @@ def create_key(
         )
     _require_reach(role, user_prefix, may_list_users=may_list_users)
     key_id, secret = generate_key()
-    key = Key(
-        key_id=key_id,
-        name=name,
-        role=role,
-        digest=digest_key(secret),
-        requests_per_second=requests_per_second,
-        created_at=at,
-        expires_at=expires_at,
-        revoked_at=None,
-        user_prefix=user_prefix,
-        may_list_users=may_list_users,
-    )
-    with _open_keys(database_url) as keys:
-        keys.add(key)
+    with _open_keys(database_url) as (keys, at):
+        if expires_at is not None and expires_at <= at:
+            raise KeyRefusedError(
+                "a key expires in the future, but this expiry has passed; give a later instant"
+            )
+        keys.add(
+            Key(
+                key_id=key_id,
+                name=name,
+                role=role,
+                digest=digest_key(secret),
+                requests_per_second=requests_per_second,
+                created_at=at,
+                expires_at=expires_at,
+                revoked_at=None,
+                user_prefix=user_prefix,
+                may_list_users=may_list_users,
+            ),
+            actor=actor,
+        )
     return IssuedKey(key_id, secret)
 
 
@@ -96,11 +97,11 @@ def list_keys(database_url: str) -> list[Key]:
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
-    with _open_keys(database_url) as keys:
+    with _open_keys(database_url) as (keys, _):
         return keys.list_all()
 
 
-def revoke_key(database_url: str, key_id: str) -> bool:
+def revoke_key(database_url: str, key_id: str, *, actor: str = "cli") -> bool:
     """Revoke a key; return False if it was revoked already.
 
     Running processes refuse it within a poll interval.
@@ -110,8 +111,8 @@ def revoke_key(database_url: str, key_id: str) -> bool:
         SchemaBehindError: if the database was not migrated.
         DatabaseUnavailableError: if it does not answer.
     """
-    with _open_keys(database_url) as keys:
-        if keys.revoke(key_id, now()):
+    with _open_keys(database_url) as (keys, at):
+        if keys.revoke(key_id, at, actor=actor):
             return True
         if all(key.key_id != key_id for key in keys.list_all()):
             raise KeyRefusedError(
@@ -150,17 +151,12 @@ def _require_reach(role: Role, user_prefix: str | None, *, may_list_users: bool)
 
 
 @contextmanager
-def _open_keys(database_url: str) -> Iterator[KeyRepository]:
-    """Open the keys in a transaction that is committed when the block ends."""
+def _open_keys(database_url: str) -> Iterator[tuple[KeyRepository, int]]:
+    """Open the keys, and read the time, in a transaction that is committed when the block ends."""
     require_upgraded(database_url)
     engine = open_engine(database_url)
     try:
         with Session(engine.execution_options(**WRITES)) as session, session.begin():
-            yield KeyRepository(session)
-    except OperationalError as error:
-        raise DatabaseUnavailableError(
-            f"keys are stored in the database, which must answer, but failed: {error.orig}; try "
-            "again"
-        ) from error
+            yield KeyRepository(session), read_time(session)
     finally:
         engine.dispose()

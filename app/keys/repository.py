@@ -7,6 +7,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.auth.key_cache import Key, Role
+from app.db.audit import AuditRepository
 from app.db.tables import StoredKey
 
 
@@ -38,8 +39,8 @@ class KeyRepository:
             for key in stored
         ]
 
-    def add(self, key: Key) -> None:
-        """Store a new key."""
+    def add(self, key: Key, *, actor: str) -> None:
+        """Store a new key, and record who created it."""
         self._session.add(
             StoredKey(
                 key_id=key.key_id,
@@ -54,13 +55,24 @@ class KeyRepository:
                 may_list_users=key.may_list_users,
             )
         )
+        AuditRepository(self._session).add(
+            "create_key",
+            actor=actor,
+            at=key.created_at,
+            key_id=key.key_id,
+            name=key.name,
+            role=key.role,
+        )
 
-    def revoke(self, key_id: str, at: int) -> bool:
-        """Revoke a key; return whether there was one of that id that was not revoked."""
+    def revoke(self, key_id: str, at: int, *, actor: str) -> bool:
+        """Revoke a key, and record who did; return whether there was one of that id to revoke."""
         revoked = self._session.execute(
             update(StoredKey)
             .where(StoredKey.key_id == key_id, StoredKey.revoked_at.is_(None))
             .values(revoked_at=at)
             .returning(StoredKey.key_id)
         )
-        return revoked.first() is not None
+        if revoked.first() is None:
+            return False
+        AuditRepository(self._session).add("revoke_key", actor=actor, at=at, key_id=key_id)
+        return True

@@ -12,7 +12,9 @@ _log = structlog.get_logger()
 async def refresh_keys(context: AppContext) -> None:
     """Read the stored keys once; if the database does not answer, the cached keys stay valid."""
     try:
-        stored = await context.database.read(lambda session: KeyRepository(session).list_all())
+        stored = await context.database.read(
+            lambda session: KeyRepository(session).list_all(), lane="control"
+        )
     except (DatabaseUnavailableError, OverloadedError):
         return
     if not stored and not context.keys.is_empty:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from app.context import AppContext
+from app.db.clock import read_time
 from app.db.database import Database
 from app.errors import (
     ModelNotFoundError,
@@ -28,7 +29,6 @@ from app.models.schemas import (
     RecordedChange,
     TrafficRequest,
 )
-from model.clock import now
 from model.errors import BundleError, StoreBusyError
 from model.inference.predictor import Predictor
 from model.store.store import BundleStore
@@ -171,7 +171,9 @@ def activate_blocking(
     # Outside the store's lock: opening takes seconds, and other changes need not wait for it.
     predictor = open_version(version)
     with store.lock_pointers():
-        change = Change(now(), actor, kind, version, store.read_current(), reason)
+        change = Change(
+            database.read_blocking(read_time), actor, kind, version, store.read_current(), reason
+        )
         _record_and_move(store, database, change)
     return change, predictor
 
@@ -214,7 +216,9 @@ def roll_back_blocking(
                 f"a rollback leads to the version that was current before this one, {version}, "
                 f"but it cannot be served any more ({error}); activate another by its name"
             ) from error
-        change = Change(now(), actor, "rollback", version, current, reason)
+        change = Change(
+            database.read_blocking(read_time), actor, "rollback", version, current, reason
+        )
         _record_and_move(store, database, change)
     return change, predictor
 
@@ -242,7 +246,9 @@ def set_traffic_blocking(
     predictors = {version: open_version(version) for version in versions}
     with store.lock_pointers():
         current = store.read_current()
-        change = Change(now(), actor, "traffic", current, current, reason, traffic)
+        change = Change(
+            database.read_blocking(read_time), actor, "traffic", current, current, reason, traffic
+        )
         _record_and_move(store, database, change)
     return predictors
 
@@ -251,7 +257,7 @@ def find_rollback_target(activations: Iterable[Activation], current: str | None)
     """Find the version that a rollback activates; None if no version was current before this one.
 
     Args:
-        activations: every recorded change of the current version, oldest first.
+        activations: the latest recorded changes of the current version, oldest first.
         current: the version that the store's pointer names now; None for none.
     """
     lineage = _trace_lineage(activations)

@@ -101,13 +101,8 @@ async def _read_predictor(
     except (ModelRefusedError, StoreUnavailableError) as error:
         missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
         return None, None, None
-    curves = await context.infer(
-        lambda: _to_kernel_responses(
-            kernels.compute_kernel_curves(predictor.bundle.recommender, manifest.data_window.days),
-            manifest,
-            missing,
-        )
-    )
+    computed = await context.infer(lambda: predictor.kernel_curves)
+    curves = await asyncio.to_thread(_to_kernel_responses, computed, manifest, missing)
     profile = _to_profile_points(predictor)
     if not curves:
         kind = predictor.bundle.manifest.recommender.encoder.kind
@@ -120,12 +115,17 @@ async def _read_predictor(
 
 async def _count_clicks(context: AppContext, version: str, missing: list[Missing]) -> Clicks | None:
     try:
-        shown, clicked = await context.database.read(
+        counts = await context.database.read(
             lambda session: ClickRepository(session).count(version)
         )
     except (DatabaseUnavailableError, OverloadedError) as error:
         missing.append(Missing("clicks", str(error)))
         return None
+    if counts is None:
+        why = "the impressions from before an upgrade are still being counted; ask again later"
+        missing.append(Missing("clicks", why))
+        return None
+    shown, clicked = counts
     if shown == 0:
         return Clicks(shown, clicked, rate=None, rate_low=None, rate_high=None)
     low, high = wilson_interval(clicked, shown)

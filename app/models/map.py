@@ -5,7 +5,6 @@ from app.errors import NoItemSpaceError
 from app.models.schemas import MappedItem, ModelMap
 from app.serving.item_overlay import ItemOverlayView
 from model import errors
-from model.clock import now
 from model.inference.predictor import Predictor
 
 _DIGITS = 6
@@ -24,15 +23,17 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
     predictor = await context.model_manager.open_version(version)
     view = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
-        return await context.infer(lambda: _to_response(predictor, view, items))
+        return await context.infer(
+            lambda: _to_response(predictor, view, items, at=context.clock.now())
+        )
     except errors.NoItemSpaceError as error:
         raise NoItemSpaceError(str(error)) from error
 
 
-def _to_response(predictor: Predictor, view: ItemOverlayView, most: int) -> ModelMap:
+def _to_response(predictor: Predictor, view: ItemOverlayView, most: int, *, at: int) -> ModelMap:
     catalog, item_map = predictor.catalog, predictor.item_map
     # An item that is unavailable now keeps its position; only deleted items are left out.
-    allowed = view.select_allowed(now(), available_only=False)
+    allowed = view.select_allowed(at, available_only=False)
     mapped = [
         (int(row), point)
         for row, point in zip(item_map.rows[:most], item_map.points[:most].tolist(), strict=True)

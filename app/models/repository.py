@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import NamedTuple, cast, final
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
-from app.db.tables import ModelChange, StoredEvent, StoredRecommendation
+from app.db.tables import IS_UNCOUNTED, ImpressionCount, ModelChange, StoredRecommendation
 from app.models.schemas import ChangeKind
 from model.store.traffic import Traffic
+
+MOST_ACTIVATIONS = 2000
+"""Activations and rollbacks that decide where a rollback leads: as many rollbacks in a row find
+their way back as there are among the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Activation(NamedTuple):
 
 
 class ClickCounts(NamedTuple):
-    """Impressions of a version, and how many of them led to an event."""
+    """Impressions of a version, and how many of them were clicked."""
 
     shown: int
     clicked: int
@@ -77,50 +81,65 @@ class ModelChangeRepository:
         return [_to_change(stored) for stored in self._session.scalars(newest)]
 
     def list_activations(self) -> list[Activation]:
-        """Read every change of the current version, oldest first, without changes of the traffic.
+        """Read the latest `MOST_ACTIVATIONS` changes of the current version, oldest first.
 
-        Reads three columns only, because the record grows without limit.
+        Changes of the traffic are left out.
         """
         columns = (ModelChange.change, ModelChange.version, ModelChange.previous_version)
         of_current = ModelChange.change != "traffic"
-        rows = self._session.execute(select(*columns).where(of_current).order_by(ModelChange.id))
+        newest = (
+            select(*columns)
+            .where(of_current)
+            .order_by(ModelChange.id.desc())
+            .limit(MOST_ACTIVATIONS)
+        )
+        rows = reversed(self._session.execute(newest).all())
         return [
             Activation(cast(ChangeKind, change), version, previous_version)
             for change, version, previous_version in rows
         ]
 
 
+class CountDifference(NamedTuple):
+    """The kept counts of all impressions, and those of the rows; equal unless one was damaged."""
+
+    kept: ClickCounts
+    stored: ClickCounts
+
+
 @final
 class ClickRepository:
-    """Counts impressions and clicks within the caller's transaction."""
+    """Reads the counts of impressions and clicks within the caller's transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def count(self, version: str) -> ClickCounts:
-        """Count the recorded impressions of a version, and the clicked ones among them.
+    def count(self, version: str) -> ClickCounts | None:
+        """Read the stored impressions of a version and the clicked ones among them.
 
-        An impression is clicked if an event names both it and an item that it showed.
+        None while some of them, from before the counts were kept, are still to be counted.
         """
-        of_version = StoredRecommendation.model_version == version
-        shown = select(func.count()).select_from(StoredRecommendation).where(of_version)
-        clicked = (
-            select(func.count(StoredEvent.recommendation_id.distinct()))
-            .join(
-                StoredRecommendation,
-                StoredRecommendation.recommendation_id == StoredEvent.recommendation_id,
-            )
-            .where(of_version, self._match_shown_item())
+        uncounted = exists().where(IS_UNCOUNTED, StoredRecommendation.model_version == version)
+        of_version = ImpressionCount.model_version == version
+        shown, clicked = (
+            select(func.coalesce(func.sum(column), 0)).where(of_version).scalar_subquery()
+            for column in (ImpressionCount.shown, ImpressionCount.clicked)
         )
-        # One statement counts both as of one instant: no more can be clicked than were shown.
-        counts = select(shown.scalar_subquery(), clicked.scalar_subquery())
-        return ClickCounts(*self._session.execute(counts).one())
+        # One statement reads all as of one instant: no more can be clicked than were shown.
+        row = self._session.execute(select(shown, clicked, uncounted)).one()
+        return None if row[2] else ClickCounts(int(row[0]), int(row[1]))
 
-    def _match_shown_item(self) -> ColumnElement[bool]:
-        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
-        elements = func.json_each if is_sqlite else func.json_array_elements_text
-        item = elements(StoredRecommendation.item_ids).table_valued("value")
-        return exists().select_from(item).where(item.c.value == StoredEvent.item_id)
+    def compare_counts(self) -> CountDifference:
+        """Compare the kept counts with the rows; reads every impression."""
+        kept = select(
+            func.coalesce(func.sum(ImpressionCount.shown), 0),
+            func.coalesce(func.sum(ImpressionCount.clicked), 0),
+        )
+        stored = select(func.count(), func.count(StoredRecommendation.clicked_at)).where(
+            StoredRecommendation.is_counted
+        )
+        both = [self._session.execute(statement).one() for statement in (kept, stored)]
+        return CountDifference(*(ClickCounts(int(shown), int(clicked)) for shown, clicked in both))
 
 
 def _to_change(stored: ModelChange) -> Change:

@@ -274,7 +274,8 @@ class Clicks:
     shown: int
     """Recorded impressions: recommendations that were returned to be shown."""
     clicked: int
-    """Impressions to which an event refers by `recommendation_id`, for one of the items shown."""
+    """Impressions to which an event of their user refers by `recommendation_id`, for one of the
+    items shown."""
     rate: float | None
     """`clicked` by `shown`; null without impressions."""
     rate_low: float | None

@@ -4,9 +4,11 @@ At `info` and above it holds no id of a user or an item, no key and no history: 
 by their route, statements without parameters, tracebacks without the messages of exceptions.
 """
 
+import asyncio
 import logging
 import sys
-from typing import Literal
+import threading
+from typing import Any, Literal
 
 import structlog
 from structlog.typing import ExcInfo, Processor
@@ -58,6 +60,33 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def log_uncaught_exceptions() -> None:
+    """Log the exceptions that nothing handles, which Python would print with their messages."""
+
+    def log_fatal(_: object, error: BaseException, __: object) -> None:
+        logger.critical("uncaught_exception", exc_info=error)
+
+    def log_of_thread(failure: threading.ExceptHookArgs) -> None:
+        logger.error("uncaught_exception", exc_info=failure.exc_value)
+
+    def log_unraisable(failure: "sys.UnraisableHookArgs") -> None:
+        logger.error("uncaught_exception", exc_info=failure.exc_value)
+
+    logger = structlog.get_logger()
+    sys.excepthook = log_fatal
+    threading.excepthook = log_of_thread
+    sys.unraisablehook = log_unraisable
+
+
+def log_loop_exception(_: asyncio.AbstractEventLoop, failure: dict[str, Any]) -> None:
+    """Log an exception that an event loop caught; set it as the loop's exception handler.
+
+    asyncio would log a task's representation, too, which holds the message of its exception.
+    """
+    logger = structlog.get_logger()
+    logger.error("uncaught_exception", where=failure["message"], exc_info=failure.get("exception"))
 
 
 def _format_exception(exc_info: ExcInfo) -> str:

@@ -1,5 +1,6 @@
 """The Prometheus metrics of the service. Labels hold no ids, so their number is bounded."""
 
+import math
 import secrets
 import time
 from collections.abc import Iterator
@@ -40,6 +41,13 @@ class Metrics:
             "Time from the first byte of a request to the last byte of its response.",
             ["method", "route"],
             buckets=_SECONDS,
+            registry=registry,
+        )
+        self.connections_closed = Counter(
+            "kairos_connections_closed_total",
+            "Connections that a limit closed: headers, body or response too slow, evicted by newer "
+            "ones, refused, malformed.",
+            ["reason"],
             registry=registry,
         )
         self.recommendations = Counter(
@@ -136,13 +144,34 @@ class Metrics:
         )
         self.recommendation_clicks = Counter(
             "kairos_recommendation_clicks_total",
-            "Events that name an item of their recommendation, by the version that recommended it.",
+            "Events that name an item of a recommendation for their user, by the version that "
+            "recommended it.",
             ["model_version"],
             registry=registry,
         )
         self.records_dropped = Counter(
             "kairos_recommendation_records_dropped_total",
-            "Impressions dropped because the database did not accept them in time.",
+            "Impressions that were not recorded: the buffer was full, the process ended while the "
+            "database did not accept them, or it refused them for what they contain.",
+            registry=registry,
+        )
+        self.database_queue_seconds = Histogram(
+            "kairos_database_queue_seconds",
+            "Time a database call waited for a thread of its lane: reads, writes or control.",
+            ["lane"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.database_in_progress = Gauge(
+            "kairos_database_in_progress",
+            "Database calls that wait for a thread of their lane or run on one.",
+            ["lane"],
+            registry=registry,
+        )
+        self.background_task_failures = Counter(
+            "kairos_background_task_failures_total",
+            "Unexpected failures of the process's periodic tasks, each of which is repeated.",
+            ["task"],
             registry=registry,
         )
         self.shed_requests = Counter(
@@ -151,6 +180,13 @@ class Metrics:
             ["reason"],
             registry=registry,
         )
+
+        self.clock_offset_seconds = Gauge(
+            "kairos_clock_offset_seconds",
+            "The machine's clock minus the database's, which responses use; NaN until it answers.",
+            registry=registry,
+        )
+        self.clock_offset_seconds.set(math.nan)
 
         self._initialize_labels()
 
@@ -162,8 +198,11 @@ class Metrics:
             self.model_swaps.labels(result)
         for fallback in ("none", "popular", "no_history"):
             self.recommendations.labels(fallback)
-        for pool in ("inference", "database"):
+        for pool in ("inference", "database_reads", "database_writes", "database_control"):
             self.shed_requests.labels(pool)
+        for lane in ("reads", "writes", "control"):
+            self.database_queue_seconds.labels(lane)
+            self.database_in_progress.labels(lane)
 
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:

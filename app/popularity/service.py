@@ -1,43 +1,54 @@
 """Keeping the popularity that models read up to date with the stored events.
 
-What sold an hour ago counts before any retraining. Every process reads the same counts from the
+What sold an hour ago counts before any retraining. Every process counts the same events of the
 database, so replicas agree, and a restarted process agrees with the others.
 """
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import structlog
 
 from app.context import AppContext
 from app.errors import DatabaseUnavailableError, OverloadedError
-from app.popularity.repository import ItemEvents, PopularityRepository
-from model.clock import now
+from app.popularity.repository import ItemEvents, Selection
+from app.popularity.tally import Tally
 from model.inference.predictor import Predictor
 from model.popularity import CountedEvents
 
 _log = structlog.get_logger()
 
 
-class Counted(NamedTuple):
-    """A model with the stored events that it counts."""
+@final
+@dataclass(slots=True)
+class Counted:
+    """The stored events that a model counts.
 
-    predictor: Predictor
-    events: tuple[ItemEvents, ...]
+    Attributes:
+        predictor: the open model that counts them; None if it does not yet, or forgot them because
+            its version was opened again.
+    """
+
+    tally: Tally
+    predictor: Predictor | None = None
 
 
-async def keep_refreshing_popularity(context: AppContext) -> None:
-    """Refresh at the interval of the settings, until cancelled; never, if it is 0."""
+@asynccontextmanager
+async def follow_popularity(context: AppContext) -> AsyncIterator[None]:
+    """Refresh at the interval of the settings during the block; never, if it is 0."""
     interval = context.settings.popularity_interval_seconds
+    if not interval:
+        yield
+        return
     counted: dict[str, Counted] = {}
-    while interval:
-        try:
-            await refresh_popularity(context, counted)
-        except Exception:
-            # The loop must not end: popularity would stand still until the next restart.
-            _log.exception("refresh_failed")
-        await asyncio.sleep(interval)
+    async with context.supervisor.run_every(
+        interval, "popularity", lambda: refresh_popularity(context, counted), is_essential=False
+    ):
+        yield
 
 
 async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -> None:
@@ -46,47 +57,46 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
     While the database is unavailable, popularity stays as it is.
 
     Args:
-        counted: the last refresh by version, which this one replaces.
+        counted: what the versions count, which is updated.
     """
     predictors = {one.version: one for one in context.model_manager.list_open()}
     for version in counted.keys() - predictors.keys():
         del counted[version]
     for version, predictor in predictors.items():
+        selection = _select_events(predictor)
+        if selection is None:
+            continue
+        known = counted.get(version)
+        if known is None or known.tally.selection != selection:
+            known = counted[version] = Counted(Tally(selection, clock=context.clock.now))
         try:
-            events = await _count_events(context, predictor)
+            changed = await known.tally.refresh(context.database)
         except (DatabaseUnavailableError, OverloadedError):
             return
-        if events is None or events == _get_counted(predictor, counted.get(version)):
+        events = known.tally.events
+        # A model that was just opened counts no event beyond its training.
+        if (known.predictor is predictor and not changed) or (
+            known.predictor is not predictor and not events
+        ):
             continue
+        # Before the work: what fails is done again.
+        known.predictor = None
         later = _to_rows(predictor, events)
         renewed = await asyncio.to_thread(predictor.count_on, later)
         async with context.model_manager.lock:
             context.model_manager.renew(predictor, renewed)
-        counted[version] = Counted(renewed, events)
+        known.predictor = renewed
         _log.info("popularity_refreshed", version=version, events=int(later.counts.sum()))
 
 
-def _get_counted(predictor: Predictor, last: Counted | None) -> tuple[ItemEvents, ...]:
-    """Return the stored events that an open model counts, given its version's last refresh.
-
-    A version that was opened again has forgotten what it counted.
-    """
-    return () if last is None or last.predictor is not predictor else last.events
-
-
-async def _count_events(context: AppContext, predictor: Predictor) -> tuple[ItemEvents, ...] | None:
-    """Count the events since a model's training; None if the model reads no counts."""
+def _select_events(predictor: Predictor) -> Selection | None:
+    """Select the events since a model's training; None if the model reads no counts."""
     counts = predictor.bundle.recommender.counts
     if counts is None:
         return None
     base = counts.popularity.base
     ignored = predictor.bundle.manifest.recommender.ignored_actions
-    rows = await context.database.read(
-        lambda session: PopularityRepository(session).count(
-            base.end_at, now(), base.width, base.first_at, ignored
-        )
-    )
-    return tuple(sorted(rows, key=lambda row: (row.last_at, row.item_id)))
+    return Selection(base.end_at, base.width, base.first_at, tuple(ignored))
 
 
 def _to_rows(predictor: Predictor, events: tuple[ItemEvents, ...]) -> CountedEvents:

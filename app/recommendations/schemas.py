@@ -42,7 +42,8 @@ class RecommendationRequest(InstantRequest):
     n: int = Field(default=10, ge=1, le=500)
     """Maximum number of items."""
     exclude_seen: bool = True
-    """Whether to leave out items of the history."""
+    """Whether to leave out items of the history. For a stored history these are the items of the
+    user's latest 10,000 events, although the model reads fewer."""
     exclude_item_ids: ItemIds = Field(default=[])
     """Items to leave out."""
     include_item_ids: ItemIds = Field(default=[])
@@ -198,4 +199,5 @@ class RecommendationAnswer:
     warnings: tuple[str, ...]
     """Stable codes: `events_after_query_time`, `history_truncated`, `beyond_training_window`,
     `attention_unavailable` (the model does not attend), `diversity_unavailable` (the model learns
-    no item vectors)."""
+    no item vectors), `filters_match_nothing` (no item of the model passes the filters),
+    `seen_items_truncated` (only items of the user's latest 10,000 events are left out as seen)."""

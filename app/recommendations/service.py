@@ -4,13 +4,12 @@ from uuid import uuid4
 
 from app.context import AppContext
 from app.errors import UnprocessableError
-from app.histories.service import read_instant_query, select_predictor
+from app.histories.service import read_instant_query, read_older_items, select_predictor
 from app.recommendations.presenter import to_response
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
 from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
-from model.clock import now
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 
@@ -29,15 +28,19 @@ async def recommend_items(
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    requested_at = now()
+    requested_at = context.clock.now()
     predictor = await select_predictor(context, request)
     _require_known(predictor, request.explain_item_id)
     query, history_warnings = await read_instant_query(context, request)
+    seen: frozenset[str] = frozenset()
+    if request.exclude_seen:
+        seen, is_complete = await read_older_items(context, request, query)
+        history_warnings += () if is_complete else ("seen_items_truncated",)
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
 
     def recommend() -> Recommendation:
         with context.metrics.time_stage("filter"):
-            constraints = _to_constraints(request, overlay, query.query_time)
+            constraints = _to_constraints(request, overlay, query.query_time, seen)
         return predictor.recommend(
             query,
             constraints,
@@ -65,7 +68,7 @@ async def recommend_items(
                 context,
                 query,
                 impression.item_ids,
-                lambda overlay: _to_constraints(request, overlay, query.query_time),
+                lambda overlay: _to_constraints(request, overlay, query.query_time, seen),
             )
     return to_response(
         recommendation,
@@ -88,13 +91,20 @@ def _require_known(predictor: Predictor, item_id: str | None) -> None:
 
 
 def _to_constraints(
-    request: RecommendationRequest, overlay: ItemOverlayView, query_time: int
+    request: RecommendationRequest,
+    overlay: ItemOverlayView,
+    query_time: int,
+    seen: frozenset[str],
 ) -> Constraints:
-    """Convert filters to rows of the overlay's catalog at an instant (epoch microseconds)."""
+    """Convert filters to rows of the overlay's catalog at an instant (epoch microseconds).
+
+    Args:
+        seen: items to leave out that are not in the history.
+    """
     return Constraints(
         n=request.n,
         exclude_seen=request.exclude_seen,
-        exclude=frozenset(request.exclude_item_ids),
+        exclude=seen.union(request.exclude_item_ids),
         include=frozenset(request.include_item_ids) if request.include_item_ids else None,
         strict=request.strict,
         diversity=request.diversity,

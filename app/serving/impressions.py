@@ -49,7 +49,7 @@ class ImpressionBuffer:
             return
         if len(self._waiting) >= self._longest:
             self._waiting.popleft()
-            self._metrics.records_dropped.inc()
+            self.count_dropped(1)
         self._waiting.append(impression)
 
     def take(self, most: int) -> list[Impression]:
@@ -61,9 +61,22 @@ class ImpressionBuffer:
         self._waiting.extendleft(reversed(impressions))
         while len(self._waiting) > self._longest:
             self._waiting.popleft()
-            self._metrics.records_dropped.inc()
+            self.count_dropped(1)
 
-    def drop_user(self, user_id: str) -> None:
-        """Drop the impressions of a user."""
+    def drop_all(self) -> int:
+        """Drop and count every impression, as nobody will write them; return their number."""
+        dropped = len(self._waiting)
+        self._waiting.clear()
+        self.count_dropped(dropped)
+        return dropped
+
+    def count_dropped(self, number: int) -> None:
+        """Count impressions that will never be recorded."""
+        self._metrics.records_dropped.inc(number)
+
+    def drop_user(self, user_id: str) -> int:
+        """Drop the impressions of a user; return how many there were."""
         kept = [impression for impression in self._waiting if impression.user_id != user_id]
+        dropped = len(self._waiting) - len(kept)
         self._waiting = deque(kept)
+        return dropped

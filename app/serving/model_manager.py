@@ -231,12 +231,6 @@ class ModelManager:
         async with self.lock:
             await self._refresh()
 
-    async def follow(self, poll_interval_seconds: float) -> None:
-        """Refresh at an interval, until cancelled."""
-        while True:
-            await asyncio.sleep(poll_interval_seconds)
-            await self.refresh()
-
     async def _refresh(self) -> None:
         pointers = await asyncio.to_thread(read_pointers, self._store)
         faults = pointers.faults

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, final
 
+from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.models.activation import activate_blocking
 from app.models.repository import ModelChangeRepository
@@ -22,7 +23,13 @@ class DatabaseJournal:
     def __init__(self, store: BundleStore, database: Database, *, actor: str) -> None:
         self._store = store
         self._database = database
+        self._clock = ServiceClock()
+        database.read_blocking(self._clock.synchronize)
         self._actor = actor
+
+    def now(self) -> int:
+        """Return the database's time, epoch microseconds."""
+        return self._clock.now()
 
     def begin(
         self, run_id: str, *, started_at: int, champion: str | None, report: dict[str, Any]

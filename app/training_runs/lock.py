@@ -4,7 +4,6 @@ from types import TracebackType
 from typing import Self, final
 
 from sqlalchemy import Connection, NullPool, text
-from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import open_engine
 from app.errors import DatabaseUnavailableError
@@ -37,7 +36,7 @@ class AdvisoryLock:
                 isolation_level="AUTOCOMMIT"
             )
             self._query("SELECT set_config('application_name', :it, false)", holder[:_LONGEST_NAME])
-        except DBAPIError as error:
+        except DatabaseUnavailableError as error:
             raise _build_unavailable_error(error) from error
 
     def __enter__(self) -> Self:
@@ -72,15 +71,15 @@ class AdvisoryLock:
         """
         try:
             self._query("SELECT :it", 1)
-        except DBAPIError as error:
+        except DatabaseUnavailableError as error:
             raise _build_unavailable_error(error) from error
 
     def _query(self, statement: str, it: str | int) -> object:
         return self._connection.scalar(text(statement), {"it": it})
 
 
-def _build_unavailable_error(error: DBAPIError) -> DatabaseUnavailableError:
+def _build_unavailable_error(error: DatabaseUnavailableError) -> DatabaseUnavailableError:
     return DatabaseUnavailableError(
         "retraining holds a lock of the database, which failed with "
-        f"{type(error.orig).__name__}; run it again once the database answers"
+        f"{type(error.__cause__).__name__}; run it again once the database answers"
     )

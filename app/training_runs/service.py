@@ -1,6 +1,5 @@
 """Retraining runs, for operators and for Prometheus."""
 
-import asyncio
 from typing import Any, final
 
 from app.context import AppContext
@@ -15,7 +14,8 @@ from app.training_runs.schemas import (
     TrainingRunSummary,
 )
 
-_SECONDS_BETWEEN_COUNTS = 15.0
+SECONDS_BETWEEN_COUNTS = 15.0
+"""Interval at which a process counts."""
 
 
 async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList:
@@ -41,12 +41,6 @@ class TrainingRunCounter:
     def __init__(self, context: AppContext) -> None:
         self._context = context
         self._counted: dict[str, int] = {}
-
-    async def keep_counting(self) -> None:
-        """Count at an interval, until cancelled."""
-        while True:
-            await self.count()
-            await asyncio.sleep(_SECONDS_BETWEEN_COUNTS)
 
     async def count(self) -> None:
         """Raise the counters to the number of rows; without the database they stay unchanged."""

@@ -11,7 +11,7 @@ from app.histories.schemas import HistoryRequest
 from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant, format_optional_instant
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
-from model.clock import MICROSECONDS_PER_DAY, from_datetime, now
+from model.clock import MICROSECONDS_PER_DAY, from_datetime
 from model.history import Query
 from model.inference.predictor import Predictor
 from model.layers.interval_distribution import IntervalDistribution
@@ -46,7 +46,9 @@ async def predict_next_time(
             f"{predictor.bundle.manifest.recommender.encoder.kind!r}; train one such as "
             "'rmtpp', publish it and activate it"
         )
-    query, _ = await read_query(context, request, now() if query_time is None else query_time)
+    query, _ = await read_query(
+        context, request, context.clock.now() if query_time is None else query_time
+    )
     return await context.infer(lambda: _predict(predictor, user_id, query))
 
 

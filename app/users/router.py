@@ -6,8 +6,10 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from app.auth.access import Caller
 from app.context import AppContext, get_context
+from app.db.erasure_log import open_erasure_log
 from app.errors import (
     DatabaseUnavailableError,
+    ErasureLogError,
     NoEventTimeError,
     NoModelError,
     OverloadedError,
@@ -32,7 +34,7 @@ erasing = APIRouter(prefix="/v1", tags=["users"], route_class=AdminRoute)
 
 
 async def require_reached_user(
-    user_id: Annotated[Id, Path(description="The user; may contain `/`.")],
+    user_id: Annotated[Id, Path(description="The user; a `/` is encoded as `%2F`.")],
     caller: Annotated[Caller, Depends(get_caller)],
 ) -> str:
     """Return the user of the path, if the caller's key reaches it."""
@@ -57,13 +59,15 @@ async def list_users(
 ) -> JsonResponse:
     """List users in order of their ids, narrowed down by a prefix.
 
-    A key for users whose ids begin with a prefix lists those only.
+    A key for users whose ids begin with a prefix lists those only. The audit records requests for
+    more than 100 users.
     """
     reached = caller.narrow_prefix(prefix or "")
-    return JsonResponse(await list_known_users(context, prefix=reached, limit=limit))
+    return JsonResponse(
+        await list_known_users(context, prefix=reached, limit=limit, actor=caller.name)
+    )
 
 
-# Declared before `/users/{user_id}`, which matches any path below it.
 @router.get(
     "/users/{user_id:id}/next-time",
     summary="Predict when a user's next event happens",
@@ -127,7 +131,7 @@ async def read_user(
     "/users/{user_id:id}",
     summary="Erase a user",
     response_model=ErasedUser,
-    responses=describe_problems(DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(DatabaseUnavailableError, ErasureLogError, OverloadedError),
 )
 async def erase_user(
     user_id: UserId,
@@ -145,6 +149,7 @@ async def erase_user(
             context.database,
             user_id,
             actor=request.state.caller.name,
+            log=open_erasure_log(context.settings.database_url, context.settings.erasure_log),
             impressions=context.impressions,
         )
     )

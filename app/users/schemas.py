@@ -16,7 +16,7 @@ class UserSummary:
 
     user_id: str
     events: int
-    """The number of stored events."""
+    """The number of stored events; 1,000 stands for that many or more."""
     last_event_at: Rfc3339
 
 
@@ -117,3 +117,5 @@ class ErasedUser:
     erased_until: Rfc3339
     """Events of the user up to this instant are rejected from now on: the time of the erasure, or
     the last erased event if that is later."""
+    warnings: tuple[str, ...]
+    """Stable codes: `nothing_stored` (no event and no impression had this user id; check it)."""

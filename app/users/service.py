@@ -5,28 +5,47 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from app.context import AppContext
+from app.db.audit import AuditRepository
+from app.db.clock import read_time
 from app.db.database import Database
+from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
-from app.db.events import EventRepository
+from app.db.events import EventRepository, UserActivity
 from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
 from app.users.schemas import ErasedUser, UserEvent, UserHistory, UserList, UserSummary
-from model.clock import now
+
+MOST_UNRECORDED = 100
+"""Users of a list that the audit does not mention, at most."""
 
 _log = structlog.get_logger()
 
 
-async def list_known_users(context: AppContext, *, prefix: str, limit: int) -> UserList:
-    """List the first users whose ids start with `prefix`.
+async def list_known_users(context: AppContext, *, prefix: str, limit: int, actor: str) -> UserList:
+    """List the first users whose ids start with `prefix`; record that if they may be many.
+
+    Args:
+        actor: who requested the list.
 
     Raises:
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    users = await context.database.read(
-        lambda session: EventRepository(session).list_users(prefix, limit)
-    )
+
+    def list_and_record(events: EventRepository, audit: AuditRepository) -> list[UserActivity]:
+        listed = events.list_users(prefix, limit)
+        audit.add("list_users", actor=actor, at=context.clock.now(), users=len(listed))
+        return listed
+
+    if limit > MOST_UNRECORDED:
+        users = await context.database.write(
+            lambda session: list_and_record(EventRepository(session), AuditRepository(session))
+        )
+    else:
+        users = await context.database.read(
+            lambda session: EventRepository(session).list_users(prefix, limit)
+        )
     return UserList(
         tuple(
             UserSummary(user.user_id, user.events, format_instant(user.last_at)) for user in users
@@ -62,30 +81,42 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
 
 
 async def erase_user_data(
-    database: Database, user_id: str, *, actor: str, impressions: ImpressionBuffer | None = None
+    database: Database,
+    user_id: str,
+    *,
+    actor: str,
+    log: ErasureLog,
+    impressions: ImpressionBuffer | None = None,
 ) -> ErasedUser:
     """Delete all stored data of a user; return after the commit.
+
+    If nothing was stored, the answer warns of it: the id may be misspelt. The erasure is recorded
+    all the same, so that events which arrive late are rejected.
 
     Impressions that other processes still hold in memory never reach the database, since their
     writers leave erased users out.
 
     Args:
         actor: who requested the erasure. It is logged; the erased user is not.
+        log: keeps the erasure outside the database.
         impressions: the impressions in this process's memory, if it serves.
 
     Raises:
+        ErasureLogError: if the erasure cannot be logged; nothing is erased.
         DatabaseUnavailableError: if it is unknown whether the user was erased; erasing again is
             safe.
         OverloadedError: if too many requests are waiting.
     """
-    if impressions is not None:
-        impressions.drop_user(user_id)
-    erasure = await _erase(database, user_id, actor)
+    dropped = 0 if impressions is None else impressions.drop_user(user_id)
+    erasure = await _erase(database, user_id, actor, log)
     await _empty_write_ahead_log(database)
     return ErasedUser(
         deleted_events=erasure.events,
         deleted_recommendations=erasure.recommendations,
         erased_until=format_instant(erasure.until),
+        warnings=("nothing_stored",)
+        if erasure.events == erasure.recommendations == dropped == 0
+        else (),
     )
 
 
@@ -94,26 +125,32 @@ async def erase_users_data(
     user_ids: Iterable[str],
     *,
     actor: str,
+    log: ErasureLog,
     on_erased: Callable[[str, Erasure], None],
 ) -> None:
     """Delete all stored data of users, each in a transaction of its own.
 
     Args:
         actor: who requested the erasure. It is logged; the erased users are not.
+        log: keeps the erasures outside the database.
         on_erased: called after the commit of each erasure with the user's id.
 
     Raises:
+        ErasureLogError: if an erasure cannot be logged; that user is not erased.
         DatabaseUnavailableError: if it is unknown whether a user was erased; erasing again is safe.
         OverloadedError: if too many requests are waiting.
     """
     for user_id in user_ids:
-        on_erased(user_id, await _erase(database, user_id, actor))
+        on_erased(user_id, await _erase(database, user_id, actor, log))
     await _empty_write_ahead_log(database)
 
 
-async def _erase(database: Database, user_id: str, actor: str) -> Erasure:
-    at = now()
-    erasure = await database.write(lambda session: ErasureRepository(session).erase(user_id, at))
+async def _erase(database: Database, user_id: str, actor: str, log: ErasureLog) -> Erasure:
+    erasure = await database.write(
+        lambda session: ErasureRepository(session).erase(
+            user_id, read_time(session), actor=actor, log=log
+        )
+    )
     _log.info(
         "user_erased",
         actor=actor,

@@ -2,7 +2,8 @@
 
 from app.db.tables import TrainingRun
 from app.http.types import format_instant
-from cli.doctor.check import Check, ok, warning
+from app.models.repository import CountDifference
+from cli.doctor.check import Check, failure, ok, warning
 from model.clock import MICROSECONDS_PER_DAY
 
 _MAX_EVENT_AGE_DAYS = 1.0
@@ -18,6 +19,19 @@ def check_events(newest: int | None, at: int) -> Check:
     if days > _MAX_EVENT_AGE_DAYS:
         return warning("events", finding, "check the senders, and /metrics for rejected requests")
     return ok("events", finding)
+
+
+def check_clicks(counts: CountDifference) -> Check:
+    """Check that the kept counts of impressions and clicks equal the stored rows."""
+    kept, stored = counts
+    if kept == stored:
+        return ok("clicks", f"{kept.shown} impressions and {kept.clicked} clicks are counted")
+    return failure(
+        "clicks",
+        f"{kept.shown} impressions and {kept.clicked} clicks are counted, but {stored.shown} and "
+        f"{stored.clicked} are stored: click rates are wrong",
+        "restore the last backup, or see the runbook to count again",
+    )
 
 
 def check_retraining(runs: list[TrainingRun], at: int) -> Check:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from app.serving.pointers import Pointers, read_pointers
 from cli.doctor.check import Check, Checks, failure, ok, warning
 from cli.doctor.database import check_free_space
+from model.bundle.manifest import MANIFEST
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND, from_datetime
 from model.errors import BundleError, OutdatedBundleError
 from model.history import Event, Query
@@ -23,16 +26,26 @@ _TOP_N = 10
 _PUBLISH = "run kairos retrain, or kairos train and kairos publish"
 
 
-def check_bundles(root: Path, at: int) -> Checks:
-    """Check the store and every version in it, at an instant (epoch microseconds)."""
-    store = BundleStore(root)
+def check_bundles(root: Path, at: int, keys: BundleKeys = NO_KEYS) -> Checks:
+    """Check the store and every version in it, at an instant (epoch microseconds).
+
+    Args:
+        keys: with which the versions must be signed.
+    """
+    store = BundleStore(root, keys)
     versions = store.list_versions()
+    yield from _check_unfinished(store, versions)
     if not versions:
         finding = f"{root.resolve()} contains no version: there is nothing to serve"
         yield failure("bundles", finding, _PUBLISH)
         return
-    current, traffic = store.read_current(), store.read_traffic()
-    yield _check_current(current, versions)
+    pointers = read_pointers(store)
+    current, traffic = pointers.current, pointers.traffic
+    if "current" in pointers.faults:
+        yield failure("bundles", pointers.faults["current"], "kairos models activate")
+    else:
+        yield _check_current(current, versions)
+    yield from _check_traffic(pointers, versions)
     in_use = {current, traffic.challenger, traffic.shadow}
     for version in versions:
         yield _check_version(store, version, in_use=version in in_use)
@@ -55,10 +68,43 @@ def _check_current(current: str | None, versions: list[str]) -> Check:
     return ok("bundles", f"{len(versions)} published, {current} is current")
 
 
+def _check_traffic(pointers: Pointers, versions: list[str]) -> Checks:
+    remedy = "set it again with PUT /v1/models/traffic"
+    if "traffic" in pointers.faults:
+        finding = f"{pointers.faults['traffic']}; processes go on with the traffic they read last"
+        yield failure("bundles.traffic", finding, remedy)
+    for role in ("challenger", "shadow"):
+        version = getattr(pointers.traffic, role)
+        if version is not None and version not in versions:
+            finding = f"the {role} is {version[:80]!r}, which is not published: it does not serve"
+            yield failure("bundles.traffic", finding, remedy)
+
+
+def _check_unfinished(store: BundleStore, versions: list[str]) -> Checks:
+    """Report directories that are no versions: left by killed publishers, or without a manifest."""
+    if leftovers := store.list_leftovers():
+        yield warning(
+            "bundles.unfinished",
+            f"{len(leftovers)} unfinished files of killed publishers take space "
+            f"({leftovers[0].name})",
+            "none needed: the next publish, and the next start of the service, removes them",
+        )
+    if not store.root.is_dir():
+        return
+    for path in sorted(store.root.iterdir()):
+        if path.is_dir() and not path.name.startswith(".") and path.name not in versions:
+            yield warning(
+                "bundles.unfinished",
+                f"{path.name} has no {MANIFEST}: it is no version, and cannot be served",
+                "publish it again, or remove the directory",
+            )
+
+
 def _check_version(store: BundleStore, version: str, *, in_use: bool) -> Check:
     name = f"bundle {version}"
     try:
         predictor = store.open(version)
+        differing = count_differing_vectors(predictor)
         milliseconds, recall = measure_predictor(predictor)
     except OutdatedBundleError as error:
         create = failure if in_use else warning
@@ -70,10 +116,23 @@ def _check_version(store: BundleStore, version: str, *, in_use: bool) -> Check:
             f"{error}" + ("" if in_use else " (not in use)"),
             "kairos models activate another one, then publish it again or delete its directory",
         )
+    if differing:
+        finding = (
+            f"{differing} of {len(predictor.catalog)} vectors in the index are not those of the "
+            "item table: wrong items are retrieved"
+        )
+        return failure(name, finding, "train and publish again")
     finding = f"opens, median latency {milliseconds:.1f} ms, index recall {recall:.3f}"
     if recall < _MIN_RECALL:
         return failure(name, f"{finding}, below {_MIN_RECALL}", "train and publish again")
     return ok(name, finding)
+
+
+def count_differing_vectors(predictor: Predictor) -> int:
+    """Count the items whose vector in the index is not that of the item table."""
+    vectors = predictor.bundle.recommender.index_vectors().numpy()[1:]
+    indexed = predictor.bundle.index.vectors(np.arange(1, len(vectors) + 1))
+    return int((indexed != vectors).any(axis=1).sum())
 
 
 def measure_predictor(predictor: Predictor) -> tuple[float, float]:

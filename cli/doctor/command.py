@@ -2,36 +2,50 @@
 
 import json
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from rich.markup import escape
 
-from cli.console import EXIT_FAILURE, format_settings_error
+from cli.console import EXIT_FAILURE, console, format_settings_error
 from cli.doctor.check import failure
 from cli.options import Json
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 
 
-def doctor_command(as_json: Json = False) -> None:
-    """Check settings, database, keys, bundles, events and retraining, without changing anything.
+def doctor_command(
+    as_json: Json = False,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Check the whole database, however long it takes."),
+    ] = False,
+) -> None:
+    """Check settings, database, keys, bundles, events, clocks and retraining; change nothing.
 
-    Warnings and failures come with a remedy. Exits with 1 after a failure.
+    Reads the database for up to a minute. Warnings and failures come with a remedy. Exits with 1
+    after a failure.
     """
     from app.settings import (  # noqa: PLC0415 - the service's modules load slowly
         Settings,
         SettingsError,
     )
+    from cli.doctor.integrity import DEFAULT_SECONDS  # noqa: PLC0415
     from cli.doctor.run import run_checks  # noqa: PLC0415
 
     try:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
         remedy = "correct the environment; docs/operations.md lists every variable"
-        finding = str(error) if isinstance(error, SettingsError) else format_settings_error(error)
+        finding = format_settings_error(error) if isinstance(error, ValidationError) else str(error)
         checks = [failure("settings", finding, remedy)]
     else:
-        checks = [*run_checks(settings)]
+        checks = []
+        with console.status("checking the settings") as status:
+            for check in run_checks(settings, None if full else DEFAULT_SECONDS):
+                checks.append(check)
+                status.update(f"checked {escape(check.name)}")
     verdicts = [check.verdict for check in checks]
     if as_json:
         is_ok = "failure" not in verdicts

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine, parse_url
 from app.errors import DatabaseUnavailableError
 from app.health.repository import HealthRepository
 from app.settings import MEBIBYTE
+from cli.console import format_error
 from cli.doctor.check import Check, Checks, failure, ok, warning
 from migrations.run import get_head, list_revisions, read_revision
 
@@ -44,7 +44,11 @@ def check_database(database_url: str) -> Checks:
     try:
         current = read_revision(database_url)
     except DatabaseUnavailableError as error:
-        yield failure("database", f"{shown}: {error}", "start it, or correct KAIROS_DATABASE_URL")
+        yield failure(
+            "database",
+            f"{shown}: {format_error(error)}",
+            "start it, or correct KAIROS_DATABASE_URL",
+        )
         return
     yield ok("database", f"{shown} is reachable")
     yield _check_schema(current)
@@ -90,10 +94,10 @@ def _check_writing(database_url: str) -> Check:
     try:
         with _open_rolled_back_session(engine.execution_options(**WRITES)) as session:
             HealthRepository(session).try_writing()
-    except DatabaseError as error:
+    except DatabaseUnavailableError as error:
         return failure(
             "database.writing",
-            f"not writable: {error.orig}",
+            f"not writable: {format_error(error)}",
             "grant this user write access, or name the primary in KAIROS_DATABASE_URL",
         )
     finally:

@@ -2,22 +2,31 @@
 
 from app.health.repository import HealthRepository
 from app.keys.repository import KeyRepository
+from app.models.repository import ClickRepository
 from app.settings import Settings
 from app.training_runs.repository import TrainingRunRepository
-from cli.doctor.activity import check_events, check_retraining
+from cli.doctor.activity import check_clicks, check_events, check_retraining
 from cli.doctor.bundles import check_bundles
 from cli.doctor.check import Checks, catch_errors
+from cli.doctor.clocks import check_clocks
 from cli.doctor.database import check_database, open_session
+from cli.doctor.integrity import check_integrity, is_sqlite_file
 from cli.doctor.keys import check_keys
+from cli.doctor.orphans import check_orphans
 from cli.doctor.settings import check_settings
 from model.clock import now
+from model.store.store import BundleStore
 
 _REQUIRED_TO_READ = frozenset({"database", "database.schema"})
 _REPORT_IT = "see the message; if it does not help, report it"
 
 
-def run_checks(settings: Settings) -> Checks:
-    """Run every check, without changing anything."""
+def run_checks(settings: Settings, integrity_seconds: float | None) -> Checks:
+    """Run every check, without changing anything.
+
+    Args:
+        integrity_seconds: the time limit of reading the whole database; None for none.
+    """
     yield from check_settings(settings)
     is_readable = True
     for check in catch_errors(
@@ -25,12 +34,20 @@ def run_checks(settings: Settings) -> Checks:
     ):
         is_readable &= check.verdict != "failure" or check.name not in _REQUIRED_TO_READ
         yield check
+    if is_readable or is_sqlite_file(settings.database_url):
+        yield from catch_errors(
+            lambda: check_integrity(settings.database_url, integrity_seconds),
+            name="database.integrity",
+            remedy=_REPORT_IT,
+        )
     if is_readable:
         yield from catch_errors(
             lambda: _check_contents(settings), name="database", remedy=_REPORT_IT
         )
     yield from catch_errors(
-        lambda: check_bundles(settings.bundle_store, now()), name="bundles", remedy=_REPORT_IT
+        lambda: check_bundles(settings.bundle_store, now(), settings.load_bundle_keys()),
+        name="bundles",
+        remedy=_REPORT_IT,
     )
 
 
@@ -39,5 +56,10 @@ def _check_contents(settings: Settings) -> Checks:
     at = now()
     with open_session(settings.database_url) as session:
         yield from check_keys(settings, KeyRepository(session).list_all(), at)
-        yield check_events(HealthRepository(session).read_newest_arrival(), at)
+        newest = HealthRepository(session).read_newest_arrival()
+        yield check_events(newest, at)
+        yield check_clicks(ClickRepository(session).compare_counts())
         yield check_retraining([*TrainingRunRepository(session).list_newest(1)], at)
+        yield from check_clocks(session, settings.bundle_store, newest)
+        store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
+        yield from check_orphans(session, store)

@@ -18,6 +18,10 @@ class Readiness(Response):
     """`ok`, or the problem."""
     database: str
     """`ok`, or the problem."""
+    writes: str = "ok"
+    """Whether the database accepts writes: `ok`, or the problem."""
+    tasks: str = "ok"
+    """Whether the periodic tasks of the process succeed: `ok`, or those that do not."""
     process: str
     """`ok`, or that it is shutting down."""
 

@@ -78,3 +78,7 @@ class ItemPopularity(Response):
     """Time of the first counted event; None without events."""
     last_at: UtcDatetime | None = None
     """Time of the last counted event; None without events."""
+    is_complete: bool = True
+    """Whether all events are counted; otherwise only the newest 100,000."""
+    warnings: tuple[str, ...] = ()
+    """`implausible_times`: events before 1990 or in the future are not counted."""

@@ -84,3 +84,5 @@ class ErasedUser(Response):
     """Number of deleted recommendation records."""
     erased_until: UtcDatetime
     """Events of the user up to this instant are rejected from now on."""
+    warnings: tuple[str, ...] = ()
+    """Stable codes: `nothing_stored` (nothing had this user id)."""

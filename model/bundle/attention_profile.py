@@ -1,5 +1,6 @@
 """The attention profile of a bundle: mean attention on the last event against the time since."""
 
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
@@ -31,16 +32,16 @@ def write_profile(profile: pl.DataFrame, file: Path) -> None:
     profile.cast(SCHEMA).write_parquet(file)  # type: ignore[arg-type]
 
 
-def read_profile(file: Path) -> pl.DataFrame:
-    """Read curves written by `write_profile`.
+def read_profile(content: bytes) -> pl.DataFrame:
+    """Read curves from a file written by `write_profile`.
 
     Raises:
         BundleError: if the file does not hold such curves.
     """
     try:
-        return pl.read_parquet(file).select(SCHEMA.keys()).cast(SCHEMA)  # type: ignore[arg-type]
+        return pl.read_parquet(BytesIO(content)).select(SCHEMA.keys()).cast(SCHEMA)  # type: ignore[arg-type]
     except (pl.exceptions.PolarsError, OSError) as error:
         raise BundleError(
-            f"an attention profile must hold the columns {', '.join(SCHEMA)}, but {file.name} "
-            f"does not ({str(error).splitlines()[0]}); publish again"
+            f"an attention profile must hold the columns {', '.join(SCHEMA)}, but "
+            f"attention_profile.parquet does not ({str(error).splitlines()[0]}); publish again"
         ) from error

@@ -1,5 +1,6 @@
 """The catalog as a Parquet file."""
 
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
@@ -28,14 +29,14 @@ def write_catalog(catalog: Catalog, file: Path) -> None:
     ).write_parquet(file)
 
 
-def read_catalog(file: Path) -> Catalog:
-    """Read a catalog written by `write_catalog`.
+def read_catalog(content: bytes) -> Catalog:
+    """Read a catalog from a file written by `write_catalog`.
 
     Raises:
         BundleError: if the file does not hold a catalog.
     """
     try:
-        table = pl.read_parquet(file)
+        table = pl.read_parquet(BytesIO(content))
         return Catalog(
             item_ids=tuple(table["item_id"].to_list()),
             titles=tuple(table["title"].to_list()),
@@ -45,8 +46,8 @@ def read_catalog(file: Path) -> Catalog:
         )
     except (pl.exceptions.PolarsError, ValueError, OSError) as error:
         raise BundleError(
-            f"a catalog file must hold distinct items with titles and counts, but {file.name} "
-            f"does not ({error}); publish again"
+            "a catalog file must hold distinct items with titles and counts, but "
+            f"catalog.parquet does not ({error}); publish again"
         ) from error
 
 

@@ -32,14 +32,14 @@ def write_event_counts(counts: EventCounts, file: Path) -> None:
     )
 
 
-def read_event_counts(file: Path) -> EventCounts:
-    """Read counts written by `write_event_counts`.
+def read_event_counts(content: bytes) -> EventCounts:
+    """Read counts from a file written by `write_event_counts`.
 
     Raises:
         BundleError: if the file does not hold them.
     """
     try:
-        held = safetensors.numpy.load_file(file)
+        held = safetensors.numpy.load(content)
         first_at, end_at, width, rows = held["popularity.span"].tolist()
         popularity = Popularity(
             first_at=first_at,
@@ -55,9 +55,9 @@ def read_event_counts(file: Path) -> EventCounts:
             torch.from_numpy(held["followers.log_shares"])[None],
             torch.from_numpy(held["followers.log_counts"])[None],
         )
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise BundleError(
-            f"a file of event counts must hold popularity and followers, but {file.name} does not "
+            "a file of event counts must hold popularity and followers, but this one does not "
             f"({error}); publish again"
         ) from error
     return EventCounts(PopularityTable(popularity), followers)

@@ -38,17 +38,17 @@ class ItemIndex:
         return cls(index)
 
     @classmethod
-    def load(cls, file: Path) -> "ItemIndex":
-        """Read an index written by `save`.
+    def load(cls, content: bytes) -> "ItemIndex":
+        """Read an index from a file written by `save`.
 
         Raises:
             BundleError: if FAISS cannot read it.
         """
         try:
-            return cls(faiss.read_index(str(file)))
+            return cls(faiss.deserialize_index(np.frombuffer(content, dtype=np.uint8)))
         except RuntimeError as error:
             raise BundleError(
-                f"an index must be readable by FAISS, but {file.name} is not; publish again"
+                "an index must be readable by FAISS, but items.faiss is not; publish again"
             ) from error
 
     def save(self, file: Path) -> None:

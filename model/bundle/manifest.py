@@ -4,8 +4,17 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AwareDatetime, Field, JsonValue, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+)
 
+from model.bundle.signature import NO_KEYS, SIGNATURE, BundleKeys
 from model.clock import MICROSECONDS_PER_DAY
 from model.config import Config
 from model.errors import BundleError, OutdatedBundleError
@@ -80,26 +89,18 @@ class Manifest(Config):
         return f"{stamp}-{hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]}"
 
     @classmethod
-    def read(cls, directory: Path) -> "Manifest":
+    def read(cls, directory: Path, keys: BundleKeys = NO_KEYS) -> "Manifest":
         """Read and verify the manifest of a bundle against the version in its directory's name.
+
+        Args:
+            keys: verify its signature before anything of it is parsed.
 
         Raises:
             OutdatedBundleError: if it is of an older format.
-            BundleError: if it is missing, altered, or of a newer format.
+            BundleError: if it is missing, altered, not signed as it must be, or of a newer format.
         """
-        try:
-            content = (directory / MANIFEST).read_bytes()
-        except OSError as error:
-            raise BundleError(
-                f"a bundle needs a readable {MANIFEST}, but {directory.name} has none ({error}); "
-                "publish it again"
-            ) from error
-        digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
-        if not directory.name.endswith(digest):
-            raise BundleError(
-                f"a version must end in its manifest's digest, but {directory.name} holds a "
-                f"manifest of digest {digest}; it was altered or renamed, publish it again"
-            )
+        content = read_manifest_content(directory)
+        keys.verify(directory, content)
         try:
             manifest = cls.model_validate_json(content)
         except ValidationError as error:
@@ -127,25 +128,92 @@ class Manifest(Config):
         Raises:
             BundleError: naming the first file that is missing, altered or foreign, or a link.
         """
-        _require_no_link(directory)
-        for path in sorted(directory.iterdir()):
-            _require_no_link(path)
-        present = {path.name for path in directory.iterdir()} - {MANIFEST}
         if unknown := sorted(self.files.keys() - _KNOWN_FILES):
             raise BundleError(
                 f"a bundle holds {', '.join(sorted(_KNOWN_FILES))} and nothing else, but the "
                 f"manifest of {directory.name} names {unknown[0][:80]!r}; publish it again"
             )
-        for name in sorted(present | self.files.keys()):
-            expected = self.files.get(name)
-            found = compute_digest(directory / name) if (directory / name).is_file() else None
-            if expected is None or found != expected:
-                state = "missing" if found is None else "altered"
-                raise BundleError(
-                    f"every file of a bundle must have the digest of its manifest, but {name} of "
-                    f"{directory.name} is {'foreign' if expected is None else state}; "
-                    "publish it again"
-                )
+        _verify_files(directory, self.files)
+
+    def read_file(self, directory: Path, name: str) -> bytes:
+        """Read a file whole, and compare what was read with its digest.
+
+        What is parsed from the result is what was verified, even if the file is replaced meanwhile.
+
+        Raises:
+            BundleError: if it is missing or altered.
+        """
+        try:
+            content = (directory / name).read_bytes()
+        except OSError as error:
+            raise _build_file_error(directory, name, f"not readable ({error.strerror})") from error
+        if hashlib.sha256(content).hexdigest() != self.files.get(name):
+            raise _build_file_error(directory, name, "altered")
+        return content
+
+
+class _FileDigests(BaseModel):
+    """What a manifest of any format says about the other files."""
+
+    files: dict[str, str]
+
+
+def verify_digests(directory: Path, keys: BundleKeys = NO_KEYS) -> None:
+    """Verify a bundle of any format by its signature and digests, without parsing its files.
+
+    Raises:
+        BundleError: naming the first file that is missing, altered or foreign.
+    """
+    content = read_manifest_content(directory)
+    keys.verify(directory, content)
+    try:
+        digests = _FileDigests.model_validate_json(content)
+    except ValidationError as error:
+        raise _build_file_error(directory, MANIFEST, "not a manifest") from error
+    _verify_files(directory, digests.files)
+
+
+def read_manifest_content(directory: Path) -> bytes:
+    """Read a manifest, and compare its digest with the version in its directory's name.
+
+    Raises:
+        BundleError: if it is missing, or was altered or renamed.
+    """
+    try:
+        content = (directory / MANIFEST).read_bytes()
+    except OSError as error:
+        raise BundleError(
+            f"a bundle needs a readable {MANIFEST}, but {directory.name} has none ({error}); "
+            "publish it again"
+        ) from error
+    digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
+    if not directory.name.endswith(digest):
+        raise BundleError(
+            f"a version must end in its manifest's digest, but {directory.name} holds a "
+            f"manifest of digest {digest}; it was altered or renamed, publish it again"
+        )
+    return content
+
+
+def _verify_files(directory: Path, digests: dict[str, str]) -> None:
+    _require_no_link(directory)
+    for path in sorted(directory.iterdir()):
+        _require_no_link(path)
+    present = {path.name for path in directory.iterdir()} - {MANIFEST, SIGNATURE}
+    for name in sorted(present | digests.keys()):
+        expected = digests.get(name)
+        found = compute_digest(directory / name) if (directory / name).is_file() else None
+        if expected is None:
+            raise _build_file_error(directory, name, "foreign")
+        if found != expected:
+            raise _build_file_error(directory, name, "missing" if found is None else "altered")
+
+
+def _build_file_error(directory: Path, name: str, state: str) -> BundleError:
+    return BundleError(
+        f"every file of a bundle must have the digest of its manifest, but {name} of "
+        f"{directory.name} is {state}; publish it again"
+    )
 
 
 def _require_no_link(path: Path) -> None:

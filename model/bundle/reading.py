@@ -13,24 +13,26 @@ from model.bundle.catalog_file import read_catalog
 from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import CATALOG, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleError, OutdatedBundleError
 
 _COMPARED_ROWS = 1_000
 
 
-def read_bundle(directory: Path) -> Bundle:
-    """Verify every file of a bundle against its manifest, and load them.
+def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
+    """Verify a bundle's signature, then every file against its manifest, then load the files.
 
     Raises:
-        BundleError: if a file is missing, altered or foreign, or cannot be read.
+        BundleError: if it is not signed as it must be, or a file is missing, altered or foreign, or
+            cannot be read.
         OutdatedBundleError: if the weights are of another version of the recommender.
     """
-    manifest = Manifest.read(directory)
+    manifest = Manifest.read(directory, keys)
     manifest.verify_files(directory)
     recommender = manifest.recommender.build()
     try:
-        weights = safetensors.torch.load_file(directory / WEIGHTS)
-    except (SafetensorError, OSError) as error:
+        weights = safetensors.torch.load(manifest.read_file(directory, WEIGHTS))
+    except SafetensorError as error:
         raise BundleError(
             f"weights must be a readable file of safetensors, but those of {directory.name} are "
             f"not ({error}); publish again"
@@ -47,15 +49,17 @@ def read_bundle(directory: Path) -> Bundle:
         ) from error
     recommender.longest_interval = manifest.data_window.days
     if recommender.wide is not None:
-        recommender.counts = read_event_counts(directory / EVENT_COUNTS)
+        recommender.counts = read_event_counts(manifest.read_file(directory, EVENT_COUNTS))
     return Bundle(
         version=directory.name,
         manifest=manifest,
-        catalog=read_catalog(directory / CATALOG),
+        catalog=read_catalog(manifest.read_file(directory, CATALOG)),
         recommender=recommender.eval().requires_grad_(False),
-        index=ItemIndex.load(directory / INDEX),
+        index=ItemIndex.load(manifest.read_file(directory, INDEX)),
         attention_profile=(
-            read_profile(directory / PROFILE) if PROFILE in manifest.files else None
+            read_profile(manifest.read_file(directory, PROFILE))
+            if PROFILE in manifest.files
+            else None
         ),
     )
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
 from model.bundle.index import ItemIndex
+from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.catalog import RECENT_DAYS, Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
@@ -49,6 +50,11 @@ class Predictor:
     def catalog(self) -> Catalog:
         """The catalog of the bundle."""
         return self.bundle.catalog
+
+    @cached_property
+    def kernel_curves(self) -> tuple[KernelCurve, ...]:
+        """The kernels of the recommender's time encodings, over the days of its training."""
+        return compute_kernel_curves(self.bundle.recommender, self.bundle.manifest.data_window.days)
 
     def count_on(self, later: CountedEvents) -> "Predictor":
         """Build a predictor whose popularity also counts events after those of the training.
@@ -136,6 +142,9 @@ class Predictor:
                     warnings += ("attention_unavailable",)
         with stages("filter"):
             items, fallback = fill_up(bundle.catalog, selection, ranking, strict=constraints.strict)
+            has_filter = selection.allowed is not None
+            if not items and has_filter and not selection.permits_any(bundle.catalog):
+                warnings += ("filters_match_nothing",)
         return Recommendation(
             items=items,
             history_used=len(prepared.history.events),

@@ -38,6 +38,10 @@ class Selection(NamedTuple):
             permitted &= self.allowed[rows]
         return permitted
 
+    def permits_any(self, catalog: Catalog) -> bool:
+        """Return whether at least one item of a catalog may be returned."""
+        return bool(self.permits(np.arange(1, len(catalog) + 1)).any())
+
 
 def select_rows(
     catalog: Catalog, query: Query, constraints: Constraints, *, has_item_space: bool

@@ -6,19 +6,24 @@ import numpy as np
 
 from model.bundle.bundle import Bundle
 from model.bundle.reading import read_bundle, require_consistent
+from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleError
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
 
 
-def open_predictor(directory: Path) -> Predictor:
+def open_predictor(directory: Path, keys: BundleKeys = NO_KEYS) -> Predictor:
     """Read a bundle, check it and answer one query with it.
 
+    Args:
+        keys: with which it must be signed; without any, signatures are not verified.
+
     Raises:
-        BundleError: if a file is damaged or the parts do not fit; nothing is then left open.
+        BundleError: if it is not signed, a file is damaged or the parts do not fit; nothing is then
+            left open.
     """
-    return warm_up(read_bundle(directory))
+    return warm_up(read_bundle(directory, keys))
 
 
 def warm_up(bundle: Bundle) -> Predictor:

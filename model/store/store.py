@@ -15,6 +15,8 @@ from pydantic import ValidationError
 
 from model.bundle.atomic import flush, replace_file, write_directory
 from model.bundle.manifest import MANIFEST, Manifest
+from model.bundle.signature import NO_KEYS, BundleKeys
+from model.bundle.writing import sign_bundle
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.inference.predictor import Predictor
 from model.store.last_known_good import LastKnownGood
@@ -45,10 +47,14 @@ class BundleStore:
     Publishing writes to a hidden directory, flushes it to disk, renames it, and only then changes
     `CURRENT`. Each step is atomic: a reader sees the old version or the new one, whole, even if
     the writer is killed.
+
+    Attributes:
+        keys: with which every bundle must be signed; without any, signatures are not verified.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, keys: BundleKeys = NO_KEYS) -> None:
         self.root = Path(root)
+        self.keys = keys
 
     def read_current(self) -> str | None:
         """Read the current version, or None before the first activation. One small read.
@@ -105,7 +111,7 @@ class BundleStore:
         Raises:
             BundleError: if there is no such version, or its manifest was altered.
         """
-        return Manifest.read(self._find_directory(version))
+        return Manifest.read(self._find_directory(version), self.keys)
 
     def open(self, version: str | None = None) -> Predictor:
         """Open a version, by default the current one.
@@ -120,7 +126,7 @@ class BundleStore:
                 f"a bundle must be published before it can be opened, but {self.root} has no "
                 f"{CURRENT}; run kairos train and kairos publish"
             )
-        return open_predictor(self._find_directory(version))
+        return open_predictor(self._find_directory(version), self.keys)
 
     def publish(self, write: Callable[[Path], str], *, activate: bool = True) -> str:
         """Add a bundle, and activate it.
@@ -139,7 +145,7 @@ class BundleStore:
         with self._hold_shared_lock():
             directory = write_directory(self._draw_hidden_path(), write)
             try:
-                open_predictor(directory)
+                open_predictor(directory, self.keys)
             except BaseException:  # an interrupt or lack of memory, too: it is not verified
                 shutil.rmtree(directory, ignore_errors=True)
                 raise
@@ -153,7 +159,7 @@ class BundleStore:
         Raises:
             BundleError: if it cannot be opened there.
         """
-        open_predictor(directory)
+        open_predictor(directory, self.keys)
         if directory.name in self.list_versions():
             if activate:
                 self.activate(directory.name)
@@ -165,6 +171,17 @@ class BundleStore:
             return directory.name
 
         return self.publish(copy, activate=activate)
+
+    def sign(self, version: str) -> None:
+        """Sign a published version that verifies by its digests; replaces an earlier signature.
+
+        Raises:
+            BundleError: if there is no such version, or a file of it was altered.
+            BundleKeyError: if there is no key.
+        """
+        directory = self._find_directory(version)
+        with self._hold_shared_lock():
+            sign_bundle(directory, self.keys, self._draw_hidden_path(_POINTER_INCOMING))
 
     def activate(self, version: str) -> None:
         """Make a published version the current one.
@@ -277,20 +294,33 @@ class BundleStore:
             else:
                 return
 
-    def remove_leftovers(self) -> None:
-        """Remove what killed processes left unfinished, unless a publisher is at work.
+    def list_leftovers(self) -> list[Path]:
+        """List what killed processes left unfinished; nothing while a publisher is at work.
 
         Every publisher holds a shared lock on the store's directory, which the kernel releases when
         the publisher ends, even if it is killed. If the lock can be had exclusively, no unfinished
-        bundle has a writer. On file systems without locks nothing is removed.
+        bundle has a writer. On file systems without locks nothing is listed.
         """
-        with suppress(OSError), self._open_root() as root:
+        with suppress(OSError), self._lock_exclusively():
+            return self._list_unfinished()
+        return []
+
+    def remove_leftovers(self) -> None:
+        """Remove what `list_leftovers` lists."""
+        with suppress(OSError), self._lock_exclusively():
+            for leftover in self._list_unfinished():
+                _remove(leftover)
+
+    def _list_unfinished(self) -> list[Path]:
+        directories = [path for path in self.root.glob(f"{INCOMING}*") if _is_leftover(path)]
+        return [*directories, *self.root.glob(f"{_POINTER_INCOMING}*")]
+
+    @contextmanager
+    def _lock_exclusively(self) -> Iterator[None]:
+        """Lock out publishers; an OSError means that one is at work, or that there are no locks."""
+        with self._open_root() as root:
             fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for leftover in (
-                *self.root.glob(f"{INCOMING}*"),
-                *self.root.glob(f"{_POINTER_INCOMING}*"),
-            ):
-                _remove_leftover(leftover)
+            yield
 
     @contextmanager
     def _hold_shared_lock(self) -> Iterator[None]:
@@ -373,16 +403,20 @@ def _read_file_fingerprint(file: os.DirEntry[str]) -> tuple[str | int, ...]:
     return (file.name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _remove_leftover(leftover: Path) -> None:
-    """Remove an unfinished file or directory that no process of this release writes any more."""
-    with suppress(FileNotFoundError):
-        status = leftover.lstat()  # of a link itself; its target is never touched
-        if S_ISDIR(status.st_mode):
-            shutil.rmtree(leftover, ignore_errors=True)
-        elif leftover.name.startswith(_POINTER_INCOMING) or _is_old(status):
-            leftover.unlink()
-
-
-def _is_old(status: os.stat_result) -> bool:
+def _is_leftover(path: Path) -> bool:
+    """Return whether nothing writes this any more, given that no publisher is at work."""
+    try:
+        status = path.lstat()  # of a link itself
+    except FileNotFoundError:
+        return False
     # Earlier releases replaced pointers without the lock, by files named like unfinished bundles.
-    return time.time() - status.st_mtime > _LEFTOVER_SECONDS
+    return S_ISDIR(status.st_mode) or time.time() - status.st_mtime > _LEFTOVER_SECONDS
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a directory or a link; never the target of a link."""
+    with suppress(FileNotFoundError):
+        if S_ISDIR(path.lstat().st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()

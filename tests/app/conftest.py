@@ -138,9 +138,16 @@ def bundle_store(published: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
-    """Settings of a service on SQLite that polls for new bundles often."""
+    """Settings of a service on SQLite that polls for new bundles often.
+
+    It sheds no load: on a slow machine, a single request may seem too much.
+    """
     return Settings(
-        database_url=migrated_sqlite_url, bundle_store=bundle_store, poll_interval_seconds=0.02
+        database_url=migrated_sqlite_url,
+        erasure_log=bundle_store.with_name("erasures"),
+        bundle_store=bundle_store,
+        poll_interval_seconds=0.02,
+        inference_patience_seconds=60.0,
     )
 
 

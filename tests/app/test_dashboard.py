@@ -1,5 +1,6 @@
 """The dashboard's files and headers; tests/browser covers the pages."""
 
+import re
 from importlib.resources import files
 
 import pytest
@@ -68,3 +69,15 @@ def test_the_plotting_library_is_served_as_it_was_installed(client: Client) -> N
 @pytest.mark.parametrize("path", ["missing.js", "..%2frouter.py", "%2e%2e/router.py"])
 def test_nothing_else_is_served(client: Client, path: str) -> None:
     assert client.get(f"/dashboard/{path}").status_code == 404
+
+
+def test_the_reference_of_the_api_comes_from_the_service(client: Client) -> None:
+    redirect = client.get("/docs")
+    assert (redirect.status_code, redirect.headers["location"]) == (307, "dashboard/docs.html")
+    page = client.get("/dashboard/docs.html")
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', page.text)
+    assert {"swagger-ui-bundle.js", "swagger-ui.css", "docs/main.js"} <= {*loaded}
+    for path in loaded:
+        assert client.get(f"/dashboard/{path}").status_code == 200, path
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert client.get("/redoc").status_code == 404

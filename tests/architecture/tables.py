@@ -39,6 +39,12 @@ def settings() -> str:
     return _table(("variable", "type", "default", "what it does"), rows)
 
 
+def _default(value: object) -> str:
+    if value is None:
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
 def metrics() -> str:
     """Every metric: its name, labels and meaning."""
     rows = (

@@ -1,8 +1,9 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.architecture.repository import PACKAGES, ROOT, imports, sources
+from tests.architecture.repository import PACKAGES, ROOT, document, imports, sources
 
 
 def test_imports_point_down() -> None:
@@ -33,3 +34,24 @@ def test_the_client_imports_only_httpx_and_pydantic() -> None:
         module.partition(".")[0] for file in sources("kairos_client") for module in imports(file)
     }
     assert imported <= permitted
+
+
+FAILURES_OF_DRIVERS = re.compile(
+    r"sqlalchemy\.exc|from sqlalchemy import .*\bexc\b|(psycopg|sqlite3)\.(errors\b|\w*Error\b)"
+)
+
+
+def test_only_the_database_layer_knows_the_failures_of_drivers() -> None:
+    """A type that one module forgets would otherwise become a 500 or the end of a task."""
+    knowing = {
+        str(file)
+        for file in sources(*PACKAGES, "migrations")
+        if FAILURES_OF_DRIVERS.search(document(str(file)))
+    }
+    assert knowing == {
+        "app/db/deadline.py",
+        "app/db/engine.py",
+        "app/db/failures.py",
+        # Training imports nothing of the service.
+        "training/data/database_source.py",
+    }

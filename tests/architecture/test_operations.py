@@ -25,7 +25,7 @@ def test_the_table_of_promises_equals_the_records() -> None:
     assert page == replace_table(page, render_table()), "run python -m tests.promises.table"
 
 
-@pytest.mark.parametrize("promise", [f"R{number}" for number in range(1, 17)])
+@pytest.mark.parametrize("promise", PROMISES)
 def test_every_promise_has_a_row(promise: str) -> None:
     assert f"\n| {promise} | {PROMISES[promise]} | " in document(PROMISES_PAGE)
 

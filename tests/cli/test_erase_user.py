@@ -128,10 +128,10 @@ def test_an_interrupted_list_counts_the_erased(
 ) -> None:
     real = ErasureRepository.erase
 
-    def fail_at_third(self: ErasureRepository, user_id: str, at: int) -> Erasure:
+    def fail_at_third(self: ErasureRepository, user_id: str, at: int, *, actor: str) -> Erasure:
         if user_id == "1e5":
             raise KairosError("the database is away")
-        return real(self, user_id, at)
+        return real(self, user_id, at, actor=actor)
 
     monkeypatch.setattr(ErasureRepository, "erase", fail_at_third)
     output = erase(lookalikes, b"007\n8\n1e5\nNaN\n", exit_code=1).output

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.cli.world import World, kairos
+from training.data.sources import read_events, read_stored_events
 
 
 @pytest.fixture
@@ -17,6 +19,25 @@ def test_importing_events_twice_adds_nothing(world: World, database: str) -> Non
     again = kairos("import-events", world.events, "--database", database).stdout
     assert first == "240 events stored, 0 duplicates\n"
     assert again == "0 events stored, 240 duplicates\n"
+
+
+def test_implausible_times_are_kept_out_of_the_database(database: str, tmp_path: Path) -> None:
+    file, aside = tmp_path / "events.csv", tmp_path / "aside" / "left-out.csv"
+    header = "user_id,item_id,timestamp,event_id"
+    rows = ("007,i,2999-01-01T00:00:00Z,e1", "u,i,0,", "u,i,2026-01-01T00:00:00Z,")
+    file.write_text("\n".join((header, *rows)))
+    command = ("import-events", file, "--database", database, "--left-out", aside)
+    result = kairos(*command, exit_code=3)
+    assert result.stdout == "1 events stored, 0 duplicates, 2 with implausible times left out\n"
+    assert "1 in_the_future, 1 too_old" in result.stderr
+    assert len(read_events(database)) == 1
+    left_out = pl.read_csv(aside, infer_schema=False)
+    assert left_out["reason"].to_list() == ["in_the_future", "too_old"]
+    assert left_out["user_id"].to_list() == ["007", "u"]
+    assert read_stored_events(aside)["event_id"].to_list() == ["e1", None]
+    again = kairos("import-events", aside, *command[2:-1], tmp_path / "again.csv", exit_code=3)
+    assert again.stdout.startswith("0 events stored, 0 duplicates, 2 with implausible times")
+    kairos(*command, exit_code=3)
 
 
 def test_items_are_imported(world: World, database: str) -> None:

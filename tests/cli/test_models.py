@@ -196,3 +196,24 @@ def test_show_rejects_a_damaged_version(root: Path) -> None:
 def test_usage_errors_exit_with_2() -> None:
     kairos("models", "activate", exit_code=2)
     kairos("models", "promote", exit_code=2)
+
+
+def test_signing_lets_old_versions_serve_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version, *others = BundleStore(root).list_versions()
+    outside = tiny_bundle.publish(tmp_path / "outside", seed=4)
+    assert "needs a key" in kairos("models", "sign", "--all", "--store", root, exit_code=1).output
+    monkeypatch.setenv("KAIROS_BUNDLE_KEY", "0123456789abcdef" * 4)
+    show = ("models", "show", version, "--store", root)
+    assert "must be signed" in kairos(*show, exit_code=1).output
+    publish = ("publish", tmp_path / "outside" / outside, "--no-activate", "--store", root)
+    assert "must be signed" in kairos(*publish, exit_code=1).output
+    kairos("models", "sign", version, tmp_path / "outside" / outside, "--store", root)
+    kairos(*show)
+    kairos(*publish)
+    assert (
+        "must be signed" in kairos("models", "show", others[0], "--store", root, exit_code=1).output
+    )
+    kairos("models", "sign", "--all", "--store", root)
+    kairos("models", "show", others[0], "--store", root)

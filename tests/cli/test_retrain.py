@@ -143,7 +143,9 @@ def test_erased_users_are_left_out_of_files(job: Job) -> None:
     kairos("migrate", "--database", job.database)
     database = Database(job.database, threads=1, queue=0)
     at = tiny.FIRST_AT + 10_000 * tiny.DAY
-    database.write_blocking(lambda session: ErasureRepository(session).erase("u7", at))
+    database.write_blocking(
+        lambda session: ErasureRepository(session).erase("u7", at, actor="nobody")
+    )
     database.close()
     events = ring_world()
     kairos(*job.command(job.events(events), "--database", job.database))

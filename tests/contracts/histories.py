@@ -21,11 +21,9 @@ def draw_query(rng: np.random.Generator, length: int) -> Query:
     gaps[rng.random(length) < 0.25] = 0
     times = START + np.cumsum(gaps.astype(np.int64)) - int(gaps[0])
     actions = (None, "view", "buy")
-    events = tuple(
-        Event(f"i{rng.integers(ITEMS)}", int(at), actions[rng.integers(3)]) for at in times
-    )
+    events = [Event(f"i{rng.integers(ITEMS)}", int(at), actions[rng.integers(3)]) for at in times]
     interval = int(np.exp(rng.uniform(np.log(1e6), np.log(YEAR))))
-    return Query(events, events[-1].at + interval)
+    return Query.as_of(events, events[-1].at + interval)
 
 
 def draw_queries(*lengths: int, seed: int = 0) -> list[Query]:

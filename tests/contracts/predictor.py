@@ -22,6 +22,8 @@ from tests.tiny import DAY, ITEM_IDS, LAST_AT
 
 ids = st.sampled_from([*ITEM_IDS, "unknown", "another"])
 histories = st.lists(st.tuples(ids, st.floats(0, 30)), max_size=10)
+crowds = st.lists(st.tuples(ids, st.sampled_from([0.0, 1.0, 9.0])), min_size=2, max_size=14)
+"""More events than the models read, at few instants."""
 some_ids = st.frozensets(ids, max_size=len(ITEM_IDS) + 2)
 masks = st.lists(st.booleans(), min_size=len(ITEM_IDS), max_size=len(ITEM_IDS)).map(
     lambda allowed: np.array([False, *allowed])
@@ -45,6 +47,14 @@ def query_of(happened: list[tuple[str, float]], query_time: int = LAST_AT) -> Qu
     return Query.as_of(events, query_time)
 
 
+def shuffle(
+    happened: list[tuple[str, float]],
+) -> st.SearchStrategy[list[tuple[str, float]]]:
+    """Draw another order of events, with some of them twice."""
+    again = st.lists(st.sampled_from(happened), max_size=3)
+    return again.flatmap(lambda repeated: st.permutations(happened + repeated))
+
+
 class PredictorContract:
     config: ClassVar[RecommenderConfig]
 
@@ -59,6 +69,22 @@ class PredictorContract:
         return open_predictor(tiny.write_bundle(tmp_path_factory.mktemp("b"), config=cls.config))
 
     # Hypothesis runs inside these tests: it does not support inherited test methods.
+
+    def test_the_order_within_an_instant_does_not_matter(self, predictor: Predictor) -> None:
+        @given(crowds.flatmap(lambda happened: st.tuples(st.just(happened), shuffle(happened))))
+        def check(both: tuple[list[tuple[str, float]], list[tuple[str, float]]]) -> None:
+            expected, found = (
+                predictor.recommend(query_of(happened), NOTHING_EXCLUDED, explain=True)
+                for happened in both
+            )
+            assert [item.item_id for item in found.items] == [i.item_id for i in expected.items]
+            assert [item.score for item in found.items] == pytest.approx(
+                [item.score for item in expected.items], abs=1e-5
+            )
+            assert found.history_used == expected.history_used
+            assert found.attention == expected.attention
+
+        check()
 
     def test_an_opened_bundle_encodes_as_the_written_one(
         self, predictor: Predictor, trained: Recommender

@@ -1,5 +1,6 @@
 """The contract of every sequence encoder: inherit, set a config, add specific tests."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from model.interfaces import (
     SequenceEncoder,
 )
 from tests.contracts.histories import (
+    DAY,
     ITEMS,
     START,
     YEAR,
@@ -71,6 +73,20 @@ class SequenceEncoderContract:
             if together.repeat_scores is not None and alone.repeat_scores is not None:
                 width = alone.repeat_scores.shape[1]  # one per event, unless `repeat_rows` is given
                 assert_same(together.repeat_scores[number, :width], alone.repeat_scores[0])
+
+    def test_the_order_within_an_instant_does_not_matter(self, encoder: SequenceEncoder) -> None:
+        query = draw_queries(12, seed=3)[0]
+        times = [START + DAY * (number // 4) for number in range(len(query.history))]
+        crowded = [replace(one, at=at) for one, at in zip(query.history, times, strict=True)]
+        expected = encode(encoder, Query.as_of(crowded, query.query_time))
+        for seed in range(5):
+            shuffled = np.random.default_rng(seed).permutation(len(crowded)).tolist()
+            found = encode(
+                encoder, Query.as_of([crowded[one] for one in shuffled], query.query_time)
+            )
+            for part, same in zip(found, expected, strict=True):
+                if isinstance(part, Tensor) and isinstance(same, Tensor):
+                    assert_same(part, same)
 
     def test_values_on_padding_do_not_change_the_output(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(*draw_queries(5, 2))

@@ -38,12 +38,14 @@ class Proxy:
     Attributes:
         http: a client with an admin key.
         log: the access log, one JSON object per request.
+        directory: its bodies, cached pages and configuration.
     """
 
     process: "subprocess.Popen[bytes]"
     port: int
     http: httpx.Client
     log: Path
+    directory: Path
 
     @property
     def url(self) -> str:
@@ -180,7 +182,7 @@ def run_proxy(directory: Path, resolver_port: int, replica_port: int, key: str) 
         )
     bearer = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=bearer, timeout=30) as http:
-        proxy = Proxy(process, port, http, log)
+        proxy = Proxy(process, port, http, log, work)
         try:
             eventually(lambda: _is_up(proxy))
             yield proxy

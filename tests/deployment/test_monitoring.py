@@ -34,6 +34,7 @@ REQUIRED_ALERTS = {
     "KairosSwapRefused",
     "KairosRetrainingFailed",
     "KairosVersionsDiffer",
+    "KairosClockOff",
 }
 # Metrics of Prometheus itself.
 BUILT_IN = {"up", "ALERTS"}

@@ -217,6 +217,31 @@ def test_only_pages_of_the_dashboard_are_cached(site: Site) -> None:
     assert read_log(site)[-1]["cache"] == "HIT"
 
 
+def test_a_cached_page_carries_the_id_of_its_own_request(site: Site) -> None:
+    for number in range(3):
+        headers = {"X-Request-ID": f"reader-{number}"}
+        page = site.proxy.http.get("/dashboard/shell/style.css", headers=headers)
+        assert page.headers.get_list("X-Request-ID") == [f"reader-{number}"]
+
+
+@pytest.mark.parametrize("path", [f"/v1/users/{SECRET_USER}", "/v1/nothing", "/nothing"])
+def test_no_cache_may_keep_what_is_about_callers(site: Site, path: str) -> None:
+    assert site.proxy.http.get(path).headers.get_list("Cache-Control") == ["no-store"]
+
+
+def test_a_failure_of_the_proxy_names_no_user(site: Site) -> None:
+    """A body that nginx cannot keep in a file is logged with the path of its request."""
+    bodies = site.proxy.directory / "body"
+    bodies.rename(bodies.with_name("elsewhere"))
+    try:
+        path = f"/v1/users/{SECRET_USER}"
+        response = site.proxy.http.post(path, content=b" " * 100_000)
+    finally:
+        bodies.with_name("elsewhere").rename(bodies)
+    assert response.status_code == 502
+    assert SECRET_USER not in site.proxy.log.read_text()
+
+
 def test_ids_and_keys_are_in_no_log_of_the_proxy(site: Site) -> None:
     site.proxy.http.get(f"/v1/users/{SECRET_USER}")
     site.proxy.http.get(f"/{SECRET_USER}")

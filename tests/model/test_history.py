@@ -36,12 +36,46 @@ def test_events_are_immutable() -> None:
 
 
 @given(events_so_far=st.lists(events, max_size=8), query_time=st.integers(0, 5))
-def test_as_of_keeps_past_events_by_time_then_arrival(
+def test_as_of_keeps_past_events_by_time_then_item(
     events_so_far: list[Event], query_time: int
 ) -> None:
     query = Query.as_of(events_so_far, query_time)
-    expected = [event for at in range(query_time + 1) for event in events_so_far if event.at == at]
+    expected = [
+        event
+        for at in range(query_time + 1)
+        for event in (Event(item_id, at) for item_id in "abc")
+        if event in events_so_far
+    ]
     assert list(query.history) == expected
+
+
+def test_as_of_sorts_by_code_point_and_actions_last() -> None:
+    expected = (
+        Event("Z", 1),
+        Event("a", 1),
+        Event("a", 1, ""),
+        Event("a", 1, "buy"),
+        Event("a", 1, "view"),
+        Event("é", 1, "buy"),
+        Event("\uffff", 1, "buy"),
+        Event("🦊", 1, "buy"),
+        Event("A", 2),
+    )
+    assert Query.as_of(expected[::-1] + expected[2:5], 2).history == expected
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (Event("b", 1), Event("a", 1)),
+        (Event("a", 1, "view"), Event("a", 1, "buy")),
+        (Event("a", 1, "view"), Event("a", 1)),
+        (Event("a", 1), Event("a", 1)),
+    ],
+)
+def test_events_of_one_instant_have_one_order(history: tuple[Event, ...]) -> None:
+    with pytest.raises(UnorderedHistoryError, match="those of one instant by item and action"):
+        Query(history, 1)
 
 
 def test_as_of_keeps_the_user_and_the_withheld_flag() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,13 +18,21 @@ import polars as pl
 import psycopg
 import pytest
 
-from app.backups.copying import restore_backup, take_backup
-from app.backups.record import BackupError
+from app.backups import copying
+from app.backups.copying import take_backup
+from app.backups.record import BackupError, BackupRecord
+from app.db.database import Database
+from app.db.erasure_log import ErasureLog, open_erasure_log
+from app.db.erasure_replay import replay_erasures
+from app.db.erasures import ErasureRepository, compute_user_digest
 from app.imports import import_events
+from app.settings import Settings
 from migrations.run import upgrade
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
+from tests.app.client import problem, running
 from tests.processes import LOCAL_TOKEN, Server, eventually, processes
+from training.data.sources import read_events
 
 REQUEST = {
     "user_id": "known",
@@ -44,7 +54,7 @@ def run_kairos(*arguments: str) -> str:
 
 
 def build_events(ids: Iterable[str]) -> list[dict[str, object]]:
-    fields = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1}
+    fields = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1767225600}
     return [{"event_id": event_id, **fields} for event_id in ids]
 
 
@@ -57,6 +67,12 @@ def resend(server: Server, ids: set[str]) -> Counter[str]:
         counts.update(accepted=answer["accepted"], duplicates=answer["duplicates"])
     assert counts["accepted"] + counts["duplicates"] == len(ids)
     return counts
+
+
+def restore_backup(backup: Path, url: str, store: Path) -> BackupRecord:
+    """Restores with the log of erasures of the database."""
+    log = open_erasure_log(url, backup.with_name("erasures"))
+    return copying.restore_backup(backup, url, store, log)[0]
 
 
 class Ingest:
@@ -142,7 +158,9 @@ def test_a_backup_under_ingest_contains_acknowledged_events(
         answer = restored.http.post(
             "/v1/events",
             json={
-                "events": [{"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1}]
+                "events": [
+                    {"user_id": "new", "item_id": "i1", "action": "view", "timestamp": 1767225600}
+                ]
             },
         )
         assert answer.json()["accepted"] == 1
@@ -206,7 +224,13 @@ def test_a_restore_overwrites_neither_database_nor_store(
 ) -> None:
     upgrade(database_url)
     events = pl.DataFrame(
-        {"user_id": ["u"], "item_id": ["i1"], "action": ["view"], "timestamp": [0], "value": [None]}
+        {
+            "user_id": ["u"],
+            "item_id": ["i1"],
+            "action": ["view"],
+            "timestamp": [1_767_225_600_000_000],
+            "value": [None],
+        }
     )
     import_events(
         database_url, events.cast({"timestamp": pl.Datetime("us", "UTC"), "value": pl.Float64})
@@ -247,3 +271,188 @@ def test_a_backup_can_be_restored_to_its_origin(
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM events").fetchone() == (0,)
     connection.close()
+
+
+def list_modes(directory: Path) -> set[int]:
+    """The permissions of the directory and everything in it."""
+    return {path.stat().st_mode & 0o777 for path in (directory, *directory.rglob("*"))}
+
+
+def test_a_backup_is_readable_by_its_owner_alone(backup: Path, tmp_path: Path) -> None:
+    assert list_modes(backup) == {0o600, 0o700}
+    url = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}"
+    restore_backup(backup, url, tmp_path / "bundles again")
+    assert (tmp_path / "new" / "kairos.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_bundle_is_left_out_and_named(
+    bundle_store: Path, sqlite_url: str, tmp_path: Path
+) -> None:
+    upgrade(sqlite_url)
+    current = str(BundleStore(bundle_store).read_current())
+    damaged = tiny_bundle.publish(bundle_store, seed=2, activate=False)
+    tiny_bundle.damage(bundle_store, damaged)
+    record = take_backup(sqlite_url, bundle_store, tmp_path / "backup")
+    assert record.left_out.keys() == {damaged}
+    assert "altered" in record.left_out[damaged]
+    assert BundleStore(tmp_path / "backup" / "store").list_versions() == [current]
+    shutil.rmtree(bundle_store / current)
+    missing = take_backup(sqlite_url, bundle_store, tmp_path / "second")
+    assert missing.left_out.keys() == {damaged, current}
+
+
+def test_a_broken_pointer_does_not_prevent_a_backup(
+    bundle_store: Path, sqlite_url: str, tmp_path: Path
+) -> None:
+    upgrade(sqlite_url)
+    (bundle_store / "CURRENT").unlink()
+    (bundle_store / "CURRENT").mkdir()
+    (bundle_store / "TRAFFIC.json").write_bytes(b"\xff")
+    record = take_backup(sqlite_url, bundle_store, tmp_path / "backup")
+    assert record.left_out.keys() == {"CURRENT", "TRAFFIC.json"}
+    assert len(BundleStore(tmp_path / "backup" / "store").list_versions()) == 1
+
+
+def test_a_damaged_bundle_of_an_old_backup_is_not_restored(backup: Path, tmp_path: Path) -> None:
+    change_a_byte(backup)
+    record = json.loads((backup / "backup.json").read_text())
+    record["files"] = {path: file.model_dump() for path, file in copying.list_files(backup).items()}
+    (backup / "backup.json").write_text(json.dumps(record))
+    url, store = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}", tmp_path / "new" / "bundles"
+    restored = restore_backup(backup, url, store)
+    assert [*restored.left_out] == [record["current"]]
+    assert BundleStore(store).list_versions() == []
+
+
+def add_events(url: str, *events: tuple[str, int]) -> None:
+    """Stores events of users at instants in microseconds."""
+    columns = {"user_id": [user for user, _ in events], "timestamp": [at for _, at in events]}
+    table = pl.DataFrame(columns).with_columns(
+        pl.col("timestamp").cast(pl.Datetime("us", "UTC")),
+        item_id=pl.lit("i1"),
+        action=pl.lit("view"),
+        value=pl.lit(None, pl.Float64),
+    )
+    import_events(url, table)
+
+
+def erase(url: str, log: ErasureLog, user_id: str, at: int) -> None:
+    database = Database(url, threads=1, queue=0)
+    database.write_blocking(lambda session: ErasureRepository(session).erase(user_id, at, log=log))
+    database.close()
+
+
+def list_events(url: str) -> list[tuple[str, int]]:
+    events = read_events(url)
+    return sorted(zip(events["user_id"], events["timestamp"].to_physical(), strict=True))
+
+
+def test_a_restored_backup_remembers_later_erasures(
+    database_url: str, other_database: str, bundle_store: Path, tmp_path: Path
+) -> None:
+    log = ErasureLog(tmp_path / "log" / "erasures")
+    upgrade(database_url)
+    add_events(database_url, ("gone", 5), ("kept", 5), ("ü/ \U0001f600", 5))
+    take_backup(database_url, bundle_store, tmp_path / "backup")
+    erase(database_url, log, "gone", 10)
+    erase(database_url, log, "ü/ \U0001f600", 10)
+    assert log.file.stat().st_mode & 0o777 == 0o600
+    assert "gone" not in log.file.read_text()
+    _, replay = copying.restore_backup(
+        tmp_path / "backup", other_database, tmp_path / "restored", log
+    )
+    assert (replay.erasures, replay.rows) == (2, 2)
+    assert list_events(other_database) == [("kept", 5)]
+    # Copies of the erased events are still refused, and those of a user who returned are not.
+    add_events(other_database, ("gone", 5), ("gone", 11))
+    assert list_events(other_database) == [("gone", 11), ("kept", 5)]
+
+
+def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path: Path) -> None:
+    log = ErasureLog(tmp_path / "erasures")
+    log.append({compute_user_digest(f"u{number}"): 10 for number in range(50)})
+    upgrade(database_url)
+    add_events(database_url, *((f"u{number}", 5) for number in range(60)))
+    replicas = [Database(database_url, threads=1, queue=0) for _ in range(4)]
+    with ThreadPoolExecutor(len(replicas)) as threads:
+        replays = [*threads.map(lambda database: replay_erasures(database, log), replicas)]
+    for database in replicas:
+        database.close()
+    assert sum(replay.rows for replay in replays) == 50
+    assert len(list_events(database_url)) == 10
+
+
+def test_a_service_erases_restored_users_again_at_start(settings: Settings, tmp_path: Path) -> None:
+    url, log = settings.database_url, open_erasure_log("sqlite:///x", settings.erasure_log)
+    add_events(url, ("gone", 5), ("gone", 12), ("kept", 5))
+    log.append({compute_user_digest("gone"): 10})
+    with running(settings):
+        assert list_events(url) == [("gone", 12), ("kept", 5)]
+    erase(url, ErasureLog(tmp_path / "another"), "kept", 20)  # by another machine, or release
+    with running(settings):
+        assert log.read()[compute_user_digest("kept")] == 20
+
+
+def test_an_erasure_that_cannot_be_logged_is_refused(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    unusable = settings.model_copy(update={"erasure_log": tmp_path / "file" / "erasures"})
+    add_events(settings.database_url, ("stays", 5))
+    with running(unusable) as client:
+        response = client.request("DELETE", "/v1/users/stays")
+        problem(response, 503, "erasure_log_unavailable")
+        assert list_events(settings.database_url) == [("stays", 5)]
+
+
+def test_a_log_with_an_unfinished_line_is_read_and_continued(tmp_path: Path) -> None:
+    log = ErasureLog(tmp_path / "erasures")
+    log.append({"a": 1, "b": 2})
+    with log.file.open("ab") as stream:
+        stream.write(b'{"digest":"c","era')
+    assert log.read() == {"a": 1, "b": 2}
+    log.append({"a": 3})
+    log.append({"b": 1})
+    assert log.read() == {"a": 3, "b": 2}
+
+
+INTERRUPTED = (
+    "import os, signal, sys\n"
+    "from pathlib import Path\n"
+    "from app.backups import copying, sqlite\n"
+    "from app.db.erasure_log import ErasureLog\n"
+    "def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
+    "module, name = sys.argv[1].split('.')\n"
+    "setattr({'copying': copying, 'sqlite': sqlite, 'Path': Path}[module], name, die)\n"
+    "backup, url, store = sys.argv[2:]\n"
+    "copying.restore_backup(Path(backup), url, Path(store), ErasureLog(Path(backup + '.log')))\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stage",
+    ["copying._copy_bundle", "copying.replay_erasures", "sqlite.put_in_place", "sqlite.remove"],
+)
+def test_a_killed_restore_leaves_nothing_or_is_refused(
+    backup: Path, tmp_path: Path, stage: str
+) -> None:
+    url, store = f"sqlite:///{tmp_path / 'new' / 'kairos.db'}", tmp_path / "new" / "bundles"
+    # `remove` is called before the copy is staged, and after it was put in place.
+    killed = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, stage, str(backup), url, str(store)], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not store.exists()
+    assert not (tmp_path / "new" / "kairos.db").exists()
+    restore_backup(backup, url, store)
+    BundleStore(store).open()
+    assert sorted(path.name for path in store.parent.iterdir()) == ["bundles", "kairos.db"]
+
+
+def test_what_a_killed_backup_left_is_removed(
+    backup: Path, sqlite_url: str, bundle_store: Path
+) -> None:
+    leftover = backup.with_name(".backup-01234567")
+    (leftover / "database").mkdir(parents=True)
+    (leftover / "database" / "kairos.db").write_bytes(b"half of it")
+    take_backup(sqlite_url, bundle_store, backup.with_name("second"))
+    assert not leftover.exists()

@@ -67,7 +67,9 @@ class AsgiClient:
         context = self.client.app.state.context
 
         async def add_key() -> None:
-            await context.database.write(lambda session: KeyRepository(session).add(key))
+            await context.database.write(
+                lambda session: KeyRepository(session).add(key, actor="nobody")
+            )
             await refresh_keys(context)
 
         self.client.portal.call(add_key)

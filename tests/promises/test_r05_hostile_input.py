@@ -4,83 +4,37 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed
+from hypothesis import given, seed
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyStrategyDefinition, Unsatisfiable
 from schemathesis import Case, GenerationMode
-from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from schemathesis.generation.stateful import run_state_machine_as_test
 
-from app.settings import Settings
-from tests.app import tiny_bundle
-from tests.app.client import running
-from tests.architecture.repository import document
-from tests.promises.asgi_client import (
-    AsgiClient,
-    RawRequest,
-    RawResponse,
-    encode_json,
-    find_fault,
-    list_operations,
-)
+from tests.promises import fuzzing
+from tests.promises.asgi_client import AsgiClient, list_operations
 from tests.promises.figures import Figures
-from tests.promises.hostile import JSON, raw_requests, sample_requests
-from tests.promises.schemathesis_adapter import (
-    CHECKS,
-    build_schema,
-    to_raw_request,
-    to_schemathesis_response,
-    use_known_ids,
+from tests.promises.fuzzing import (
+    DESCRIPTION,
+    DRAWN,
+    OPERATIONS,
+    Tally,
+    create_database,
+    list_known_ids,
+    serve_some_data,
 )
+from tests.promises.hostile import raw_requests, sample_requests
+from tests.promises.schemathesis_adapter import build_schema, use_known_ids
 from tests.promises.strength import Strength
 
-DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
-OPERATIONS = list_operations(DESCRIPTION)
 LEAST = 25
 LEAST_IN_ALL = 10_000
-DRAWN = hypothesis_settings(
-    phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
-)
-
-
-@dataclass
-class Tally:
-    """Requests per operation, on both databases together, and the faults found."""
-
-    requests: Counter[str] = field(default_factory=Counter)
-    faults: dict[str, str] = field(default_factory=dict)
-
-    def check(self, client: AsgiClient, label: str, request: RawRequest) -> RawResponse:
-        """Send a request, and check its response."""
-        self.requests[label] += 1
-        response = client.send(request)
-        fault = find_fault(request, response, OPERATIONS[label])
-        if fault is not None:
-            self.faults[str(request)] = fault
-        return response
-
-    def check_case(self, client: AsgiClient, case: Case) -> Response:
-        """Send a generated request, and check its response with Schemathesis, too."""
-        request, prepared = to_raw_request(case)
-        found = len(self.faults)
-        raw = self.check(client, case.operation.label, request)
-        response = to_schemathesis_response(raw, prepared)
-        assert len(self.faults) == found, f"{self.faults[str(request)]}\n{case.as_curl_command()}"
-        try:
-            case.validate_response(response, checks=CHECKS)
-        except FailureGroup as group:
-            self.faults[str(request)] = str(group)
-            raise
-        return response
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -89,35 +43,11 @@ def asgi_client(
 ) -> Iterator[AsgiClient]:
     """A service with two published versions, some users and some items."""
     directory = tmp_path_factory.mktemp("hostile")
-    for number in (1, 2):
-        tiny_bundle.publish(directory / "bundles", seed=number)
     url = f"sqlite:///{directory / 'kairos.db'}"
     if request.param == "postgresql":
-        server = request.getfixturevalue("postgresql_server")
-        name = f"kairos_{uuid4().hex}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        url = server.replace("/postgres?", f"/{name}?")
-    # No response may depend on the machine's load.
-    settings = Settings(
-        database_url=url,
-        bundle_store=directory / "bundles",
-        requests_per_second=1_000_000.0,
-        database_timeout_seconds=60.0,
-        inference_patience_seconds=60.0,
-    )
-    with running(settings) as client:
-        asgi_client = AsgiClient(client)
-        items = [{"item_id": f"i{number}"} for number in range(20)]
-        events = [
-            {"user_id": f"u{n % 5}", "item_id": f"i{n % 20}", "action": "view", "timestamp": n}
-            for n in range(100)
-        ]
-        for method, path, sent in (("PUT", "/v1/items", items), ("POST", "/v1/events", events)):
-            body = encode_json({path.rpartition("/")[2]: sent})
-            answer = asgi_client.send(RawRequest(method, path.encode(), JSON, body))
-            assert answer.status == 200, answer.content
-        yield asgi_client
+        url = create_database(request.getfixturevalue("postgresql_server"))
+    with serve_some_data(url, directory) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +97,7 @@ def test_operations_on_known_ids_get_documented_responses(
     every = [
         schema[path][method].as_strategy() for method, path in map(str.split, sorted(OPERATIONS))
     ]
-    known = {
-        "user_id": [f"u{number}" for number in range(5)],
-        "item_id": [f"i{number}" for number in range(20)],
-        "version": [*asgi_client.client.app.state.context.store.list_versions(), "none"],
-    }
+    known = list_known_ids(asgi_client)
     succeeded: Counter[bool] = Counter()
 
     @hypothesis_settings(DRAWN, max_examples=strength.select(short=50, full=2000))
@@ -219,4 +145,40 @@ def test_enough_requests_were_sent(tally: Tally, strength: Strength, figures: Fi
     assert min(tally.requests.values()) >= LEAST
     assert tally.requests.total() >= strength.select(
         short=LEAST * len(OPERATIONS), full=LEAST_IN_ALL
+    )
+
+
+def test_a_run_of_fresh_cases_is_recorded_and_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fuzzing, "DATABASES", ("sqlite",))
+    monkeypatch.setattr(fuzzing, "BATCH", 10)
+    begin = ["--seed", "7", "--records", str(tmp_path), "--cases"]
+    assert fuzzing.main([*begin, "25"]) == 0
+    assert fuzzing.main([*begin, "40"]) == 0
+    batches = json.loads((tmp_path / "7.json").read_text())
+    assert [batch["kind"] for batch in batches.values()] == list(fuzzing.KINDS)
+    assert [batch["requests"] for batch in batches.values()][:2] == [10, 10]
+    # The batches of the first run were not repeated.
+    printed = capsys.readouterr().out
+    assert printed.count("batch 0:") == printed.count("batch 2:") == printed.count("batch 3:") == 1
+
+
+def test_a_run_of_fresh_cases_finds_an_undocumented_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("app.users.router.read_user_history", fail)
+    monkeypatch.setattr(fuzzing, "DATABASES", ("sqlite",))
+    monkeypatch.setattr(fuzzing, "KINDS", ("known ids",))
+    again = ["--seed", "7", "--records", str(tmp_path), "--cases", "200"]
+    assert fuzzing.main(again) == 1
+    first = (tmp_path / "7.json").read_text()
+    assert "GET b'/v1/users/u" in first
+    # Its seed reproduces the batch.
+    assert fuzzing.main([*again, "--only", "0"]) == 1
+    assert json.loads(first)["0"]["faults"].keys() == (
+        json.loads((tmp_path / "7.json").read_text())["0"]["faults"].keys()
     )

@@ -38,7 +38,7 @@ NOT_HTTP = {
 }
 ODD_HTTP = {
     "an invalid escape": (b"GET /v1/items/%zz" + MARKER + LOCAL, 404),
-    "an escape that is not UTF-8": (b"GET /v1/users/%ff" + MARKER + LOCAL, 200),
+    "an escape that is not UTF-8": (b"GET /v1/users/%ff" + MARKER + LOCAL, 422),
     "a fragment": (b"GET /v1/items#" + MARKER + LOCAL, 200),
     "a whole URL": (b"GET http://localhost/v1/items" + LOCAL, 200),
     "no host": (b"GET /health/live HTTP/1.1\r\n", 200),

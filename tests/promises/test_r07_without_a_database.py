@@ -34,7 +34,8 @@ NO_DATABASE = {"inline": 200, "stored": 503, "events": 503, "ready": 503, "live"
 
 def build_events(number: int, count: int = 1) -> dict[str, object]:
     event = {"user_id": "u1", "item_id": "i1", "action": "view", "properties": {"x": "x" * 500}}
-    return {"events": [{**event, "timestamp": number * 1000 + index} for index in range(count)]}
+    began = mixture.FIRST_AT + number * 1000
+    return {"events": [{**event, "timestamp": began + index} for index in range(count)]}
 
 
 def send_each_kind(server: Server) -> dict[str, httpx.Response]:

@@ -46,9 +46,9 @@ past = st.lists(
     st.tuples(items, st.integers(0, QUERY_AT)),
     min_size=1,
     max_size=LONGEST,
-    # The order of events of one instant matters, and is defined by the sender.
-    unique_by=lambda event: event[1],
 )
+crowded = st.lists(st.tuples(items, st.integers(0, 3)), min_size=2, max_size=LONGEST)
+"""Events of few instants."""
 later = st.lists(st.tuples(items, st.integers(QUERY_AT + 1, 2 * QUERY_AT)), max_size=4)
 
 
@@ -151,13 +151,34 @@ def test_duplicates_do_not_matter(check: PropertyCheck, figures: Figures) -> Non
         assert request_answers(client, history=[*events, *repeated]) == expected
         assert request_answers(client, user_id=user_id, history=repeated) == expected
 
-    # Several events at one instant, too: a duplicate must not change their order.
-    crowded = st.lists(st.tuples(items, st.integers(0, 3)), min_size=1, max_size=LONGEST)
     again = st.lists(st.integers(0, LONGEST), max_size=5)
     try:
         check(KINDS, st.tuples(crowded | past, again), holds)
     finally:
         record(figures, "duplicates", check)
+
+
+def test_the_order_within_an_instant_does_not_matter(
+    check: PropertyCheck, strength: Strength, figures: Figures
+) -> None:
+    def holds(client: Client, events: list[PastEvent], arrived: list[PastEvent], cut: int) -> None:
+        expected = request_answers(client, history=events)
+        assert request_answers(client, history=arrived) == expected
+        assert request_answers(client, user_id=store(client, arrived)) == expected
+        half = store(client, arrived[cut:])
+        assert request_answers(client, user_id=half, history=arrived[:cut]) == expected
+
+    drawn = crowded.flatmap(
+        lambda events: st.tuples(
+            st.just(events), st.permutations(events), st.integers(0, len(events))
+        )
+    )
+    methods = strength.select(short=KINDS, full=(*METHODS,))
+    check.examples = strength.select(short=6, full=25)
+    try:
+        check(methods, drawn, holds)
+    finally:
+        record(figures, "equal instants", check, encoders=len(methods))
 
 
 def test_attention_weights_are_shares_of_the_read_events(

@@ -33,8 +33,6 @@ OPEN = {"GET /health/live", "GET /health/ready", "GET /metrics"}
 UNDESCRIBED = {
     "/openapi.json",
     "/docs",
-    "/docs/oauth2-redirect",
-    "/redoc",
     "/dashboard",
     "/dashboard/{path:path}",
 }

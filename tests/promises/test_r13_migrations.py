@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from psycopg.types.json import Json
-from sqlalchemy import JSON, Double, Engine, Integer, MetaData, String, text
+from sqlalchemy import JSON, BigInteger, Boolean, Double, Engine, Integer, MetaData, String, text
 
 from app.db.engine import open_engine
 from app.settings import Settings
@@ -46,8 +46,12 @@ def make_value(kind: Any, number: int) -> Any:
         return {"nested": [number, "ü", None]}
     if isinstance(kind, Double):
         return number + 0.1
-    if isinstance(kind, Integer):
+    if isinstance(kind, Boolean):
+        return number % 2 == 0
+    if isinstance(kind, BigInteger):
         return 1_767_225_600_000_000 + number
+    if isinstance(kind, Integer):
+        return 1 + number
     assert isinstance(kind, String), f"make up values of {kind!r}, too"
     return f"{number} ü/ '\"\\ \U0001f600"[: kind.length]
 

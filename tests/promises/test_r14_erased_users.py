@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import polars as pl
@@ -43,17 +44,17 @@ def test_no_data_of_an_erased_user_remains(
     with running(settings.model_copy(update={"database_url": database_url})) as client:
         for user_id in users:
             send(client, build_events(user_id))
-            client.get(f"/v1/users/{user_id}/recommendations?n=5")
+            client.get(f"/v1/users/{quote(user_id, safe='')}/recommendations?n=5")
         kairos("export-events", "--database", database_url, "--output", copy)
         with recommend_and_replay(client, users):
             for user_id in erased:
                 began = time.perf_counter()
-                response = client.request("DELETE", f"/v1/users/{user_id}")
+                response = client.request("DELETE", f"/v1/users/{quote(user_id, safe='')}")
                 seconds.append(time.perf_counter() - began)
                 assert response.status_code == 200
         # Impressions after the erasure belong to a new user of that id; erase that one, too.
         for user_id in erased:
-            client.request("DELETE", f"/v1/users/{user_id}")
+            client.request("DELETE", f"/v1/users/{quote(user_id, safe='')}")
         for user_id in users:
             send(client, build_events(user_id))
         kairos("import-events", copy, "--database", database_url)
@@ -123,7 +124,7 @@ def recommend_and_replay(client: Client, users: list[str]) -> Iterator[None]:
         while not is_over.is_set():
             for user_id in users:
                 send(client, build_events(user_id))
-                client.get(f"/v1/users/{user_id}/recommendations?n=5")
+                client.get(f"/v1/users/{quote(user_id, safe='')}/recommendations?n=5")
                 if is_over.is_set():
                     return
 

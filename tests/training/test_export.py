@@ -11,6 +11,7 @@ from model.bundle.bundle import Bundle
 from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.bundle.manifest import WEIGHTS
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS
+from model.bundle.signature import BundleKeys
 from model.bundle.writing import write_bundle
 from model.encoders.markov import MarkovConfig
 from model.errors import BundleError
@@ -197,8 +198,8 @@ def test_nan_weights_are_refused_and_leave_no_bundle(events: pl.DataFrame, tmp_p
 def test_a_written_bundle_that_does_not_open_is_removed(
     events: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_truncated(bundle: Bundle, directory: Path) -> str:
-        version = write_bundle(bundle, directory)
+    def write_truncated(bundle: Bundle, directory: Path, keys: BundleKeys) -> str:
+        version = write_bundle(bundle, directory, keys)
         with (directory / WEIGHTS).open("r+b") as weights:
             weights.truncate(100)
         return version

@@ -1,5 +1,6 @@
 import json
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,23 @@ def test_the_bundle_holds_metrics_and_provenance(
     assert manifest.provenance["best_epoch"] == outcome.best_epoch
     assert manifest.recommender.actions == ("event",)
     assert str(outcome.bundle.parent) not in json.dumps(manifest.provenance)
+
+
+@pytest.mark.parametrize("year", [1, 1970, 1995, 2999])
+def test_one_implausible_event_changes_nothing_learned(
+    run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path, year: int
+) -> None:
+    odd = events.head(1).with_columns(
+        timestamp=pl.lit(datetime(year, 1, 1, tzinfo=UTC)).cast(events.schema["timestamp"])
+    )
+    outcome = train(RUN, pl.concat([odd, events]), None, tmp_path, progress=RecordingProgress())
+    assert outcome.report == run[0].report
+    plain, changed = (read_bundle(one.bundle) for one in (run[0], outcome))
+    assert changed.manifest.data_window == plain.manifest.data_window
+    assert changed.manifest.provenance["fingerprint"] == plain.manifest.provenance["fingerprint"]
+    weights = changed.recommender.state_dict()
+    for name, weight in plain.recommender.state_dict().items():
+        assert weight.equal(weights[name]), name
 
 
 def test_progress_receives_every_epoch(run: tuple[Outcome, RecordingProgress]) -> None:

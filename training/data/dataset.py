@@ -12,12 +12,13 @@ from model.clock import MICROSECONDS_PER_DAY
 from model.errors import TrainingError
 from model.history import Event
 
+_IDENTITY = ["user_id", "item_id", "timestamp", "action"]
 _MOST_ACTIONS = int(np.iinfo(np.int16).max)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Events grouped by user, oldest first, ties in source order.
+    """Events grouped by user, in the order of `model.history.sort_events`.
 
     Attributes:
         catalog: the items.
@@ -46,17 +47,24 @@ class Dataset:
         min_item_events: int = 1,
         min_user_events: int = 1,
         ignored_actions: tuple[str, ...] = (),
+        distinct: bool = True,
     ) -> "Dataset":
         """Build from the tables of `training.data.sources.read_events` and `read_items`.
 
-        Events of ignored actions are left out first; then items, then users, with too few events,
-        each in one pass.
+        Events of ignored actions are left out first; then events that equal another in user, item,
+        instant and action; then items, then users, with too few events, each in one pass.
+
+        Args:
+            distinct: whether to keep one of equal events, as a query does; an inspection of a
+                source counts them.
 
         Raises:
             TrainingError: if no event is left, or there are too many different actions.
         """
         if ignored_actions:
             events = events.filter(~pl.col("action").is_in(ignored_actions))
+        if distinct:
+            events = events.unique(_IDENTITY, keep="first", maintain_order=True)
         if min_item_events > 1:
             events = events.filter(pl.len().over("item_id") >= min_item_events)
         if min_user_events > 1:
@@ -82,7 +90,7 @@ class Dataset:
             action_row=pl.col("action").replace_strict(
                 actions, pl.int_range(1, len(actions) + 1, eager=True)
             ),
-        ).sort("user", "timestamp", maintain_order=True)
+        ).sort("user", "timestamp", "item_id", "action", maintain_order=True)
         counts = np.bincount(events["user"].to_numpy(), minlength=len(users))
         rows = events["row"].to_numpy().astype(np.int32)
         times = events["timestamp"].cast(pl.Int64).to_numpy()

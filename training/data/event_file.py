@@ -15,6 +15,13 @@ from training.data.database_source import stream_stored_events
 _RFC_3339 = "%Y-%m-%dT%H:%M:%S%.6fZ"
 
 
+def write_left_out(events: pl.DataFrame, output: Path) -> None:
+    """Write events of an import that were not stored to a CSV file that can be imported again."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    instants = pl.col("timestamp", "received_at").dt.strftime(_RFC_3339)
+    events.with_columns(instants).write_csv(output)
+
+
 def write_events(
     address: str,
     output: Path,

@@ -1,7 +1,6 @@
 """Sources of events and items: files of four kinds, or the service's database.
 
-Every source yields one schema, in the order of the source. That order decides between events of
-one user at the same instant, so nothing here sorts.
+Every source yields one schema, in the order of the source; `training.data.dataset` sorts it.
 
 - `user_id`, `item_id`: text, never empty and never read as a number: `007` and `1e5` stay as they
   are. Whole numbers of a typed column or of JSON are taken as their digits.

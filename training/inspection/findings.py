@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
+from model.event_time import EARLIEST_EVENT
 from training.data.dataset import Dataset
+from training.data.plausible_times import LeftOutEvents
 from training.inspection.action_names import format_name, list_names
 
-_EARLIEST_PLAUSIBLE = 631_152_000_000_000  # 1990-01-01
 _FEW_EVENTS = 1_000
 _MOST_OPTIONS = 20
 _UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
@@ -31,7 +32,12 @@ class Finding:
 
 
 def find_suspicious(
-    dataset: Dataset, *, resolution: str, items: pl.DataFrame | None, now: int
+    dataset: Dataset,
+    *,
+    resolution: str,
+    items: pl.DataFrame | None,
+    now: int,
+    left_out: LeftOutEvents,
 ) -> tuple[Finding, ...]:
     """Find what looks wrong in the events.
 
@@ -39,10 +45,12 @@ def find_suspicious(
         resolution: of the timestamps, such as "day".
         items: the table of items, if there is one.
         now: epoch microseconds; later events are in the future.
+        left_out: those of the events that no training reads because of their times.
     """
     found = (
         _find_few_events(dataset),
         _find_duplicates(dataset),
+        _find_left_out(left_out),
         _find_future(dataset, now),
         _find_implausibly_old(dataset),
         _find_whole_days(resolution),
@@ -78,6 +86,16 @@ def _find_duplicates(dataset: Dataset) -> Finding | None:
     )
 
 
+def _find_left_out(left_out: LeftOutEvents) -> Finding | None:
+    if left_out.total == 0:
+        return None
+    return Finding(
+        "implausible times",
+        f"{left_out.describe()}; neither a training nor the figures of this report count them, so "
+        "correct or drop them",
+    )
+
+
 def _find_future(dataset: Dataset, now: int) -> Finding | None:
     later = int(np.count_nonzero(dataset.times > now))
     if later == 0:
@@ -85,13 +103,13 @@ def _find_future(dataset: Dataset, now: int) -> Finding | None:
     return Finding(
         "timestamps in the future",
         f"{later:,} events are later than now, the last in "
-        f"{to_datetime(int(dataset.times.max())):%Y-%m-%d}; a split by time would test on them, "
-        "and the service would count no popularity until then, so correct or drop them",
+        f"{to_datetime(int(dataset.times.max())):%Y-%m-%d}; a split by time would test on those "
+        "that are not left out, so correct or drop them",
     )
 
 
 def _find_implausibly_old(dataset: Dataset) -> Finding | None:
-    early = int(np.count_nonzero(dataset.times < _EARLIEST_PLAUSIBLE))
+    early = int(np.count_nonzero(dataset.times < EARLIEST_EVENT))
     if early == 0:
         return None
     return Finding(
@@ -106,8 +124,7 @@ def _find_whole_days(resolution: str) -> Finding | None:
         return None
     return Finding(
         "timestamps are whole days",
-        "the order within a day is that of the source, and the hour is unknown; bring finer "
-        "timestamps if there are any",
+        "the order within a day and the hour are unknown; bring finer timestamps if there are any",
     )
 
 

@@ -12,6 +12,7 @@ from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.errors import TrainingError
 from training.config import DataConfig
 from training.data.dataset import Dataset
+from training.data.plausible_times import drop_implausible
 from training.inspection.activity import Activity, measure_activity
 from training.inspection.drift import (
     Drift,
@@ -220,13 +221,10 @@ def profile_events(
             f"an inspection needs events, but the source has only ignored actions, {names}; "
             "ignore fewer"
         )
-    dataset = Dataset.of(
-        events,
-        items,
-        min_item_events=data.min_item_events,
-        min_user_events=data.min_user_events,
-        ignored_actions=data.ignored_actions,
-    )
+    now = clock.now() if now is None else now
+    plausible, left_out = drop_implausible(events, now)
+    whole = _lay_out(events, items, data)
+    dataset = _lay_out(plausible, items, data) if left_out.total else whole
     times = dataset.times
     resolution = _find_resolution(times)
     user_events = np.diff(dataset.offsets)
@@ -259,11 +257,23 @@ def profile_events(
         popularity=compare_popularity(dataset),
         cold=_measure_cold_items(dataset),
         findings=find_suspicious(
-            dataset,
+            whole,
             resolution=resolution,
             items=items,
-            now=clock.now() if now is None else now,
+            now=now,
+            left_out=left_out,
         ),
+    )
+
+
+def _lay_out(events: pl.DataFrame, items: pl.DataFrame | None, data: DataConfig) -> Dataset:
+    return Dataset.of(
+        events,
+        items,
+        min_item_events=data.min_item_events,
+        min_user_events=data.min_user_events,
+        ignored_actions=data.ignored_actions,
+        distinct=False,
     )
 
 

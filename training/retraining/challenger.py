@@ -7,12 +7,14 @@ from typing import NamedTuple
 import polars as pl
 import torch
 
-from model.clock import to_datetime
+from model.bundle.signature import BundleKeys
+from model.clock import now, to_datetime
 from model.errors import BundleError, DivergedError, TrainingError
 from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
+from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.evaluation.latency import LatencyCheck
 from training.retraining.comparison import CHALLENGER, CHAMPION, POPULARITY, Comparison, compare
@@ -46,6 +48,7 @@ def evaluate_challenger(
     progress: RetrainingProgress,
     start_phase: Callable[[Phase], None],
     device: torch.device | None,
+    keys: BundleKeys,
 ) -> EvaluatedChallenger:
     """Train a challenger, compare it with the champion, write its bundle and apply the gate.
 
@@ -55,6 +58,7 @@ def evaluate_challenger(
         champion: None if there is none to compare with or to begin from.
         directory: of the run; a checkpoint of the same recipe and events in it is resumed.
         start_phase: called when a phase begins.
+        keys: sign the bundle.
 
     Raises:
         KairosError: if no challenger can be trained.
@@ -77,6 +81,7 @@ def evaluate_challenger(
         device=device,
         initialise_weights=copy_champion_weights(champion) if champion and is_warm else None,
         replaces_checkpoint=True,
+        keys=keys,
     )
     try:
         start_phase("fit")
@@ -118,7 +123,8 @@ def read_training_data(
         TrainingError: if there are none.
     """
     read = read_events(location, until, known_by=known_by)
-    events = erasures.drop_erased(read)
+    allowed = erasures.drop_erased(read)
+    events, left_out = drop_implausible(allowed, now())
     if events.is_empty():
         raise TrainingError(
             f"a run learns from events, but {format_location(location)} had none by "
@@ -135,7 +141,8 @@ def read_training_data(
             "items": events["item_id"].n_unique(),
             "first_at": events["timestamp"].min(),
             "last_at": events["timestamp"].max(),
-            "erased_events": len(read) - len(events),
+            "erased_events": len(read) - len(allowed),
+            "implausible_times": left_out.describe() or None,
         }
     )
     return events, summary

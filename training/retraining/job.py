@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, final
 
+from model import clock
 from model.clock import to_datetime
 from model.errors import TrainingError
 from model.store.store import BundleStore
@@ -76,6 +77,9 @@ class RetrainingJob:
 class Journal(Protocol):
     """Records runs and activations; implemented by the service on its database."""
 
+    def now(self) -> int:
+        """Return the time by which runs are recorded, epoch microseconds."""
+
     def begin(
         self, run_id: str, *, started_at: int, champion: str | None, report: dict[str, Any]
     ) -> None:
@@ -110,6 +114,10 @@ class NoJournal:
 
     def __init__(self, store: BundleStore) -> None:
         self._store = store
+
+    def now(self) -> int:
+        """Return this machine's time."""
+        return clock.now()
 
     def begin(self, run_id: str, **_: object) -> None:
         """Record nothing."""

@@ -26,6 +26,7 @@ class DataSummary(Config):
         until: the cut-off; no event is later.
         known_by: the cut-off of arrival, where the source records arrival.
         erased_events: events left out because their users were erased.
+        implausible_times: a sentence on the events left out because of their times; None without.
     """
 
     source: str
@@ -37,6 +38,7 @@ class DataSummary(Config):
     first_at: AwareDatetime
     last_at: AwareDatetime
     erased_events: int
+    implausible_times: str | None = None
 
 
 class FitSummary(Config):
@@ -134,6 +136,8 @@ class RunReport(Config):
                 ),
                 ("events of erased users", f"{data.erased_events:,}, left out"),
             ]
+            if data.implausible_times is not None:
+                rows.append(("left out", data.implausible_times))
         if self.learned is not None:
             learned = self.learned
             refitted = ", then fitted to all events" if learned.refitted else ""

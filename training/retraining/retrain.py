@@ -13,7 +13,7 @@ from uuid import uuid4
 import torch
 
 from model.bundle.manifest import Manifest
-from model.clock import from_datetime, now, to_datetime
+from model.clock import from_datetime, to_datetime
 from model.errors import KairosError, OutdatedBundleError
 from model.inference.predictor import Predictor
 from model.store.store import BundleStore
@@ -71,7 +71,7 @@ class _Attempt:
         self._progress = progress
         self._require_lock = require_lock
         self._device = device
-        champion, began = store.read_current(), to_datetime(now())
+        champion, began = store.read_current(), to_datetime(journal.now())
         self._directory = runs / job.format_directory_name(champion)
         self._report = RunReport(
             run_id=f"{began:%Y%m%dT%H%M%SZ}-{uuid4().hex[:8]}",
@@ -162,6 +162,7 @@ class _Attempt:
             progress=self._progress,
             start_phase=self._start_phase,
             device=self._device,
+            keys=self._store.keys,
         )
         self._update(
             data=challenger.data,
@@ -230,7 +231,7 @@ class _Attempt:
 
     def _finish(self, result: Result, reason: str) -> None:
         self._end_phase()
-        finished_at = now()
+        finished_at = self._journal.now()
         if self._report.note is not None:
             reason = f"{reason}; {self._report.note}"
         self._update(result=result, reason=reason, finished_at=to_datetime(finished_at))

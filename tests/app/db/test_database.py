@@ -158,14 +158,14 @@ def test_a_locked_sqlite_file_is_unavailable(
 
 def test_a_full_disk_is_unavailable(client: Client) -> None:
     assert statuses(client) == ALL_OK
-    engine = client.app.state.context.database._engine
+    engine = client.app.state.context.database._writing
     engine.dispose()
 
     @event.listens_for(engine, "connect")
     def leave_no_room(connection: sqlite3.Connection, _: object) -> None:
         connection.execute("PRAGMA max_page_count = 1").close()
 
-    many = [{**EVENTS["events"][0], "timestamp": number} for number in range(1000)]
+    many = [{**EVENTS["events"][0], "timestamp": 1767225600 + number} for number in range(1000)]
     response = client.post("/v1/events", {"events": many})
     assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
     assert client.post("/v1/recommendations", STORED).status_code == 200
@@ -186,9 +186,9 @@ def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
             entered.set()
             leave.wait(60)
 
-        # Without a queue, this call is shed as well until the reads at start have ended.
+        # Without a queue, this call is shed as well until the writes at start have ended.
         for _ in range(20):
-            busy = client.portal.start_task_soon(client.app.state.context.database.read, occupy)
+            busy = client.portal.start_task_soon(client.app.state.context.database.write, occupy)
             if entered.wait(0.5):
                 break
         assert entered.is_set()
@@ -197,7 +197,7 @@ def test_calls_beyond_the_queue_are_shed(settings: Settings) -> None:
         leave.set()
         busy.result(10)
         assert (response.status_code, response.json()["code"]) == (503, "overloaded")
-        assert client.metric("kairos_shed_requests_total", reason="database") == 1
+        assert client.metric("kairos_shed_requests_total", reason="database_writes") == 1
         assert client.post("/v1/events", EVENTS).status_code == 200
 
 

@@ -10,6 +10,7 @@ from tests.app.client import Client
 DOCUMENTED = {
     "http_requests",
     "http_request_duration_seconds",
+    "kairos_connections_closed",
     "kairos_recommendations",
     "kairos_stage_duration_seconds",
     "kairos_shadow_answers",
@@ -29,6 +30,9 @@ DOCUMENTED = {
     "kairos_training_runs",
     "kairos_offline_metric",
     "kairos_shed_requests",
+    "kairos_database_queue_seconds",
+    "kairos_database_in_progress",
+    "kairos_background_task_failures",
 }
 
 
@@ -36,7 +40,8 @@ def test_a_running_service_is_live_and_ready(client: Client) -> None:
     assert client.get("/health/live").json() == {"status": "live"}
     ready = client.get("/health/ready")
     assert ready.status_code == 200
-    assert ready.json() == {"status": "ready", "model": "ok", "database": "ok", "process": "ok"}
+    parts = dict.fromkeys(("model", "database", "writes", "tasks", "process"), "ok")
+    assert ready.json() == {"status": "ready"} | parts
 
 
 def test_the_metrics_page_holds_every_documented_metric(client: Client) -> None:

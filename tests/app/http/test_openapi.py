@@ -46,6 +46,7 @@ PUBLISHED = {
     "put_traffic": "put /v1/models/traffic",
     "list_changes": "get /v1/models/changes",
     "list_training_runs": "get /v1/training-runs",
+    "read_audit": "get /v1/audit",
     "read_caller": "get /v1/caller",
     "read_metrics": "get /v1/metrics",
     "live": "get /health/live",

@@ -1,4 +1,4 @@
-"""Ids in paths that end like the path of a sub-resource."""
+"""Ids with slashes in paths."""
 
 import pytest
 
@@ -32,12 +32,25 @@ def test_an_encoded_slash_belongs_to_a_user_id(client: Client, user_id: str) -> 
     assert client.request("DELETE", path).json()["deleted_events"] == 1
 
 
-def test_a_plain_slash_still_separates_the_sub_resource(client: Client) -> None:
+def test_a_plain_slash_always_separates_resources(client: Client) -> None:
     client.put("/v1/items", {"items": [{"item_id": "a/similar"}, {"item_id": "a/b"}]})
     assert "items" in client.get("/v1/items/i1/similar").json()
     assert client.get("/v1/items/a/similar").json()["code"] == "item_not_found"
-    assert client.get("/v1/items/a/b").json()["item_id"] == "a/b"
+    detail = problem(client.get("/v1/items/a/b"), 404, "not_found")["detail"]
+    assert "'/v1/items/a/b'" in detail
+    assert "%2F" in detail
     assert client.get("/v1/items/a%2Fb").json()["item_id"] == "a/b"
+
+
+@pytest.mark.parametrize("path", ["u1/recommendations", "u1/next-time", "u1/events", "u1/", "/u1"])
+@pytest.mark.parametrize("start", ["/v1/users/", "/v1/%75sers/"])
+def test_a_path_below_a_user_erases_nobody(client: Client, start: str, path: str) -> None:
+    events = [{"user_id": path, "item_id": "i1", **EVENT}]
+    assert client.post("/v1/events", {"events": events}).json()["accepted"] == 1
+    assert client.request("DELETE", start + path).status_code in {404, 405}
+    encoded = start + path.replace("/", "%2F")
+    assert len(client.get(encoded).json()["events"]) == 1
+    assert client.request("DELETE", encoded).json()["deleted_events"] == 1
 
 
 def test_only_slashes_of_the_id_are_kept_apart(client: Client) -> None:
@@ -48,7 +61,7 @@ def test_only_slashes_of_the_id_are_kept_apart(client: Client) -> None:
 def test_an_id_with_percent_signs_and_slashes_is_decoded_once(client: Client) -> None:
     client.put("/v1/items", {"items": [{"item_id": "ü%2F/é"}]})
     assert client.get("/v1/items/%C3%BC%252F%2F%C3%A9").json()["item_id"] == "ü%2F/é"
-    assert client.get("/v1/items/%C3%BC%252F/%C3%A9").json()["item_id"] == "ü%2F/é"
+    problem(client.get("/v1/items/%C3%BC%252F/%C3%A9"), 404, "not_found")
 
 
 def test_a_version_contains_no_encoded_slash(client: Client) -> None:

@@ -51,7 +51,8 @@ def test_an_unsupported_method_is_a_problem(client: Client, method: str) -> None
     ("path", "allowed"),
     [
         ("/v1/items", "GET, HEAD, PUT"),
-        ("/v1/items/a/b", "DELETE, GET, HEAD"),
+        ("/v1/items/a%2Fb", "DELETE, GET, HEAD"),
+        ("/v1/users/a/recommendations", "GET, HEAD"),
         ("/v1/events", "POST"),
         ("/health/live", "GET, HEAD"),
         ("/docs", "GET, HEAD"),
@@ -186,3 +187,28 @@ def test_a_harmless_request_id_is_kept(client: Client) -> None:
     assert returned_id("trace-1.A_b") == "trace-1.A_b"
     assert returned_id("x" * 65) != "x" * 65
     assert returned_id("a b\tc") != "a b\tc"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/users/u1"),
+        ("GET", "/v1/users"),
+        ("GET", "/v1/users/u1/recommendations"),
+        ("POST", PATH),
+        ("POST", "/v1/events"),
+        ("DELETE", "/v1/users/u1"),
+        ("GET", "/v1/nothing"),
+        ("GET", "/v1/users?x=1"),
+        ("GET", "/health/ready"),
+        ("GET", "/openapi.json"),
+    ],
+)
+def test_no_cache_may_keep_an_answer(client: Client, method: str, path: str) -> None:
+    response = client.request(method, path, json={})
+    assert response.headers.get_list("Cache-Control") == ["no-store"]
+
+
+def test_files_of_the_dashboard_are_revalidated(client: Client) -> None:
+    response = client.get("/dashboard/shell/style.css")
+    assert response.headers.get_list("Cache-Control") == ["no-cache"]

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Engine, event, text
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
+from app.errors import DatabaseUnavailableError
 from app.items.repository import ItemRepository, ItemRow
 from app.items.service import refresh_item_overlay
 from app.serving.item_overlay import ItemOverlay
@@ -142,7 +142,7 @@ def test_an_idle_refresh_reads_one_row(service: Client, engine: Engine) -> None:
     put(engine, "i1", "i2", "i3")
     refresh(service)
     statements: list[str] = []
-    pool = service.app.state.context.database._engine
+    pool = service.app.state.context.database._reading
     event.listen(pool, "before_cursor_execute", lambda *call: statements.append(call[2]))
     refresh(service)
     reads = [statement for statement in statements if "items" in statement or "SELECT" in statement]
@@ -156,7 +156,7 @@ def test_a_number_is_visible_only_after_the_smaller_ones(migrated_postgresql_url
         ItemRepository(first).put([ItemRow("a", None, [], now())])
         with Session(engine) as second, second.begin():
             second.execute(text("SET LOCAL lock_timeout = 50"))
-            with pytest.raises(OperationalError, match="lock timeout"):
+            with pytest.raises(DatabaseUnavailableError, match="LockNotAvailable"):
                 ItemRepository(second).put([ItemRow("b", None, [], now())])
             second.rollback()
     put(engine, "b")

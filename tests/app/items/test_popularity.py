@@ -1,15 +1,22 @@
 """GET /v1/items/{item_id}/popularity."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
+from app.db.engine import WRITES, open_engine
+from app.db.events import EventRepository, EventRow
+from app.http.types import parse_instant
 from app.items.popularity import MAX_ACTIONS, MAX_BUCKETS
 from app.settings import Settings
 from tests.app.client import Client, problem, running
 
 DAY = 86_400
+FIRST = 1_230_768_000
+"""2009-01-01, a Thursday."""
 MONDAY = "2026-03-02T00:00:00Z"
 
 
@@ -24,8 +31,20 @@ def happen(client: Client, *events: tuple[str, str, Any]) -> None:
         assert answer["accepted"] == len(sent[start : start + 1000])
 
 
+def store_implausible(client: Client, *events: tuple[str, Any]) -> None:
+    """Store events (item, instant) as an earlier release took them."""
+    rows = [
+        EventRow(f"e{n}", "u", item_id, "buy", parse_instant(at), None, None, None, 0)
+        for n, (item_id, at) in enumerate(events)
+    ]
+    engine = open_engine(client.app.state.context.settings.database_url)
+    with Session(engine.execution_options(**WRITES)) as session, session.begin():
+        EventRepository(session).add(rows)
+    engine.dispose()
+
+
 def popularity(client: Client, item_id: str, **query: Any) -> dict[str, Any]:
-    response = client.get(f"/v1/items/{item_id}/popularity", params=query)
+    response = client.get(f"/v1/items/{quote(item_id, safe='')}/popularity", params=query)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -74,8 +93,8 @@ def test_weeks_begin_on_monday_and_months_on_their_first(client_on_either: Clien
 
 
 def test_events_before_1970_are_counted_on_their_day(client_on_either: Client) -> None:
-    happen(client_on_either, ("mug", "buy", -1), ("mug", "buy", 0), ("mug", "buy", -DAY))
-    answer = popularity(client_on_either, "mug", step="day")
+    store_implausible(client_on_either, ("mug", -1), ("mug", 0), ("mug", -DAY))
+    answer = popularity(client_on_either, "mug", step="day", since=-DAY)
     assert starts(answer) == ["1969-12-31", "1970-01-01"]
     assert events(answer) == [2, 1]
 
@@ -83,10 +102,11 @@ def test_events_before_1970_are_counted_on_their_day(client_on_either: Client) -
 def test_the_bounds_of_a_count_are_inclusive(
     client_on_either: Client,
 ) -> None:
-    happen(client_on_either, *(("mug", "buy", 100 * DAY + n * DAY) for n in range(5)))
-    answer = popularity(client_on_either, "mug", step="day", since=101 * DAY, until=103 * DAY)
+    happen(client_on_either, *(("mug", "buy", FIRST + n * DAY) for n in range(5)))
+    bounds = {"since": FIRST + DAY, "until": FIRST + 3 * DAY}
+    answer = popularity(client_on_either, "mug", step="day", **bounds)
     assert events(answer) == [1, 1, 1]
-    before = popularity(client_on_either, "mug", step="day", until=100 * DAY - 1)
+    before = popularity(client_on_either, "mug", step="day", until=FIRST - 1)
     assert (before["counts"], before["first_at"], before["actions"]) == ([], None, {})
 
 
@@ -105,7 +125,7 @@ def test_events_of_a_deleted_item_are_counted(client: Client) -> None:
 
 
 def test_an_unknown_item_is_not_found(client_on_either: Client) -> None:
-    response = client_on_either.get("/v1/items/no/such/popularity")
+    response = client_on_either.get("/v1/items/no%2Fsuch/popularity")
     assert "'no/such'" in problem(response, 404, "item_not_found")["detail"]
 
 
@@ -124,25 +144,41 @@ def test_an_item_named_popularity_is_counted(client: Client) -> None:
 def test_one_bucket_more_than_allowed_is_refused(
     client_on_either: Client,
 ) -> None:
-    happen(client_on_either, ("mug", "buy", 0), ("mug", "buy", (MAX_BUCKETS - 1) * DAY))
+    happen(client_on_either, ("mug", "buy", FIRST), ("mug", "buy", FIRST + (MAX_BUCKETS - 1) * DAY))
     assert len(popularity(client_on_either, "mug", step="day")["counts"]) == MAX_BUCKETS
-    happen(client_on_either, ("mug", "buy", MAX_BUCKETS * DAY))
+    happen(client_on_either, ("mug", "buy", FIRST + MAX_BUCKETS * DAY))
     response = client_on_either.get("/v1/items/mug/popularity?step=day")
     detail = problem(response, 422, "validation_failed")["detail"]
     assert "at most 1,100 buckets" in detail
     assert "there are 1,101" in detail
     assert "longer step" in detail
     assert len(popularity(client_on_either, "mug", step="week")["counts"]) == 158
-    since = popularity(client_on_either, "mug", step="day", since=DAY)
+    since = popularity(client_on_either, "mug", step="day", since=FIRST + DAY)
     assert events(since) == [1, 1]
 
 
 def test_the_first_and_last_instants_are_valid_bounds(client: Client) -> None:
-    happen(client, ("old", "buy", "0001-01-01T00:00:00Z"), ("mug", "buy", "0001-01-01T00:00:00Z"))
+    first = "0001-01-01T00:00:00Z"
+    store_implausible(client, ("old", first), ("mug", first))
     for step in ("day", "week", "month"):
-        assert starts(popularity(client, "old", step=step)) == ["0001-01-01"]
+        assert starts(popularity(client, "old", step=step, since=first)) == ["0001-01-01"]
     happen(client, ("mug", "buy", MONDAY))
-    problem(client.get("/v1/items/mug/popularity?step=month"), 422, "validation_failed")
+    path = f"/v1/items/mug/popularity?step=month&since={first}"
+    problem(client.get(path), 422, "validation_failed")
+
+
+@pytest.mark.parametrize("implausible", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("step", ["day", "week", "month"])
+def test_an_implausible_time_is_not_counted_but_said(
+    client: Client, implausible: str, step: str
+) -> None:
+    happen(client, ("mug", "buy", MONDAY))
+    plain = popularity(client, "mug", step=step)
+    assert plain["warnings"] == []
+    store_implausible(client, ("mug", implausible), ("only", implausible))
+    assert popularity(client, "mug", step=step) == plain | {"warnings": ["implausible_times"]}
+    only = popularity(client, "only", step=step)
+    assert (only["events"], only["warnings"]) == (0, ["implausible_times"])
 
 
 def test_rare_actions_count_in_the_whole_only(client_on_either: Client) -> None:
@@ -178,3 +214,23 @@ def test_the_database_counts_by_the_index_alone(settings: Settings) -> None:
             ),
         )
     assert "COVERING INDEX ix_events_item_id_at_action" in plan[0]["detail"]
+
+
+def test_of_very_many_events_the_newest_are_counted(
+    client_on_either: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.items.repository.MOST_COUNTED", 3)
+    happen(
+        client_on_either,
+        ("mug", "view", "2026-03-01T00:00:00Z"),
+        ("mug", "view", "2026-03-02T00:00:00Z"),
+        ("mug", "view", "2026-03-02T00:00:00Z"),
+        ("mug", "buy", "2026-03-04T00:00:00Z"),
+        ("mug", "buy", "2026-03-04T00:00:00Z"),
+    )
+    answer = popularity(client_on_either, "mug", step="day")
+    assert answer["is_complete"] is False
+    assert (events(answer), answer["first_at"]) == ([1, 0, 2], "2026-03-02T00:00:00Z")
+    assert answer["actions"] == {"buy": [0, 0, 2], "view": [1, 0, 0]}
+    older = popularity(client_on_either, "mug", step="day", until="2026-03-02T00:00:00Z")
+    assert (older["is_complete"], events(older)) == (True, [1, 2])

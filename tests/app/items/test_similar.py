@@ -61,7 +61,7 @@ def test_stored_titles_apply_and_deleted_items_are_excluded(client: Client) -> N
 
 def test_an_unknown_item_is_not_found(client: Client) -> None:
     client.put("/v1/items", {"items": [{"item_id": "new/one"}]})
-    detail = problem(client.get("/v1/items/new/one/similar"), 404, "item_not_found")["detail"]
+    detail = problem(client.get("/v1/items/new%2Fone/similar"), 404, "item_not_found")["detail"]
     assert "'new/one'" in detail
 
 

@@ -25,4 +25,4 @@ def remove_database(client: Client, directory: Path) -> None:
     for file in directory.glob("kairos.db*"):
         file.rename(file.with_name(f"removed-{file.name}"))
     (directory / "kairos.db").mkdir()
-    client.app.state.context.database._engine.dispose()
+    client.app.state.context.database._reading.dispose()

@@ -1,7 +1,6 @@
 """A running service counts what was chosen since the training, without retraining."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ from app.settings import Settings
 from model.wide import WideConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, recommend, running
+from tests.processes import eventually
 
 DAY = 86_400
 END = tiny_bundle.LAST_AT // 1_000_000
 HISTORY = [{"item_id": "i1", "timestamp": END - 3 * DAY}]
-SOON = 10
 
 
 @pytest.fixture
@@ -48,13 +47,6 @@ def choose(client: Client, item_id: str, times: int, action: str = "buy") -> Non
     assert client.post("/v1/events", {"events": events}).json()["accepted"] == times
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < deadline, "the popularity did not change"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def client(settings: Settings, migrated_database_url: str) -> Any:
     """A service on each kind of database."""
@@ -66,7 +58,7 @@ def test_what_sold_since_the_training_ranks_higher(client: Client) -> None:
     before = rank(client)
     least = list(before)[-1]
     choose(client, least, 300)
-    wait_until(lambda: rank(client)[least] > before[least] + 0.5)
+    eventually(lambda: rank(client)[least] > before[least] + 0.5)
     assert list(rank(client)).index(least) < len(before) // 2
 
 
@@ -77,7 +69,7 @@ def test_users_without_a_history_get_what_sold(client: Client) -> None:
 
     least = recommend()[-1]
     choose(client, least, 300)
-    wait_until(lambda: recommend()[0] == least)
+    eventually(lambda: recommend()[0] == least)
 
 
 def test_a_restart_and_a_second_replica_answer_the_same(
@@ -88,19 +80,19 @@ def test_a_restart_and_a_second_replica_answer_the_same(
         before = rank(first)
         least = list(before)[-1]
         choose(first, least, 300)
-        wait_until(lambda: rank(first)[least] > before[least] + 0.5)
+        eventually(lambda: rank(first)[least] > before[least] + 0.5)
         counted = rank(first)
         with running(shared) as second:
-            wait_until(lambda: rank(second) == counted)
+            eventually(lambda: rank(second) == counted)
     with running(shared) as restarted:
-        wait_until(lambda: rank(restarted) == counted)
+        eventually(lambda: rank(restarted) == counted)
 
 
 def test_earlier_query_times_do_not_see_later_events(client: Client) -> None:
     before = rank(client, END - DAY)
     now = rank(client)
     choose(client, "i7", 300)
-    wait_until(lambda: rank(client)["i7"] > now["i7"] + 0.5)
+    eventually(lambda: rank(client)["i7"] > now["i7"] + 0.5)
     assert rank(client, END - DAY) == before
 
 
@@ -109,17 +101,17 @@ def test_ignored_actions_and_unknown_items_are_not_counted(client: Client) -> No
     choose(client, "i5", 300, action="return")
     choose(client, "unheard-of", 300)
     choose(client, "i7", 5)
-    wait_until(lambda: rank(client)["i7"] > before["i7"])
+    eventually(lambda: rank(client)["i7"] > before["i7"])
     assert rank(client)["i5"] < before["i5"]
 
 
 def test_events_of_erased_users_are_no_longer_counted(client: Client) -> None:
     before = rank(client)
     choose(client, "i7", 5)
-    wait_until(lambda: rank(client)["i7"] > before["i7"])
+    eventually(lambda: rank(client)["i7"] > before["i7"])
     for n in range(5):
         assert client.request("DELETE", f"/v1/users/u{n}").status_code == 200
-    wait_until(lambda: rank(client) == before)
+    eventually(lambda: rank(client) == before)
 
 
 def test_counting_can_be_switched_off(settings: Settings) -> None:
@@ -133,11 +125,11 @@ def test_counting_can_be_switched_off(settings: Settings) -> None:
 def test_a_model_that_was_opened_again_counts_anew(settings: Settings, client: Client) -> None:
     before = rank(client)
     choose(client, "i7", 300)
-    wait_until(lambda: rank(client)["i7"] > before["i7"] + 0.5)
+    eventually(lambda: rank(client)["i7"] > before["i7"] + 0.5)
     counted = rank(client)
     first = recommend(client)["model_version"]
     other = tiny_bundle.publish(settings.bundle_store, seed=4)
-    wait_until(lambda: recommend(client)["model_version"] == other)
+    eventually(lambda: recommend(client)["model_version"] == other)
     assert client.post(f"/v1/models/{first}/activate", {"reason": None}).status_code == 200
     assert recommend(client)["model_version"] == first
-    wait_until(lambda: rank(client) == counted)
+    eventually(lambda: rank(client) == counted)

@@ -1,6 +1,5 @@
 """POST /v1/recommendations: explanations, model versions and stored impressions."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tests.app import tiny_bundle
 from tests.app.client import Client, problem, running
 from tests.app.recommendations.recommendation_requests import build_inline, list_ids, recommend
 from tests.app.tiny_bundle import HEADS, ITEM_IDS
+from tests.processes import eventually
 
 HISTORY = build_inline("i1", "i2", "i3", "i4")
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -188,7 +188,7 @@ def test_impressions_are_stored(client_on_either: Client) -> None:
         "user_id": "u",
         "item_id": list_ids(shown)[0],
         "action": "click",
-        "timestamp": 0,
+        "timestamp": 1_700_000_000,
         "recommendation_id": shown["recommendation_id"],
     }
     client_on_either.post("/v1/events", {"events": [click]})
@@ -203,14 +203,17 @@ def test_impressions_are_stored(client_on_either: Client) -> None:
 def recorded(client: Client, expected: int) -> dict[str, StoredRecommendation]:
     """Wait for the stored impressions, and return them."""
     engine = open_engine(client.app.state.context.settings.database_url)
-    for _ in range(200):
+    found: dict[str, StoredRecommendation] = {}
+
+    def is_recorded() -> bool:
         with Session(engine) as session:
-            found = session.scalars(select(StoredRecommendation)).all()
-        if len(found) >= expected:
-            break
-        time.sleep(0.05)
+            records = session.scalars(select(StoredRecommendation)).all()
+        found.update({record.recommendation_id: record for record in records})
+        return len(found) >= expected
+
+    eventually(is_recorded)
     engine.dispose()
-    return {record.recommendation_id: record for record in found}
+    return found
 
 
 class TestTheSimpleCase:
@@ -219,7 +222,7 @@ class TestTheSimpleCase:
         client_on_either.post("/v1/events", {"events": events})
         at = "2026-01-01T02:00:00Z"
         simple = client_on_either.get(
-            "/v1/users/a/b/recommendations", params={"n": 3, "at": at}
+            "/v1/users/a%2Fb/recommendations", params={"n": 3, "at": at}
         ).json()
         full = recommend(client_on_either, user_id="a/b", query_time=at, n=3)
         assert simple.pop("recommendation_id") != full.pop("recommendation_id")

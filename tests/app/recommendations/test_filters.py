@@ -1,14 +1,17 @@
 """POST /v1/recommendations: filters and diversity."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from app.http.types import format_instant
-from tests.app.client import Client
+from app.settings import Settings
+from tests.app.client import Client, running
 from tests.app.recommendations.recommendation_requests import (
     QUERY_TIME,
     build_inline,
+    build_stored,
     list_ids,
     recommend,
 )
@@ -150,3 +153,73 @@ def test_a_broken_rule_is_named(
     assert response.status_code == 422
     errors = {(error["where"], error["code"]) for error in response.json()["errors"]}
     assert (where, code) in errors, errors
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"categories": {"any": ["unknown"]}},
+        {"include_item_ids": ["unknown"]},
+        {"include_item_ids": ["i4"], "exclude_item_ids": ["i4"]},
+        {"include_item_ids": ["i1"]},
+        {"user_id": "nobody", "history": None, "include_item_ids": ["unknown"]},
+    ],
+)
+def test_filters_that_match_nothing_give_a_warning(client: Client, body: dict[str, Any]) -> None:
+    answer = recommend(client, **{"history": HISTORY, **body})
+    assert answer["items"] == []
+    assert "filters_match_nothing" in answer["warnings"]
+
+
+def test_filters_that_match_something_give_no_warning(client: Client) -> None:
+    strict = recommend(client, user_id="nobody", strict=True)
+    assert strict["items"] == []
+    some = recommend(client, history=HISTORY, include_item_ids=["i4", "unknown"])
+    assert list_ids(some) == ["i4"]
+    assert "filters_match_nothing" not in strict["warnings"] + some["warnings"]
+
+
+@pytest.fixture
+def long_history(migrated_database_url: str, settings: Settings) -> Iterator[Client]:
+    """A service that reads histories of three events, with a user of nine."""
+    changed = {"database_url": migrated_database_url, "max_history": 3}
+    with running(settings.model_copy(update=changed)) as client:
+        seen = build_stored("u", *(f"i{number}" for number in range(9)))
+        assert client.post("/v1/events", seen).json()["accepted"] == 9
+        yield client
+
+
+def test_items_seen_before_the_history_are_left_out(long_history: Client) -> None:
+    answer = recommend(long_history, user_id="u", n=500)
+    assert answer["history_used"] == 3
+    assert set(list_ids(answer)) == set(ITEM_IDS) - {f"i{number}" for number in range(9)}
+    assert answer["warnings"] == []
+    simple = long_history.get("/v1/users/u/recommendations?n=500").json()
+    assert set(list_ids(simple)) == set(list_ids(answer))
+    again = recommend(long_history, user_id="u", n=500, exclude_seen=False)
+    assert set(list_ids(again)) == set(ITEM_IDS)
+
+
+def test_items_seen_after_the_query_time_are_not_left_out(long_history: Client) -> None:
+    early = format_instant(QUERY_TIME - 6 * HOUR)
+    answer = recommend(long_history, user_id="u", n=500, query_time=early)
+    assert set(list_ids(answer)) == set(ITEM_IDS) - {f"i{number}" for number in range(5)}
+
+
+def test_an_inline_history_alone_decides_what_was_seen(long_history: Client) -> None:
+    inline = build_inline("i10", "i11", "i12")
+    alone = recommend(long_history, user_id="u", history=inline, n=500)
+    assert set(list_ids(alone)) == set(ITEM_IDS) - {"i10", "i11", "i12"}
+    merged = recommend(long_history, user_id="u", history=inline, merge=True, n=500)
+    assert not {*list_ids(merged)} & {f"i{number}" for number in [*range(9), 10, 11, 12]}
+
+
+def test_seen_items_beyond_the_bound_give_a_warning(
+    long_history: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.histories.service.MOST_SEEN_EVENTS", 8)
+    answer = recommend(long_history, user_id="u", n=500)
+    assert set(list_ids(answer)) & {f"i{number}" for number in range(9)} == {"i0"}
+    assert answer["warnings"] == ["seen_items_truncated"]
+    monkeypatch.setattr("app.histories.service.MOST_SEEN_EVENTS", 9)
+    assert recommend(long_history, user_id="u", n=500)["warnings"] == []

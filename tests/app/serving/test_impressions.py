@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Engine, text
+from structlog.testing import capture_logs
 
 from app.db.engine import open_engine
+from app.errors import DatabaseUnavailableError, OverloadedError
 from app.observability.metrics import Metrics
 from app.recommendations.impression_writer import delete_expired_impressions
 from app.serving.impressions import Impression, ImpressionBuffer
@@ -142,6 +145,75 @@ def test_impressions_are_written_after_the_table_is_back(client: Client, engine:
     eventually(lambda: {row["recommendation_id"] for row in records(engine)} == ids)
     eventually(lambda: waiting(client) == 0)
     assert client.metric("kairos_recommendation_records_dropped_total") == 0
+
+
+def test_an_unexpected_failure_loses_nothing(client: Client, engine: Engine) -> None:
+    database = client.app.state.context.database
+    write, failures = database.write, iter([TypeError("a defect"), asyncio.CancelledError()])
+
+    async def fail_first(work: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return await write(work)
+
+    database.write = fail_first
+    ids = {recommend(client)["recommendation_id"] for _ in range(7)}
+    eventually(lambda: {row["recommendation_id"] for row in records(engine)} == ids)
+    assert client.metric("kairos_recommendation_records_dropped_total") == 0
+
+
+def test_a_refused_impression_does_not_stop_the_others(client: Client, engine: Engine) -> None:
+    impressions = client.app.state.context.impressions
+    kept = [Impression(f"kept{number}", None, "v", number, None, ("i1",)) for number in range(5)]
+    # The column is NOT NULL.
+    refused = replace(kept[0], recommendation_id="refused", model_version=cast(str, None))
+    for impression in (*kept[:3], refused, *kept[3:]):
+        client.portal.call(impressions.put, impression)
+    eventually(lambda: len(records(engine)) == 5)
+    assert {row["recommendation_id"] for row in records(engine)} == {f"kept{n}" for n in range(5)}
+    assert client.metric("kairos_recommendation_records_dropped_total") == 1
+
+
+def test_a_write_at_shutdown_is_tried_again(settings: Settings, database_url: str) -> None:
+    """As on a busy machine: the queue is full, then the database takes too long."""
+    settings = settings.model_copy(update={"database_url": database_url})
+    failures = iter([OverloadedError("database_writes", 0), DatabaseUnavailableError("slow")])
+    with running(settings) as client:
+        database = client.app.state.context.database
+        write = database.write
+
+        async def refuse(_: Any) -> Any:
+            raise OverloadedError("database_writes", 0)
+
+        async def fail_first(work: Any) -> Any:
+            for failure in failures:
+                raise failure
+            return await write(work)
+
+        database.write = refuse
+        ids = {recommend(client)["recommendation_id"] for _ in range(10)}
+        database.write = fail_first
+    engine = open_engine(database_url)
+    assert {row["recommendation_id"] for row in records(engine)} == ids
+    engine.dispose()
+
+
+def test_impressions_lost_at_shutdown_are_counted_and_logged(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.recommendations.impression_writer._FINAL_WRITE_SECONDS", 0.2)
+
+    async def refuse(_: Any) -> Any:
+        raise DatabaseUnavailableError("down")
+
+    with capture_logs() as logs:
+        with running(settings) as client:
+            client.app.state.context.database.write = refuse
+            for _ in range(10):
+                recommend(client)
+        assert client.metric("kairos_recommendation_records_dropped_total") == 10
+    (lost,) = (line for line in logs if line["event"] == "impressions_lost")
+    assert (lost["impressions"], lost["log_level"]) == (10, "error")
 
 
 def test_a_full_buffer_drops_and_counts_the_oldest(settings: Settings, database_url: str) -> None:

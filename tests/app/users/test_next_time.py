@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import torch
@@ -59,7 +60,9 @@ def store_events(client: Client) -> None:
 
 
 def estimate(client: Client, at: str | None = None, user_id: str = "a/b") -> dict[str, Any]:
-    response = client.get(f"/v1/users/{user_id}/next-time", params={"at": at} if at else {})
+    response = client.get(
+        f"/v1/users/{quote(user_id, safe='')}/next-time", params={"at": at} if at else {}
+    )
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -178,7 +181,7 @@ def test_an_invalid_instant_is_refused(client: Client, at: str) -> None:
 
 
 def test_the_history_of_a_user_keeps_its_path(client: Client) -> None:
-    assert len(client.get("/v1/users/a/b").json()["events"]) == 3
+    assert len(client.get("/v1/users/a%2Fb").json()["events"]) == 3
 
 
 class TestWithoutATimeModel:
@@ -190,7 +193,7 @@ class TestWithoutATimeModel:
 
     @pytest.mark.parametrize("user_id", ["a/b", "nobody"])
     def test_a_conflict_names_the_kind_of_the_model(self, client: Client, user_id: str) -> None:
-        response = client.get(f"/v1/users/{user_id}/next-time")
+        response = client.get(f"/v1/users/{quote(user_id, safe='')}/next-time")
         detail = problem(response, 409, "model_says_no_time")["detail"]
         assert "'self_attention'" in detail
         assert "rmtpp" in detail

@@ -8,7 +8,7 @@ from tests.app.client import Client
 def see(client: Client, *user_ids: str) -> None:
     """Store one event per mention of each user."""
     events = [
-        {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": number}
+        {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": 1767225600 + number}
         for number, user_id in enumerate(user_ids)
     ]
     assert client.post("/v1/events", {"events": events}).json()["accepted"] == len(events)
@@ -22,8 +22,8 @@ def test_users_are_listed_with_their_events(client_on_either: Client) -> None:
     see(client_on_either, "b", "a", "b")
     assert client_on_either.get("/v1/users").json() == {
         "users": [
-            {"user_id": "a", "events": 1, "last_event_at": "1970-01-01T00:00:01Z"},
-            {"user_id": "b", "events": 2, "last_event_at": "1970-01-01T00:00:02Z"},
+            {"user_id": "a", "events": 1, "last_event_at": "2026-01-01T00:00:01Z"},
+            {"user_id": "b", "events": 2, "last_event_at": "2026-01-01T00:00:02Z"},
         ]
     }
 
@@ -42,8 +42,8 @@ def test_a_history_comes_newest_first(client_on_either: Client) -> None:
     answer = client_on_either.get("/v1/users/u%2F1", params={"limit": 2}).json()
     assert answer["user_id"] == "u/1"
     assert [event["timestamp"] for event in answer["events"]] == [
-        "1970-01-01T00:00:03Z",
-        "1970-01-01T00:00:01Z",
+        "2026-01-01T00:00:03Z",
+        "2026-01-01T00:00:01Z",
     ]
 
 

@@ -40,3 +40,16 @@ def test_retraining_without_a_result_is_a_warning(database: str, change: str, fi
 def test_a_recent_unfinished_run_is_ok(database: str) -> None:
     execute(database, "UPDATE training_runs SET result = 'running', finished_at = NULL")
     assert run_doctor(0)["retraining"]["verdict"] == "ok"
+
+
+def test_counts_that_differ_from_the_rows_are_a_failure(database: str) -> None:
+    assert run_doctor(0)["clicks"]["verdict"] == "ok"
+    execute(
+        database,
+        "INSERT INTO impression_counts (model_version, day, shown, clicked) VALUES ('v', 1, 3, 1)",
+    )
+    found = run_doctor(1)["clicks"]
+    assert (found["verdict"], "3 impressions and 1 clicks are counted" in found["finding"]) == (
+        "failure",
+        True,
+    )

@@ -25,13 +25,13 @@ CURVES = pl.DataFrame(
 
 def test_curves_survive_a_round_trip(tmp_path: Path) -> None:
     write_profile(CURVES, tmp_path / "p.parquet")
-    assert_frame_equal(read_profile(tmp_path / "p.parquet"), CURVES)
+    assert_frame_equal(read_profile((tmp_path / "p.parquet").read_bytes()), CURVES)
 
 
 def test_a_file_without_the_columns_is_refused_by_name(tmp_path: Path) -> None:
     CURVES.drop("sd").write_parquet(tmp_path / "p.parquet")
-    with pytest.raises(BundleError, match=r"interval_days, mean, sd, count, but p\.parquet does"):
-        read_profile(tmp_path / "p.parquet")
+    with pytest.raises(BundleError, match=r"mean, sd, count, but attention_profile\.parquet does"):
+        read_profile((tmp_path / "p.parquet").read_bytes())
 
 
 def test_a_bundle_holds_its_attention_profile(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_an_index_survives_a_round_trip_through_its_file(
 ) -> None:
     index = ItemIndex.build(VECTORS, similarity)
     index.save(tmp_path / "index")
-    again = ItemIndex.load(tmp_path / "index")
+    again = ItemIndex.load((tmp_path / "index").read_bytes())
     assert (len(again), again.width) == (40, 5)
     assert np.array_equal(again.vectors(np.arange(1, 41)), VECTORS)
     (rows, scores), (rows_again, scores_again) = (
@@ -95,4 +95,4 @@ def test_the_nearest_by_distance_is_the_vector_itself() -> None:
 def test_an_unreadable_index_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "items.faiss").write_bytes(b"nothing")
     with pytest.raises(BundleError, match=r"items\.faiss is not"):
-        ItemIndex.load(tmp_path / "items.faiss")
+        ItemIndex.load((tmp_path / "items.faiss").read_bytes())

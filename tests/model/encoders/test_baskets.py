@@ -72,9 +72,10 @@ class BasketsContract(SequenceEncoderContract):
             assert (gradient[0, begins_next:] == 0).all()
 
     def test_the_order_within_a_basket_has_no_effect(self, encoder: SequenceEncoder) -> None:
-        order = draw_history(("i1", "i2", "i3"), ("i4", "i5"), ("i6", "i7", "i8"))
-        other = draw_history(("i3", "i1", "i2"), ("i5", "i4"), ("i7", "i8", "i6"))
-        assert_same(encode(encoder, order).user, encode(encoder, other).user)
+        batch = collate_queries(draw_history(("i1", "i2", "i3"), ("i4", "i5"), ("i6", "i7", "i8")))
+        other = batch._replace(rows=batch.rows[:, [2, 0, 1, 4, 3, 6, 7, 5]])
+        expected = encoder(batch, vectors(encoder, batch)).user
+        assert_same(encoder(other, vectors(encoder, other)).user, expected)
 
     def test_the_order_of_baskets_changes_the_output(self, encoder: SequenceEncoder) -> None:
         order = draw_history(("i1", "i2"), ("i3",), ("i6", "i7"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.bundle.manifest import WEIGHTS
+from model.bundle.signature import BundleKeys
 from model.errors import BundleError, NoCurrentBundleError, StoreBusyError
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
@@ -130,7 +131,7 @@ def test_an_unverified_version_is_not_published(
 ) -> None:
     first = publish(store)
 
-    def fail(_: Path) -> None:
+    def fail(_: Path, __: BundleKeys) -> None:
         raise error
 
     monkeypatch.setattr("model.store.store.open_predictor", fail)

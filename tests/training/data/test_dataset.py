@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from model.catalog import Catalog
 from model.errors import TrainingError
-from model.history import Event
+from model.history import Event, Query
 from tests.tiny import DAY, FIRST_AT, event_log
 from tests.training.data.drawn_datasets import datasets
 from training.data.dataset import Dataset
@@ -34,10 +34,22 @@ def test_events_are_grouped_by_user_oldest_first() -> None:
     assert dataset.user_of.tolist() == [0, 0, 1, 1]
 
 
-def test_events_of_one_instant_keep_the_order_of_the_source() -> None:
-    items = list("cabdfe")
-    dataset = Dataset.of(event_log([("u", item, NOW) for item in items]))
-    assert stretch(dataset, "u") == items
+@few
+@given(items=st.permutations("cabdfeA🦊\uffff"), again=st.lists(st.sampled_from("abc")))
+def test_events_of_one_instant_are_in_one_order_and_once(
+    items: list[str], again: list[str]
+) -> None:
+    dataset = Dataset.of(event_log([("u", item, NOW) for item in (*items, *again)]))
+    query = Query.as_of([Event(item, NOW) for item in items], NOW)
+    assert stretch(dataset, "u") == [event.item_id for event in query.history]
+
+
+def test_events_that_differ_in_their_action_are_kept() -> None:
+    log = pl.concat([event_log([("u", "a", NOW)] * 2, action) for action in ("view", "buy")])
+    dataset = Dataset.of(log)
+    assert [event.action for event in dataset.history(0)] == ["buy", "view"]
+    assert Dataset.of(log, min_user_events=2).times.tolist() == [NOW, NOW]
+    assert len(Dataset.of(log, distinct=False)) == 4
 
 
 @few

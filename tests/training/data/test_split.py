@@ -157,7 +157,7 @@ def test_by_user_held_out_users_are_not_in_training(dataset: Dataset) -> None:
 
 
 def test_leave_one_out_holds_out_the_last_two_events() -> None:
-    log = [("u", f"i{day}", FIRST_AT + day * DAY) for day in (0, 1, 2, 1, 0, 2)]
+    log = [("u", f"i{day}", FIRST_AT + day * DAY) for day in (0, 4, 2, 3, 1, 5)]
     split = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_event")
     assert split.validation.ends.tolist() == [4]
     assert split.test.ends.tolist() == [5]

@@ -99,7 +99,7 @@ def test_without_candidates_nothing_is_sampled() -> None:
 
 
 def test_questions_at_the_last_events_instant_have_no_gap() -> None:
-    log = [("u", "a", FIRST_AT + n) for n in (0, 1, 1)] + [
+    log = [("u", item, FIRST_AT + n) for item, n in (("a", 0), ("a", 1), ("b", 1))] + [
         ("v", "a", FIRST_AT + n) for n in (0, 1, 2)
     ]
     cut = LeaveOneOutConfig().split(Dataset.of(event_log(log)), "next_event")

@@ -33,7 +33,7 @@ def test_events_outside_the_training_data_are_not_counted() -> None:
 
 def test_the_last_week_ranks_first_then_all_time() -> None:
     dataset = dataset_of(
-        ("u", "a", 1), ("u", "a", 1), ("u", "b", 1), ("u", "c", 20), ("u", "d", 30)
+        ("u", "a", 1), ("u", "a", 2), ("u", "b", 1), ("u", "c", 20), ("u", "d", 30)
     )
     reference = PopularLastWeek.fit(dataset, everything(dataset))
     assert ranking(dataset, reference, question_at(dataset, "u", 21)) == "c a b=d"

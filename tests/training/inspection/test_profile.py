@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -178,6 +180,20 @@ def test_suspicious_things_are_found_with_their_numbers() -> None:
     later = clean.filter(pl.col("timestamp").to_physical() > START + 100 * DAY)
     assert f"{len(later):,} events" in find(profile, "timestamps in the future").detail
     assert profile_events(clean, now=START + 300 * DAY).findings == ()
+
+
+@pytest.mark.parametrize(
+    "at", [0, -62_135_596_800_000_000, START - 9_000 * DAY, START + 9**5 * DAY]
+)
+def test_one_implausible_event_is_named_and_changes_no_figure(at: int) -> None:
+    events = draw_events()
+    odd = events.head(1).with_columns(timestamp=pl.lit(at).cast(EVENT_SCHEMA["timestamp"]))
+    now = START + 300 * DAY
+    plain, changed = (
+        profile_events(table, now=now) for table in (events, pl.concat([odd, events]))
+    )
+    assert "1 events with implausible times" in find(changed, "implausible times").detail
+    assert replace(changed, findings=(), actions=()) == replace(plain, findings=(), actions=())
 
 
 def test_a_heavy_user_and_items_with_one_event_are_found() -> None:

@@ -58,7 +58,7 @@ export async function showReadiness() {
   const status = isReady ? "ok" : "bad";
   showCard("ready", status, [
     ["service", isReady ? "ready" : "not ready"],
-    ...["model", "database", "process"].map((part) => /** @type {Fact} */ ([part, readiness[part]])),
+    ...["model", "database", "writes", "tasks", "process"].map((part) => /** @type {Fact} */ ([part, readiness[part]])),
   ]);
   return status;
 }

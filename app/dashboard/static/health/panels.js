@@ -175,14 +175,14 @@ export const PANELS = [
   {
     id: "shed",
     heading: "Shed requests",
-    lines: ["inference", "database"].map((reason) => ({
+    lines: ["inference", "database_reads", "database_writes", "database_control"].map((reason) => ({
       ...rateLine(reason, "kairos_shed_requests_total", "reason"),
       limit: LIMITS.shed,
     })),
     format: formatRate,
     axis: "per second",
     note:
-      "Requests refused at a full queue: for inference, for the database. " +
+      "Requests refused at a full queue: for inference, for reads, writes and control of the database. " +
       describeLimit(LIMITS.shed, formatPlainRate),
   },
   {

@@ -1,0 +1,42 @@
+"""Clicks: events that lead back to an impression and to an item that it showed."""
+
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.db.tables import StoredEvent, StoredRecommendation
+
+
+def match_click(session: Session) -> ColumnElement[bool]:
+    """Match an event with the impression that it clicks.
+
+    The event names the impression and an item that it showed, and is of the user that it was shown
+    to; an impression without a user may be clicked by anybody. The triggers of migration 0005
+    apply the same rule.
+    """
+    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    elements = func.json_each if is_sqlite else func.json_array_elements_text
+    item = elements(StoredRecommendation.item_ids).table_valued("value")
+    return and_(
+        StoredEvent.recommendation_id == StoredRecommendation.recommendation_id,
+        or_(
+            StoredRecommendation.user_id.is_(None),
+            StoredRecommendation.user_id == StoredEvent.user_id,
+        ),
+        exists().select_from(item).where(item.c.value == StoredEvent.item_id),
+    )
+
+
+def list_clicked_versions(
+    session: Session, column: InstrumentedAttribute[str], values: Collection[str]
+) -> tuple[str, ...]:
+    """List the version of the clicked impression of each click, by a column of either table."""
+    if not values:
+        return ()
+    clicks = (
+        select(StoredRecommendation.model_version)
+        .join(StoredEvent, match_click(session))
+        .where(column.in_(values))
+    )
+    return tuple(session.scalars(clicks))

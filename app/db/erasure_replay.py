@@ -1,0 +1,80 @@
+"""Erasing users again whom a restored backup brought back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.database import Database
+from app.db.erasure_log import ErasureLog
+from app.db.erasures import ErasureRepository, compute_user_digest
+from app.db.tables import StoredEvent, StoredRecommendation
+
+_USERS_PER_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What replaying a log of erasures did.
+
+    Attributes:
+        erasures: those that the database did not know.
+        rows: events and impressions deleted again.
+        logged: erasures that the log did not know.
+    """
+
+    erasures: int = 0
+    rows: int = 0
+    logged: int = 0
+
+
+def replay_erasures(database: Database, log: ErasureLog) -> Replay:
+    """Make a database and its log of erasures agree: each gets what only the other knows.
+
+    Rows up to the instant of an erasure that the database forgot are deleted again. Later rows are
+    of a user who returned, and stay. Costs one small statement if the two agree; else every user's
+    id is read once.
+
+    Raises:
+        ErasureLogError: if the log cannot be read or written.
+        DatabaseUnavailableError: if the database does not answer; replaying again is safe.
+    """
+    logged = log.read()
+    stored = database.read_blocking(lambda session: ErasureRepository(session).read_all())
+    if unlogged := {it: at for it, at in stored.items() if at > logged.get(it, at - 1)}:
+        log.append(unlogged)
+    forgotten = {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
+    rows = 0
+    if forgotten:
+        # First: from here on no copy of an erased row can be added.
+        database.write_blocking(lambda session: ErasureRepository(session).record(forgotten))
+        rows = sum(_delete(database, *found) for found in _find_users(database, forgotten))
+    return Replay(len(forgotten), rows, len(unlogged))
+
+
+def _delete(database: Database, user_id: str, until: int) -> int:
+    return database.write_blocking(
+        lambda session: ErasureRepository(session).delete_until(user_id, until)
+    )
+
+
+def _find_users(database: Database, erasures: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Find the stored users of some digests, in slices."""
+    for column in (StoredEvent.user_id, StoredRecommendation.user_id):
+        after = ""
+        while page := _read_page(database, column, after):
+            for user_id in page:
+                digest = compute_user_digest(user_id)
+                if digest in erasures:
+                    yield user_id, erasures[digest]
+            after = page[-1]
+
+
+def _read_page(
+    database: Database,
+    column: InstrumentedAttribute[str] | InstrumentedAttribute[str | None],
+    after: str,
+) -> list[str]:
+    page = select(column).distinct().where(column > after).order_by(column).limit(_USERS_PER_PAGE)
+    return database.read_blocking(lambda session: [str(it) for it in session.scalars(page)])

@@ -1,0 +1,70 @@
+"""The file of an SQLite database: whether its path still names the file that is open."""
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, final
+
+from app.errors import DatabaseMovedError, DatabaseUnavailableError
+
+
+class FileIdentity(NamedTuple):
+    """Device and inode of a database and of its write-ahead log; None for a missing file."""
+
+    database: tuple[int, int] | None
+    log: tuple[int, int] | None
+
+
+@final
+class SqliteFile:
+    """The path of a database, whose files may be moved, deleted or replaced at any time.
+
+    SQLite itself does not look: a connection goes on writing to the files that it opened, wherever
+    they are and even if they have no name any more.
+
+    Args:
+        may_create: whether opening creates a missing file.
+    """
+
+    def __init__(self, path: Path, *, may_create: bool) -> None:
+        self.path = path
+        self._log = path.with_name(f"{path.name}-wal")
+        self._may_create = may_create
+
+    def connect(self, **options: object) -> sqlite3.Connection:
+        """Open the database with options of `sqlite3.connect`.
+
+        Raises:
+            DatabaseUnavailableError: if there is no file, and none may be created.
+        """
+        if not self._may_create and not self.path.exists():
+            raise DatabaseUnavailableError(
+                "the file of the database must be where it was, but it is not; move it back or "
+                "restore a backup, and it is opened again without a restart"
+            )
+        mode = "rwc" if self._may_create else "rw"
+        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
+        return sqlite3.connect(uri, **{**options, "uri": True})  # type: ignore[call-overload,no-any-return]
+
+    def identify(self) -> FileIdentity:
+        """Read which files the path names now."""
+        return FileIdentity(_identify(self.path), _identify(self._log))
+
+    def require(self, identity: FileIdentity) -> None:
+        """Check that the path names the same files as when a connection was opened.
+
+        Raises:
+            DatabaseMovedError: if it does not, so that what was written may be lost.
+        """
+        if self.identify() != identity:
+            raise DatabaseMovedError(
+                "the file of the database must stay where it is, but it was moved, deleted or "
+                "replaced; try again shortly, and see /health/ready"
+            )
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None

@@ -1,0 +1,133 @@
+"""The SQLite file is moved away, replaced or damaged while the service runs."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from app.db.database import Database
+from app.errors import DatabaseUnavailableError
+from app.settings import Settings
+from tests.app.client import REQUEST, Client, running
+from tests.processes import eventually
+
+EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_700_000_000}
+PARTS = ("", "-wal", "-shm")
+
+
+@pytest.fixture
+def file(settings: Settings) -> Path:
+    return Path(settings.database_url.removeprefix("sqlite:///"))
+
+
+def send(client: Client, event_id: str) -> int:
+    return client.post("/v1/events", {"events": [EVENT | {"event_id": event_id}]}).status_code
+
+
+def read_ids(file: Path) -> set[str]:
+    connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+    ids = {event_id for (event_id,) in connection.execute("SELECT event_id FROM events")}
+    connection.close()
+    return ids
+
+
+def move(file: Path, target: Path) -> None:
+    for part in PARTS:
+        source = file.with_name(file.name + part)
+        if source.exists():
+            source.rename(target.with_name(target.name + part))
+
+
+def is_ready(client: Client) -> bool:
+    return client.get("/health/ready").status_code == 200
+
+
+def test_no_event_is_accepted_into_a_file_that_was_moved(
+    client: Client, file: Path, tmp_path: Path
+) -> None:
+    assert send(client, "before") == 200
+    move(file, tmp_path / "moved.db")
+    response = client.post("/v1/events", {"events": [EVENT | {"event_id": "meanwhile"}]})
+    assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
+    assert int(response.headers["Retry-After"]) >= 1
+    ready = client.get("/health/ready")
+    assert ready.status_code == 503
+    assert "not" in ready.json()["writes"]
+    assert client.post("/v1/recommendations", REQUEST).status_code == 200
+    assert not file.exists(), "an empty database was created"
+    move(tmp_path / "moved.db", file)
+    assert send(client, "after") == 200
+    assert is_ready(client)
+    assert read_ids(file) == {"before", "after"}
+
+
+def test_a_deleted_file_is_missed(client: Client, file: Path) -> None:
+    assert send(client, "before") == 200
+    for part in PARTS:
+        file.with_name(file.name + part).unlink(missing_ok=True)
+    assert send(client, "lost") == 503
+    assert not is_ready(client)
+
+
+def test_another_file_in_its_place_is_opened(
+    client: Client, file: Path, sqlite_template: Path, tmp_path: Path
+) -> None:
+    assert send(client, "old") == 200
+    move(file, tmp_path / "moved.db")
+    shutil.copyfile(sqlite_template, file)
+    eventually(lambda: send(client, "new") == 200)
+    eventually(lambda: is_ready(client))
+    assert client.get("/v1/users/u").json()["events"][0]["event_id"] == "new"
+    assert read_ids(file) == {"new"}
+
+
+def test_events_survive_the_loss_of_the_log_file(client: Client, file: Path) -> None:
+    """They are in the file that the path names, also those from before."""
+    assert send(client, "before") == 200
+    file.with_name(f"{file.name}-wal").unlink()
+    eventually(lambda: send(client, "after") == 200)
+    assert read_ids(file) == {"before", "after"}
+
+
+def test_a_commit_into_a_file_that_is_moved_is_not_acknowledged(
+    migrated_sqlite_url: str, tmp_path: Path
+) -> None:
+    file = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
+    database = Database(migrated_sqlite_url, threads=1, queue=0)
+
+    def write(session: Session) -> None:
+        session.execute(text("INSERT INTO erased_users (digest, erased_at) VALUES ('x', 0)"))
+        file.rename(tmp_path / "moved.db")
+
+    with pytest.raises(DatabaseUnavailableError, match="the file of the database must"):
+        database.write_blocking(write)
+    database.close()
+
+
+@pytest.fixture(params=["no database", "a damaged page", "a damaged header"])
+def damaged(request: pytest.FixtureRequest, settings: Settings, file: Path) -> Settings:
+    content = file.read_bytes()
+    if request.param == "no database":
+        file.write_bytes(b"no database at all" * 1000)
+    elif request.param == "a damaged page":
+        file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    else:
+        file.write_bytes(content[:100] + b"\xff" * 3996 + content[4096:])
+    return settings.model_copy(update={"open_to_loopback": True})
+
+
+def test_a_service_starts_beside_a_damaged_file(
+    damaged: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(damaged) as client:
+        assert client.post("/v1/recommendations", REQUEST).status_code == 200
+        assert client.get("/health/live").status_code == 200
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        response = client.post("/v1/events", {"events": [EVENT]})
+        assert response.status_code == 503
+        assert "kairos restore" in response.json()["detail"]
+    assert "Traceback" not in capsys.readouterr().out

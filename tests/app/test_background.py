@@ -1,0 +1,169 @@
+"""Periodic tasks: each goes on after a failure, which is counted and seen by the probe."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+from app.background import TaskSupervisor
+from app.errors import DatabaseUnavailableError
+from app.observability.metrics import Metrics
+from app.settings import Settings
+from tests.app.client import Client, running
+from tests.processes import eventually
+
+FAILURES = "kairos_background_task_failures_total"
+INTERVAL_SECONDS = 0.001
+
+
+def count_failures(metrics: Metrics, task: str = "task") -> float:
+    return metrics.registry.get_sample_value(FAILURES, {"task": task}) or 0.0
+
+
+class Task:
+    """A task whose runs have the given outcomes, and succeed after them."""
+
+    def __init__(self, *outcomes: BaseException) -> None:
+        self._outcomes: Iterator[BaseException] = iter(outcomes)
+        self._left = len(outcomes)
+        self.runs = 0
+
+    async def run(self) -> None:
+        self.runs += 1
+        for outcome in self._outcomes:
+            raise outcome
+
+
+async def supervise(task: Task, runs: int) -> tuple[Metrics, TaskSupervisor]:
+    metrics = Metrics()
+    supervisor = TaskSupervisor(metrics)
+    async with supervisor.run_every(INTERVAL_SECONDS, "task", task.run), asyncio.timeout(30):
+        while task.runs < runs:
+            await asyncio.sleep(INTERVAL_SECONDS)
+    return metrics, supervisor
+
+
+def test_a_task_goes_on_after_a_failure() -> None:
+    task = Task(RuntimeError("one"), RuntimeError("two"))
+    with capture_logs() as logs:
+        metrics, supervisor = asyncio.run(supervise(task, 4))
+    assert count_failures(metrics) == 2
+    assert supervisor.list_failing(essential=True) == []
+    events = [line["event"] for line in logs]
+    assert events == ["background_task_failed"] * 2 + ["background_task_recovered"]
+    assert all(line["task"] == "task" for line in logs)
+
+
+def test_a_task_that_something_else_cancels_goes_on() -> None:
+    task = Task(asyncio.CancelledError())
+    metrics, _ = asyncio.run(supervise(task, 3))
+    assert count_failures(metrics) == 1
+
+
+def test_an_outage_is_logged_once_and_is_no_failure() -> None:
+    task = Task(*(DatabaseUnavailableError("down") for _ in range(5)))
+    with capture_logs() as logs:
+        metrics, supervisor = asyncio.run(supervise(task, 7))
+    assert count_failures(metrics) == 0
+    assert supervisor.list_failing(essential=True) == []
+    assert [line["event"] for line in logs] == [
+        "background_task_waiting",
+        "background_task_recovered",
+    ]
+
+
+def test_pauses_grow_while_a_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def scenario() -> None:
+        task = Task(*(RuntimeError() for _ in range(9)))
+        supervisor = TaskSupervisor(Metrics())
+        async with supervisor.run_every(0.5, "task", task.run):
+            while task.runs < 11:
+                await sleep(0)
+
+    monkeypatch.setattr("app.background.asyncio.sleep", note)
+    asyncio.run(scenario())
+    assert pauses[:10] == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 0.5]
+
+
+def test_a_rare_task_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def scenario() -> None:
+        task = Task(DatabaseUnavailableError("down"), RuntimeError())
+        async with TaskSupervisor(Metrics()).run_every(3600, "task", task.run):
+            while task.runs < 4:
+                await sleep(0)
+
+    monkeypatch.setattr("app.background.asyncio.sleep", note)
+    asyncio.run(scenario())
+    assert pauses[:3] == [30, 30, 3600]
+
+
+def test_a_task_may_run_until_it_succeeds() -> None:
+    async def scenario() -> int:
+        task = Task(DatabaseUnavailableError("down"), RuntimeError(), RuntimeError())
+        supervisor = TaskSupervisor(Metrics())
+        async with supervisor.run_until_done(INTERVAL_SECONDS, "task", task.run):
+            assert task.runs == 1
+            async with asyncio.timeout(30):
+                while task.runs < 4:
+                    await asyncio.sleep(INTERVAL_SECONDS)
+            await asyncio.sleep(20 * INTERVAL_SECONDS)
+        return task.runs
+
+    assert asyncio.run(scenario()) == 4
+
+
+@contextmanager
+def failing(client: Client, name: str, *, is_essential: bool) -> Iterator[None]:
+    """Let a running service have a task that fails in every run."""
+    supervisor = client.app.state.context.supervisor
+
+    async def fail() -> None:
+        raise RuntimeError("always")
+
+    async def run() -> None:
+        async with supervisor.run_every(INTERVAL_SECONDS, name, fail, is_essential=is_essential):
+            await asyncio.Event().wait()
+
+    running_task = client.portal.start_task_soon(run)
+    eventually(lambda: supervisor.list_failing(essential=is_essential) == [name])
+    yield
+    running_task.cancel()
+
+
+def test_a_failing_essential_task_makes_the_process_unready(client: Client) -> None:
+    with failing(client, "recording", is_essential=True):
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert ready.json()["tasks"].startswith("recording: failed")
+        assert client.metric(FAILURES, task="recording") >= 3
+
+
+def test_a_failing_task_that_is_not_essential_is_named_only(client: Client) -> None:
+    with failing(client, "trends", is_essential=False):
+        ready = client.get("/health/ready")
+        assert ready.status_code == 200
+        assert ready.json()["tasks"].startswith("trends: failed")
+
+
+def test_every_task_of_the_service_is_counted_from_zero(settings: Settings) -> None:
+    with running(settings) as client:
+        page = client.get("/metrics").text
+    tasks = ("migration", "impressions", "expired_impressions", "keys", "items", "models")
+    for task in (*tasks, "popularity", "training_runs"):
+        assert f'{FAILURES}{{task="{task}"}} 0.0' in page
