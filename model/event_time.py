@@ -75,8 +75,9 @@ def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
     """Check the times of events to train on.
 
     Times of which most are before 1990 count from another origin, and are meant so; where more than
-    a hundredth is ahead, they are simulated, or this machine's clock is behind. An event is a stray if its distance from the middle of the
-    events (all but the first and the last thousandth) exceeds that middle's length and 30 days.
+    a hundredth is ahead, they are simulated, or this machine's clock is behind. An event is a stray
+    if its distance from the middle of the events (all but the first and the last thousandth)
+    exceeds that middle's length and 30 days.
 
     Args:
         times: epoch microseconds.
