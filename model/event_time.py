@@ -20,6 +20,12 @@ MAX_AHEAD_SECONDS = 300
 EARLIEST_EVENT = 631_152_000_000_000
 """1990-01-01T00:00:00Z in epoch microseconds; no log of a shop's or a site's users is older."""
 
+_MOST_OLD = 0.5
+"""Share of the events above which those before 1990 are meant so."""
+
+_MOST_AHEAD = 0.01
+"""Share of the events above which those ahead of the clock are meant so."""
+
 _FEWEST_EVENTS = 100
 """Events below which none is a stray."""
 
@@ -68,9 +74,10 @@ class TimeCheck(NamedTuple):
 def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
     """Check the times of events to train on.
 
-    The bounds hold only if the median event is within them: times that count from another origin,
-    or are simulated ahead, are meant so. An event is a stray if its distance from the middle of the
-    events (all but the first and the last thousandth) exceeds that middle's length and 30 days.
+    Times of which most are before 1990 count from another origin, and are meant so; where more than
+    a hundredth is ahead, they are simulated, or this machine's clock is behind. An event is a stray
+    if its distance from the middle of the events (all but the first and the last thousandth)
+    exceeds that middle's length and 30 days.
 
     Args:
         times: epoch microseconds.
@@ -81,8 +88,10 @@ def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
         return TimeCheck(none, none, none)
     bounds = TimeBounds.at(now)
     is_old, is_ahead = times < bounds.earliest, times > bounds.latest
-    if not bounds.contain(int(np.partition(times, len(times) // 2)[len(times) // 2])):
-        is_old = is_ahead = none
+    if is_old.mean() > _MOST_OLD:
+        is_old = none
+    if is_ahead.sum() > max(_MOST_AHEAD * len(times), 1):
+        is_ahead = none
     is_within = ~(is_old | is_ahead)
     middle = _find_middle(times[is_within])
     distance = max(middle.latest - middle.earliest, _LEAST_DISTANCE)

@@ -51,6 +51,12 @@ def test_times_from_another_origin_are_meant_so(origin: int) -> None:
     assert check_times(times, NOW).is_plausible.all()
 
 
+@pytest.mark.parametrize(("ahead", "left_out"), [(1, 1), (10, 10), (11, 0)])
+def test_a_clock_that_is_behind_leaves_nothing_out(ahead: int, left_out: int) -> None:
+    times = NOW + (np.arange(1_000) - 999 + ahead) * DAY
+    assert int((~check_times(times, NOW).is_plausible).sum()) == left_out
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 99])
 def test_few_events_have_no_strays(count: int) -> None:
     times = NOW - np.arange(count) ** 3 * DAY // 10_000

@@ -1,4 +1,4 @@
-"""Leaving out events whose times are implausible, before anything is learned from them."""
+"""Drops events whose times are implausible, before anything is learned from them."""
 
 from typing import NamedTuple
 

@@ -143,12 +143,12 @@ def test_an_import_of_an_old_file_leaves_erased_users_out(
     happened = [
         ("u", "i1", to_datetime(LONG_AGO), "view", None),
         ("v", "i2", to_datetime(LONG_AGO), "view", None),
-        ("u", "i3", to_datetime(now() + 10**12), "view", None),
+        ("u", "i3", to_datetime(now() + 10**8), "view", None),
     ]
     file = pl.DataFrame(happened, EVENT_SCHEMA, orient="row")
     erase(client_on_either, "u")
-    assert import_events(migrated_database_url, file) == (2, 0, 1)
-    assert import_events(migrated_database_url, file) == (0, 2, 1)
+    assert import_events(migrated_database_url, file)[:3] == (2, 0, 1)
+    assert import_events(migrated_database_url, file)[:3] == (0, 2, 1)
     assert read_events(migrated_database_url)["item_id"].to_list() == ["i2", "i3"]
 
 
@@ -244,7 +244,9 @@ def test_the_log_records_an_erasure_without_the_user_id(
 def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -> None:
     with running(settings) as client:
         for number in range(20):
-            send(client, *(event(f"user-{number}-legible", f"i{n}", n) for n in range(50)))
+            send(
+                client, *(event(f"user-{number}-legible", f"i{n}", LONG_AGO + n) for n in range(50))
+            )
         for number in range(0, 20, 2):
             erase(client, f"user-{number}-legible")
         files = [*tmp_path.glob("kairos.db*")]
