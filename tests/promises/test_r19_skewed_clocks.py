@@ -276,7 +276,7 @@ def add_key(database_url: str, *, expires_at: int, requests_per_second: float | 
     key = Key(key_id, "test", "read", digest_key(secret), requests_per_second, 0, expires_at, None)
     engine = open_engine(database_url).execution_options(**WRITES)
     with Session(engine) as session, session.begin():
-        KeyRepository(session).add(key)
+        KeyRepository(session).add(key, actor="test")
     engine.dispose()
     return secret
 
