@@ -1,10 +1,9 @@
 """The application context: the services and state of one application."""
 
 import asyncio
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 
@@ -14,13 +13,21 @@ from app.auth.local_token import LocalToken
 from app.background import TaskSupervisor
 from app.db.clock import ServiceClock
 from app.db.database import Database
+from app.errors import DisconnectedError, OverloadedError, OverShareError
+from app.inference.costs import InferenceCosts
+from app.inference.fair_queue import CallClass
+from app.inference.refusals import RecentRefusals
+from app.inference.requester import Requester, requester
+from app.inference.scheduler import InferenceScheduler
 from app.observability.metrics import Metrics
 from app.serving.impressions import ImpressionBuffer
 from app.serving.item_overlay import ItemOverlay
 from app.serving.model_manager import ModelManager
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
-from app.thread_pool import BoundedPool
+from model.inference.predictor import Predictor
+from model.inference.steps import Steps
+from model.inference.workload import Workload
 from model.store.store import BundleStore
 
 Result = TypeVar("Result")
@@ -46,26 +53,98 @@ class AppContext:
     store: BundleStore
     item_overlay: ItemOverlay
     model_manager: ModelManager
-    inference: BoundedPool
+    costs: InferenceCosts
+    inference: InferenceScheduler
+    refusals: RecentRefusals
     impressions: ImpressionBuffer
     background_tasks: set[asyncio.Task[None]]
     supervisor: TaskSupervisor
     shutdown: ShutdownState
 
-    async def infer(self, work: Callable[[], Result]) -> Result:
-        """Run `work` on the inference pool, and record how long it waited for a thread.
+    async def infer(
+        self,
+        predictor: Predictor,
+        workload: Workload,
+        steps: Steps[Result],
+        *,
+        is_background: bool = False,
+    ) -> Result:
+        """Run a computation with a model on the inference threads, and learn what it costs.
+
+        Args:
+            workload: of the computation, from which its cost is estimated.
+            is_background: whether no request waits for it.
 
         Raises:
             OverloadedError: if too many requests wait already.
+            OverShareError: if too many of this caller wait, given that others do.
+            DisconnectedError: if the client of a long computation disconnects; the rest of it is
+                not run.
         """
-        submitted_at = time.perf_counter()
+        cost = self.costs.estimate(predictor, workload)
+        turn_seconds = self.costs.bound_short_calls(predictor)
+        call_class = CallClass.SHORT if cost <= turn_seconds else CallClass.LONG
+        request = requester.get()
+        running = self._run_or_refuse(
+            steps,
+            request,
+            CallClass.BACKGROUND if is_background else call_class,
+            cost,
+            turn_seconds,
+        )
+        if is_background:
+            result, seconds = await running
+        else:
+            with self.metrics.inference_in_progress.track_inprogress():
+                if call_class is CallClass.LONG and request.wait_for_disconnect is not None:
+                    running = self._run_while_connected(running, request.wait_for_disconnect)
+                result, seconds = await running
+        self.costs.add(predictor, workload, seconds)
+        self.metrics.inference_cost_ratio.labels(call_class.label).observe(seconds / cost)
+        return result
 
-        def measure_and_run() -> Result:
-            self.metrics.inference_queue_seconds.observe(time.perf_counter() - submitted_at)
-            return work()
+    async def _run_or_refuse(
+        self,
+        steps: Steps[Result],
+        request: Requester,
+        call_class: CallClass,
+        cost: float,
+        turn_seconds: float,
+    ) -> tuple[Result, float]:
+        """Run a call; remember the refusal of a long one."""
+        try:
+            return await self.inference.run(
+                steps,
+                caller=request.caller,
+                call_class=call_class,
+                cost=cost,
+                turn_seconds=turn_seconds,
+            )
+        except (OverloadedError, OverShareError) as error:
+            if call_class is CallClass.LONG:
+                self.refusals.add(request.caller, request.body_size, error)
+            raise
 
-        with self.metrics.inference_in_progress.track_inprogress():
-            return await self.inference.run(measure_and_run)
+    async def _run_while_connected(
+        self,
+        running: Coroutine[Any, Any, Result],
+        wait_for_disconnect: Callable[[], Awaitable[None]],
+    ) -> Result:
+        """Await a call, and cancel it when its client disconnects."""
+        call = asyncio.ensure_future(running)
+        disconnect = asyncio.ensure_future(wait_for_disconnect())
+        try:
+            await asyncio.wait({call, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                return await call
+            self.metrics.inference_abandoned.inc()
+            raise DisconnectedError(
+                "a client must wait for the response, but closed the connection before; send the "
+                "request again"
+            )
+        finally:
+            disconnect.cancel()
+            call.cancel()
 
 
 # Asynchronous although it awaits nothing: FastAPI runs a plain function on a thread.

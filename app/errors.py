@@ -15,11 +15,13 @@ class ServiceError(KairosError):
         status: the HTTP status of the response.
         title: the kind of failure, the same for every occurrence.
         retry_after: seconds after which to try again; None if trying again does not help.
+        shed_reason: the limited resource, of a request that is refused to protect it.
     """
 
     status: ClassVar[int]
     title: ClassVar[str]
     retry_after: int | None = None
+    shed_reason: str | None = None
 
 
 class MalformedJsonError(ServiceError):
@@ -36,6 +38,14 @@ class MalformedRequestError(ServiceError):
     code = "malformed_request"
     status = 400
     title = "the request is not HTTP"
+
+
+class DisconnectedError(ServiceError):
+    """A client closed its connection before it had the response."""
+
+    code = "client_disconnected"
+    status = 400
+    title = "the client went away"
 
 
 class UnauthenticatedError(ServiceError):
@@ -250,11 +260,29 @@ class ErasureLogError(ServiceError):
     retry_after = 5
 
 
+class OverShareError(ServiceError):
+    """A caller's work waits longer than allowed because others wait for the models, too.
+
+    Attributes:
+        retry_after: estimated seconds until the caller's work may be accepted.
+    """
+
+    code = "over_share"
+    status = 429
+    title = "this caller has its share of the models"
+    retry_after = 1
+    shed_reason = "share"
+
+    def __init__(self, message: str, *, seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after = seconds
+
+
 class OverloadedError(ServiceError):
     """More work is waiting than the process accepts.
 
     Attributes:
-        pool: the thread pool that was full.
+        shed_reason: what the work waits for: the name of a thread pool, or "versions".
     """
 
     code = "overloaded"
@@ -262,9 +290,13 @@ class OverloadedError(ServiceError):
     title = "the service is overloaded"
     retry_after = 1
 
-    def __init__(self, pool: str, waiting: int) -> None:
+    def __init__(
+        self, reason: str, waiting: int, message: str | None = None, *, seconds: int = 1
+    ) -> None:
         super().__init__(
-            f"at most {waiting} calls may wait for the {pool} threads, and that many do; "
+            message
+            or f"at most {waiting} calls may wait for the {reason} threads, and that many do; "
             "try again shortly, or run more processes"
         )
-        self.pool = pool
+        self.shed_reason = reason
+        self.retry_after = seconds

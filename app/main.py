@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.types import Scope
 
 from app.attention.router import router as attention
 from app.audit.router import router as audit
 from app.auth.access import AccessControl
+from app.auth.caller_id import get_body_size, identify_caller
 from app.auth.key_cache import KeyCache
 from app.auth.local_token import LocalToken
 from app.background import TaskSupervisor
@@ -37,6 +40,10 @@ from app.http.middleware.no_store import NoStoreMiddleware
 from app.http.middleware.request_id import RequestIdMiddleware
 from app.http.openapi import complete_openapi
 from app.http.problems import install_exception_handlers
+from app.inference.costs import InferenceCosts
+from app.inference.fair_queue import CallClass
+from app.inference.refusals import RecentRefusals
+from app.inference.scheduler import InferenceScheduler
 from app.items.router import router as items
 from app.items.router import writing as items_writing
 from app.items.service import refresh_item_overlay
@@ -59,7 +66,6 @@ from app.serving.item_overlay import ItemOverlay
 from app.serving.model_manager import ModelManager
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
-from app.thread_pool import BoundedPool
 from app.training_runs.router import router as training_runs
 from app.training_runs.service import SECONDS_BETWEEN_COUNTS, TrainingRunCounter
 from app.users.router import erasing as users_erasing
@@ -125,6 +131,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     )
     keys = KeyCache(clock.now)
     local_token = LocalToken()
+    costs = InferenceCosts()
     context = AppContext(
         settings=settings,
         metrics=metrics,
@@ -149,14 +156,17 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         store=store,
         item_overlay=item_overlay,
         model_manager=ModelManager(
-            store, metrics, item_overlay, pinned_versions=settings.pinned_versions
+            store, metrics, item_overlay, costs, pinned_versions=settings.pinned_versions
         ),
-        inference=BoundedPool(
-            "inference",
+        costs=costs,
+        inference=InferenceScheduler(
+            metrics,
             threads=settings.inference_threads,
             queue=settings.inference_queue,
             patience_seconds=settings.inference_patience_seconds,
+            long_patience_seconds=settings.inference_long_patience_seconds,
         ),
+        refusals=RecentRefusals(),
         impressions=ImpressionBuffer(metrics, longest=settings.recommendation_buffer),
         background_tasks=set(),
         supervisor=TaskSupervisor(metrics),
@@ -200,14 +210,22 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     return app
 
 
-def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[], None]]:
+def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[Scope], None]]:
     """Build the capacity checks by method and path, made before the request body is read."""
-    model, database = context.inference.require_capacity, context.database.require_write_capacity
+
+    def check_model(call_class: CallClass, scope: Scope) -> None:
+        context.inference.require_capacity(identify_caller(scope), call_class)
+
+    def check_sweep(scope: Scope) -> None:
+        context.refusals.require_none(identify_caller(scope), get_body_size(scope))
+        check_model(CallClass.LONG, scope)
+
+    short = partial(check_model, CallClass.SHORT)
     return {
-        ("POST", "/v1/recommendations"): model,
-        ("POST", "/v1/rankings"): model,
-        ("POST", "/v1/attention"): model,
-        ("POST", "/v1/events"): database,
+        ("POST", "/v1/recommendations"): short,
+        ("POST", "/v1/rankings"): short,
+        ("POST", "/v1/attention"): check_sweep,
+        ("POST", "/v1/events"): lambda _: context.database.require_write_capacity(),
     }
 
 

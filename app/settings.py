@@ -229,8 +229,13 @@ class Settings(BaseSettings):
     """Most requests that wait for the model in a burst; beyond it they get status 503 at once."""
 
     inference_patience_seconds: PositiveFloat = 0.075
-    """Longest expected wait of a request for the model while every thread is busy without a break;
-    beyond it requests get status 503 at once, which bounds the latency of the others."""
+    """Longest expected wait of a request for the model while requests of its caller have been
+    waiting without a break; beyond it requests get status 503 at once, or 429 if the caller has
+    its share of the model, which bounds the latency of the others."""
+
+    inference_long_patience_seconds: PositiveFloat = 5.0
+    """The same for requests that take the model long, such as a sweep over many instants: they run
+    in slices between the others."""
 
     drain_seconds: float = Field(default=2.0, ge=0, allow_inf_nan=False)
     """Seconds for which a process reports not ready after SIGTERM, before it stops accepting

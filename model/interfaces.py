@@ -197,6 +197,8 @@ class SequenceEncoder(nn.Module, ABC):
         predicts_next_time: whether outputs include a distribution of the next event's time.
         has_item_space: whether distances between item vectors measure how alike items are.
         item_groups: group membership, for encoders that use it; the trainer sets it.
+        sweeps_share_history: for a `QuerySweep`, whether it encodes the earlier events once for all
+            query times; if not, each query time costs a whole pass.
     """
 
     dim: int
@@ -206,6 +208,7 @@ class SequenceEncoder(nn.Module, ABC):
     predicts_next_time: ClassVar[bool] = False
     has_item_space: ClassVar[bool] = True
     item_groups: ItemGroups | None
+    sweeps_share_history: bool = True
 
     def __init__(self) -> None:
         super().__init__()

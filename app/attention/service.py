@@ -1,6 +1,9 @@
 """Sweeps: the attention and the recommendations of one history at many query times."""
 
 from dataclasses import replace
+from typing import cast
+
+import orjson
 
 from app.attention.schemas import (
     AttentionAnswer,
@@ -15,11 +18,16 @@ from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
 from model.history import Event, Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
+from model.inference.steps import Steps
 from model.inference.sweep import AllowedAt
+from model.inference.workload import count_sweep
 
 
-async def sweep_history(context: AppContext, request: AttentionRequest) -> AttentionAnswer:
+async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes:
     """Compute the attention weights and the best items at each query time of a request.
+
+    Returns an `AttentionAnswer` as JSON: a long one is serialized on the inference threads, in
+    steps, and not on the event loop at once.
 
     Raises:
         NoModelError: if no model is active.
@@ -36,8 +44,8 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> Atten
     max_history = context.settings.max_history
     is_cut = request.user_id is not None and len(query.history) >= max_history
 
-    def sweep_and_present() -> AttentionAnswer:
-        sweep = predictor.sweep(
+    def sweep_and_serialize() -> Steps[bytes]:
+        sweep = yield from predictor.sweep_in_steps(
             query,
             request.query_times,
             constraints,
@@ -45,9 +53,12 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> Atten
         )
         if is_cut:
             sweep = _warn_of_truncation(sweep, query, predictor.bundle.manifest.max_history)
-        return _to_response(sweep, predictor.version, overlay, history_warnings)
+        return (yield from _serialize(sweep, predictor.version, overlay, history_warnings))
 
-    return await context.infer(sweep_and_present)
+    workload = count_sweep(
+        predictor.bundle, [event.at for event in query.history], request.query_times, request.n
+    )
+    return await context.infer(predictor, workload, sweep_and_serialize())
 
 
 def _share_equal_masks(overlay: ItemOverlayView) -> AllowedAt:
@@ -77,13 +88,27 @@ def _warn_of_truncation(sweep: Sweep, query: Query, max_history: int) -> Sweep:
     return replace(sweep, instants=instants, warnings=tuple(warnings))
 
 
-def _to_response(
+def _serialize(
     sweep: Sweep, model_version: str, overlay: ItemOverlayView, warnings: tuple[str, ...]
-) -> AttentionAnswer:
+) -> Steps[bytes]:
+    """Serialize the response, one instant in a step."""
     attends = any(instant.weights is not None for instant in sweep.instants)
     if sweep.events and not attends:
         warnings += ("attention_unavailable",)
-    return AttentionAnswer(
+    instants: list[orjson.Fragment] = []
+    for instant in sweep.instants:
+        response = AttentionAtInstant(
+            query_time=format_instant(instant.query_time),
+            history_used=instant.history_used,
+            fallback=instant.fallback,
+            weights=_align_weights(instant, sweep.events) if attends else None,
+            intensities=instant.intensities,
+            items=to_recommended_items(instant.items, overlay),
+            warnings=instant.warnings,
+        )
+        instants.append(orjson.Fragment(orjson.dumps(response)))
+        yield
+    answer = AttentionAnswer(
         model_version=model_version,
         layer="last",
         aggregation="mean_heads",
@@ -100,20 +125,10 @@ def _to_response(
             )
             for event, row in zip(sweep.events, sweep.rows, strict=True)
         ),
-        instants=tuple(
-            AttentionAtInstant(
-                query_time=format_instant(instant.query_time),
-                history_used=instant.history_used,
-                fallback=instant.fallback,
-                weights=_align_weights(instant, sweep.events) if attends else None,
-                intensities=instant.intensities,
-                items=to_recommended_items(instant.items, overlay),
-                warnings=instant.warnings,
-            )
-            for instant in sweep.instants
-        ),
+        instants=cast(tuple[AttentionAtInstant, ...], tuple(instants)),
         warnings=sweep.warnings + warnings,
     )
+    return orjson.dumps(answer)
 
 
 def _align_weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:

@@ -97,6 +97,9 @@ def _describe_role(operation: dict[str, Any]) -> None:
         "403": _build_refusal(f"`forbidden`: the role of the key must be {roles}"),
         "429": _build_refusal("`rate_limited`: too many requests with this key", _RETRY_AFTER),
     }
+    own = operation["responses"].get("429")
+    if own is not None:
+        refusals["429"]["description"] += "; " + own["description"]
     operation["responses"] = dict(sorted({**operation["responses"], **refusals}.items()))
 
 

@@ -17,6 +17,7 @@ from starlette.routing import Match
 from app.errors import (
     BodyTooLargeError,
     DatabaseUnavailableError,
+    DisconnectedError,
     ErasureLogError,
     ItemNotFoundError,
     MalformedJsonError,
@@ -28,6 +29,7 @@ from app.errors import (
     NotFoundError,
     NothingToRollBackError,
     OverloadedError,
+    OverShareError,
     ServiceError,
     StoreUnavailableError,
     UnprocessableError,
@@ -142,8 +144,8 @@ def install_exception_handlers(app: FastAPI) -> None:
 
 async def _handle_service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
-    if isinstance(error, OverloadedError):
-        request.app.state.context.metrics.shed_requests.labels(error.pool).inc()
+    if error.shed_reason is not None:
+        request.app.state.context.metrics.shed_requests.labels(error.shed_reason).inc()
     elif isinstance(error, DatabaseUnavailableError):
         _log.warning("database_unavailable", error=str(error.__cause__))
     return build_error_response(request.scope, error)
@@ -211,12 +213,11 @@ def _list_methods(request: Request) -> list[str]:
 
 
 async def _handle_disconnect(request: Request, _: Exception) -> Response:
-    return build_problem_response(
+    return build_error_response(
         request.scope,
-        status=400,
-        code="client_disconnected",
-        title="the client went away",
-        detail="a body must arrive whole, but the connection closed before; send it again",
+        DisconnectedError(
+            "a body must arrive whole, but the connection closed before; send it again"
+        ),
     )
 
 
@@ -237,6 +238,7 @@ _DOCUMENTED: tuple[type[ServiceError], ...] = (
     BodyTooLargeError,
     UnsupportedMediaTypeError,
     UnprocessableError,
+    OverShareError,
     NoModelError,
     ErasureLogError,
     StoreUnavailableError,

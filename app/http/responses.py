@@ -12,5 +12,5 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Serialize the content as UTF-8 JSON."""
-        return orjson.dumps(content)
+        """Serialize the content as UTF-8 JSON; bytes are serialized already."""
+        return content if isinstance(content, bytes) else orjson.dumps(content)

@@ -1,6 +1,7 @@
 """Routes that require a key: the role is part of the route, checked before the body is read."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from fastapi import Request, Response
@@ -8,10 +9,12 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from app.auth.access import Caller
+from app.auth.caller_id import get_body_size, identify_caller
 from app.auth.key_cache import Role
 from app.context import AppContext
 from app.http.paths import keep_encoded_slashes
 from app.http.requests import StrictRoute
+from app.inference.requester import Requester, requester
 
 ROLE_EXTENSION = "x-role"
 """The field of an OpenAPI operation that holds the role it requires."""
@@ -45,9 +48,22 @@ class AuthorizedRoute(StrictRoute):
             request.state.caller = context.access_control.authorize(
                 request, self.role, is_demo_read=self.is_demo_read
             )
+            requester.set(
+                Requester(
+                    identify_caller(request.scope),
+                    get_body_size(request.scope),
+                    partial(_wait_for_disconnect, request),
+                )
+            )
             return await handle(request)
 
         return authorize_and_handle
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    """Return when the client of a request whose body is read has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 class ReadRoute(AuthorizedRoute):

@@ -13,6 +13,7 @@ from app.errors import (
     NoItemSpaceError,
     NoModelError,
     OverloadedError,
+    OverShareError,
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
@@ -83,6 +84,7 @@ async def put_items(
         NoItemSpaceError,
         NoModelError,
         OverloadedError,
+        OverShareError,
     ),
 )
 async def list_similar(

@@ -6,6 +6,8 @@ from app.histories.schemas import HistoryRequest
 from app.histories.service import select_predictor
 from app.items.schemas import SimilarItem, SimilarItems
 from model import errors
+from model.inference.steps import start
+from model.inference.workload import count_listing
 
 
 async def find_similar_items(
@@ -25,9 +27,13 @@ async def find_similar_items(
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
         similar = await context.infer(
-            lambda: predictor.find_similar(
-                item_id, n, allowed=overlay.select_allowed(context.clock.now())
-            )
+            predictor,
+            count_listing(len(predictor.catalog), n),
+            start(
+                lambda: predictor.find_similar_in_steps(
+                    item_id, n, allowed=overlay.select_allowed(context.clock.now())
+                )
+            ),
         )
     except errors.UnknownItemError as error:
         raise ItemNotFoundError(str(error)) from error

@@ -29,6 +29,8 @@ from model.bundle.manifest import Manifest
 from model.bundle.provenance import ProvenanceEntry
 from model.errors import ProvenanceError
 from model.inference.predictor import Predictor
+from model.inference.steps import run_at_once
+from model.inference.workload import Workload
 
 MOST_POINTS = 2000
 """Most points of an attention profile in a response; the bundle holds all."""
@@ -101,7 +103,9 @@ async def _read_predictor(
     except (ModelRefusedError, StoreUnavailableError) as error:
         missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
         return None, None, None
-    computed = await context.infer(lambda: predictor.kernel_curves)
+    computed = await context.infer(
+        predictor, Workload(), run_at_once(lambda: predictor.kernel_curves)
+    )
     curves = await asyncio.to_thread(_to_kernel_responses, computed, manifest, missing)
     profile = _to_profile_points(predictor)
     if not curves:

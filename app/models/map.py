@@ -6,8 +6,12 @@ from app.models.schemas import MappedItem, ModelMap
 from app.serving.item_overlay import ItemOverlayView
 from model import errors
 from model.inference.predictor import Predictor
+from model.inference.steps import Steps
+from model.inference.workload import count_listing
 
 _DIGITS = 6
+_STEP_ITEMS = 256
+"""Items that are described in one step."""
 
 
 async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap:
@@ -24,34 +28,40 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
     view = context.item_overlay.get_view(predictor.version, predictor.catalog)
     try:
         return await context.infer(
-            lambda: _to_response(predictor, view, items, at=context.clock.now())
+            predictor,
+            count_listing(len(predictor.catalog), min(items, len(predictor.catalog))),
+            _to_response(predictor, view, items, at=context.clock.now()),
         )
     except errors.NoItemSpaceError as error:
         raise NoItemSpaceError(str(error)) from error
 
 
-def _to_response(predictor: Predictor, view: ItemOverlayView, most: int, *, at: int) -> ModelMap:
+def _to_response(
+    predictor: Predictor, view: ItemOverlayView, most: int, *, at: int
+) -> Steps[ModelMap]:
     catalog, item_map = predictor.catalog, predictor.item_map
+    yield
     # An item that is unavailable now keeps its position; only deleted items are left out.
     allowed = view.select_allowed(at, available_only=False)
-    mapped = [
-        (int(row), point)
-        for row, point in zip(item_map.rows[:most], item_map.points[:most].tolist(), strict=True)
-        if allowed is None or allowed[row]
-    ]
+    mapped: list[MappedItem] = []
+    rows, points = item_map.rows[:most].tolist(), item_map.points[:most].tolist()
+    for number, (row, (x, y)) in enumerate(zip(rows, points, strict=True), start=1):
+        if allowed is None or allowed[row]:
+            mapped.append(
+                MappedItem(
+                    item_id=catalog.item_id(row),
+                    title=view.title(row),
+                    categories=view.categories(row),
+                    x=round(x, _DIGITS),
+                    y=round(y, _DIGITS),
+                    events=int(catalog.popularity[row - 1]),
+                )
+            )
+        if number % _STEP_ITEMS == 0:
+            yield
     return ModelMap(
         model_version=predictor.version,
         method="pca",
         explained=item_map.explained,
-        items=tuple(
-            MappedItem(
-                item_id=catalog.item_id(row),
-                title=view.title(row),
-                categories=view.categories(row),
-                x=round(x, _DIGITS),
-                y=round(y, _DIGITS),
-                events=int(catalog.popularity[row - 1]),
-            )
-            for row, (x, y) in mapped
-        ),
+        items=tuple(mapped),
     )

@@ -12,6 +12,7 @@ from app.errors import (
     NoItemSpaceError,
     NothingToRollBackError,
     OverloadedError,
+    OverShareError,
     StoreUnavailableError,
 )
 from app.http.problems import describe_problems
@@ -132,7 +133,11 @@ async def roll_back(
     summary="Describe a model",
     response_model=ModelDetail,
     responses=describe_problems(
-        ModelNotFoundError, ModelRefusedError, StoreUnavailableError, OverloadedError
+        ModelNotFoundError,
+        ModelRefusedError,
+        StoreUnavailableError,
+        OverloadedError,
+        OverShareError,
     ),
 )
 async def describe_model(
@@ -155,6 +160,7 @@ async def describe_model(
         NoItemSpaceError,
         StoreUnavailableError,
         OverloadedError,
+        OverShareError,
     ),
 )
 async def read_map(

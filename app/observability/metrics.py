@@ -14,6 +14,7 @@ from model.clock import now
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LAG_SECONDS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 604800.0, 2592000.0)
 _SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_RATIOS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 4.0, 10.0)
 _EVENTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -126,8 +127,27 @@ class Metrics:
         )
         self.inference_queue_seconds = Histogram(
             "kairos_inference_queue_seconds",
-            "Time a request waited for an inference thread.",
+            "Time a call waited for an inference thread, by class: short, long or background.",
+            ["class"],
             buckets=_SECONDS,
+            registry=registry,
+        )
+        self.inference_seconds = Counter(
+            "kairos_inference_seconds",
+            "Time that the inference threads have run calls, by class.",
+            ["class"],
+            registry=registry,
+        )
+        self.inference_cost_ratio = Histogram(
+            "kairos_inference_cost_ratio",
+            "Measured time of a call on an inference thread, relative to the estimate, by class.",
+            ["class"],
+            buckets=_RATIOS,
+            registry=registry,
+        )
+        self.inference_abandoned = Counter(
+            "kairos_inference_abandoned",
+            "Calls that were given up because their client had gone.",
             registry=registry,
         )
         self.shadow_answers = Counter(
@@ -176,7 +196,8 @@ class Metrics:
         )
         self.shed_requests = Counter(
             "kairos_shed_requests_total",
-            "Requests rejected because a queue was full, by the resource the queue is for.",
+            "Requests rejected to protect a resource: inference, the share of it that one caller "
+            "has, the database, or versions that requests name.",
             ["reason"],
             registry=registry,
         )
@@ -198,11 +219,22 @@ class Metrics:
             self.model_swaps.labels(result)
         for fallback in ("none", "popular", "no_history"):
             self.recommendations.labels(fallback)
-        for pool in ("inference", "database_reads", "database_writes", "database_control"):
-            self.shed_requests.labels(pool)
+        for reason in (
+            "inference",
+            "share",
+            "versions",
+            "database_reads",
+            "database_writes",
+            "database_control",
+        ):
+            self.shed_requests.labels(reason)
         for lane in ("reads", "writes", "control"):
             self.database_queue_seconds.labels(lane)
             self.database_in_progress.labels(lane)
+        for call_class in ("short", "long", "background"):
+            self.inference_queue_seconds.labels(call_class)
+            self.inference_seconds.labels(call_class)
+            self.inference_cost_ratio.labels(call_class)
 
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from app.errors import (
     ModelRefusedError,
     NoModelError,
     OverloadedError,
+    OverShareError,
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
@@ -32,6 +33,7 @@ router = APIRouter(prefix="/v1", tags=["recommendations"], route_class=DemoReadR
         NoModelError,
         DatabaseUnavailableError,
         OverloadedError,
+        OverShareError,
         has_body=True,
     ),
 )

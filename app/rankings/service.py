@@ -6,6 +6,7 @@ from app.http.types import format_instant
 from app.rankings.schemas import RankedItem, RankingAnswer, RankingRequest
 from app.serving.item_overlay import ItemOverlayView
 from model.inference.answers import RankedItems
+from model.inference.workload import count_ranking
 
 
 async def rank_items(context: AppContext, request: RankingRequest) -> RankingAnswer:
@@ -21,7 +22,11 @@ async def rank_items(context: AppContext, request: RankingRequest) -> RankingAns
     """
     predictor = await select_predictor(context, request)
     query, history_warnings = await read_instant_query(context, request)
-    ranked = await context.infer(lambda: predictor.rank_items(query, request.item_ids))
+    ranked = await context.infer(
+        predictor,
+        count_ranking(predictor.bundle, len(query.history), len(request.item_ids)),
+        predictor.rank_items_in_steps(query, request.item_ids),
+    )
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     return RankingAnswer(
         model_version=predictor.version,

@@ -12,6 +12,8 @@ from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
+from model.inference.steps import Steps, start
+from model.inference.workload import count_recommendation
 
 
 async def recommend_items(
@@ -38,10 +40,10 @@ async def recommend_items(
         history_warnings += () if is_complete else ("seen_items_truncated",)
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
 
-    def recommend() -> Recommendation:
+    def recommend() -> Steps[Recommendation]:
         with context.metrics.time_stage("filter"):
             constraints = _to_constraints(request, overlay, query.query_time, seen)
-        return predictor.recommend(
+        return predictor.recommend_in_steps(
             query,
             constraints,
             explain=request.explain != "none",
@@ -50,7 +52,14 @@ async def recommend_items(
             stages=context.metrics.time_stage,
         )
 
-    recommendation = await context.infer(recommend)
+    workload = count_recommendation(
+        predictor.bundle,
+        len(query.history),
+        request.n,
+        diverse=request.diversity > 0,
+        occlude=request.explain == "occlusion",
+    )
+    recommendation = await context.infer(predictor, workload, start(recommend))
     context.metrics.recommendations.labels(recommendation.fallback or "none").inc()
     context.metrics.history_length.observe(recommendation.history_used)
     impression = Impression(

@@ -6,11 +6,13 @@ from collections.abc import Callable
 import structlog
 
 from app.context import AppContext
-from app.errors import OverloadedError
+from app.errors import OverloadedError, OverShareError
 from app.serving.item_overlay import ItemOverlayView
 from model.history import Query
-from model.inference.answers import Constraints
+from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
+from model.inference.steps import Steps, start
+from model.inference.workload import count_recommendation
 
 _log = structlog.get_logger()
 
@@ -47,14 +49,18 @@ async def _compare(
     item_ids: tuple[str, ...],
     constraints_for: ConstraintsFor,
 ) -> None:
+    def recommend() -> Steps[Recommendation]:
+        view = context.item_overlay.get_view(shadow.version, shadow.catalog)
+        return shadow.recommend_in_steps(query, constraints_for(view))
+
     try:
-        recommendation = await context.inference.run(
-            lambda: shadow.recommend(
-                query,
-                constraints_for(context.item_overlay.get_view(shadow.version, shadow.catalog)),
-            )
+        recommendation = await context.infer(
+            shadow,
+            count_recommendation(shadow.bundle, len(query.history), len(item_ids)),
+            start(recommend),
+            is_background=True,
         )
-    except OverloadedError:
+    except (OverloadedError, OverShareError):
         context.metrics.shadow_answers.labels("skipped").inc()
         return
     except Exception:

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import structlog
@@ -14,16 +15,24 @@ from app.errors import (
     ModelNotFoundError,
     ModelRefusedError,
     NoModelError,
+    OverloadedError,
     StoreUnavailableError,
 )
+from app.inference.costs import InferenceCosts
 from app.observability.metrics import Metrics
 from app.serving.item_overlay import ItemOverlay
+from app.serving.opening_budget import OpeningBudget
 from app.serving.pointers import POINTERS, Pointer, Pointers, read_pointers
 from app.serving.refusals import Refusals
 from model.inference.predictor import Predictor
 from model.store.last_known_good import LastKnownGood
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
+
+_MOST_OPENINGS = 8
+"""Versions that wait to be opened because requests name them."""
+_MOST_AWAITING = 64
+"""Requests that wait for versions to be opened."""
 
 _log = structlog.get_logger()
 
@@ -64,7 +73,7 @@ class ModelManager:
 
     Attributes:
         faults: the pointers that are not followed now, each with the reason.
-        lock: held while versions are opened or swapped. Callers of `swap_current` and
+        lock: held while active versions are opened or swapped. Callers of `swap_current` and
             `swap_traffic` hold it from before the version is loaded.
     """
 
@@ -73,6 +82,7 @@ class ModelManager:
         store: BundleStore,
         metrics: Metrics,
         item_overlay: ItemOverlay,
+        costs: InferenceCosts,
         *,
         pinned_versions: int,
     ) -> None:
@@ -85,12 +95,17 @@ class ModelManager:
         self._store = store
         self._metrics = metrics
         self._item_overlay = item_overlay
+        self._costs = costs
         self._pinned_versions = pinned_versions
         self._active = ActiveModels()
         self.faults: dict[Pointer, str] = {}
         self._refusals = Refusals()
         self._traffic: Traffic | None = None
         self._pinned: OrderedDict[str, Predictor] = OrderedDict()
+        self._openings: dict[str, asyncio.Task[Predictor]] = {}
+        self._awaiting_openings = 0
+        self._one_opening = asyncio.Semaphore(1)
+        self._opening_budget = OpeningBudget()
 
     @property
     def active(self) -> ActiveModels:
@@ -129,23 +144,93 @@ class ModelManager:
     async def open_version(self, version: str) -> Predictor:
         """Open the model of a version that a request names; the most recent few stay open.
 
+        Requests for the same version share one opening, and different versions are opened one after
+        the other. None of them holds `lock`: activations need not wait for them.
+
         Raises:
             ModelNotFoundError: if no such version is published.
             ModelRefusedError: if it cannot be opened.
             StoreUnavailableError: if the store cannot be read.
+            OverloadedError: if too many requests wait for versions, or versions take turns so
+                quickly that the process would do nothing but open them.
         """
         found = self._find_open(version)
         if found is not None:
             return found
-        async with self.lock:
-            predictor = self._find_open(version)
-            if predictor is None:
-                predictor = await asyncio.to_thread(self.load, version)
+        opening = self._openings.get(version)
+        if opening is None:
+            self._require_openings()
+            opening = asyncio.create_task(self._open_pinned(version))
+            self._openings[version] = opening
+            opening.add_done_callback(partial(self._end_opening, version))
+        if self._awaiting_openings >= _MOST_AWAITING:
+            raise OverloadedError(
+                "versions",
+                _MOST_AWAITING,
+                f"at most {_MOST_AWAITING} requests may wait for versions to be opened, and that "
+                "many do; try again shortly",
+            )
+        self._awaiting_openings += 1
+        try:
+            # A request that is given up must not cancel the opening for the others.
+            return await asyncio.shield(opening)
+        finally:
+            self._awaiting_openings -= 1
+
+    def _require_openings(self) -> None:
+        """Check that another version may be opened.
+
+        Raises:
+            OverloadedError: if not.
+        """
+        if len(self._openings) >= _MOST_OPENINGS:
+            raise OverloadedError(
+                "versions",
+                _MOST_OPENINGS,
+                f"at most {_MOST_OPENINGS} versions may wait to be opened, and that many do; try "
+                "again shortly",
+            )
+        seconds = self._opening_budget.compute_wait()
+        if seconds and len(self._pinned) + len(self._openings) >= self._pinned_versions:
+            raise OverloadedError(
+                "versions",
+                self._pinned_versions,
+                f"{self._pinned_versions} versions stay open because requests name them, but "
+                "requests name more in turn, and opening them takes all the time that is meant for "
+                f"it; name fewer, raise KAIROS_PINNED_VERSIONS, or try again in {seconds} seconds",
+                seconds=seconds,
+            )
+
+    async def _open_pinned(self, version: str) -> Predictor:
+        async with self._one_opening:
+            # Lets an activation that is in progress finish first: both would take longer together.
+            async with self.lock:
+                pass
+            found = self._find_open(version)
+            if found is not None:
+                return found
+            began = time.monotonic()
+            predictor = await asyncio.to_thread(self.load, version)
+            self._opening_budget.spend(time.monotonic() - began)
             self._pinned[version] = predictor
             while len(self._pinned) > self._pinned_versions:
                 self._pinned.popitem(last=False)
-            self._item_overlay.retain_versions(self._active.versions | self._pinned.keys())
             return predictor
+
+    def _end_opening(self, version: str, opening: "asyncio.Task[Predictor]") -> None:
+        del self._openings[version]
+        # A failure is marked as seen, even if every request for the version was given up.
+        if not opening.cancelled():
+            opening.exception()
+        # An activation in progress has built a view that is not in use yet; it cleans up itself.
+        if not self.lock.locked():
+            self._retain_views()
+
+    def _retain_views(self) -> None:
+        """Drop the item data of versions that are neither open nor being opened."""
+        self._item_overlay.retain_versions(
+            self._active.versions | self._pinned.keys() | self._openings.keys()
+        )
 
     def load(self, version: str) -> Predictor:
         """Open a version from the store, verify it and warm it up; blocks, and changes nothing.
@@ -163,6 +248,7 @@ class ModelManager:
                     "not; GET /v1/models lists those that are"
                 )
             predictor = self._store.open(version)
+            self._costs.calibrate(predictor)
             self._item_overlay.add_catalog(version, predictor.catalog)
         except ModelNotFoundError:
             raise
@@ -350,7 +436,7 @@ class ModelManager:
         previous, self._active = self._active, active
         for version in active.versions:
             self._pinned.pop(version, None)
-        self._item_overlay.retain_versions(active.versions | self._pinned.keys())
+        self._retain_views()
         current = active.current
         if current is None or current is previous.current:
             return

@@ -14,6 +14,8 @@ from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
 from model.clock import MICROSECONDS_PER_DAY, from_datetime
 from model.history import Query
 from model.inference.predictor import Predictor
+from model.inference.steps import Steps
+from model.inference.workload import count_recommendation
 from model.layers.interval_distribution import IntervalDistribution
 
 SHARES = (0.1, 0.5, 0.9)
@@ -49,21 +51,23 @@ async def predict_next_time(
     query, _ = await read_query(
         context, request, context.clock.now() if query_time is None else query_time
     )
-    return await context.infer(lambda: _predict(predictor, user_id, query))
+    workload = count_recommendation(predictor.bundle, len(query.history), 0)
+    return await context.infer(predictor, workload, _predict(predictor, user_id, query))
 
 
-def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer:
+def _predict(predictor: Predictor, user_id: str, query: Query) -> Steps[NextTimeAnswer]:
     history = predictor.look_up_history(query)
     last_at: int | None = None
     quantiles = dict.fromkeys(SHARES, None)
     density: tuple[NextTimeDensity, ...] = ()
     interval = predictor.encode(query, history).next_time if history.events else None
+    yield
     if interval is not None:
         last_at = history.events[-1].at
         elapsed_days = torch.tensor(
             (query.query_time - last_at) / MICROSECONDS_PER_DAY, dtype=torch.float64
         )
-        density = _compute_density(interval, elapsed_days)
+        density = yield from _compute_density(interval, elapsed_days)
         quantiles = {
             share: _add_days(last_at, float(interval.quantile_after(share, elapsed_days)))
             for share in SHARES
@@ -85,8 +89,11 @@ def _predict(predictor: Predictor, user_id: str, query: Query) -> NextTimeAnswer
 
 def _compute_density(
     interval: IntervalDistribution, elapsed_days: torch.Tensor
-) -> tuple[NextTimeDensity, ...]:
-    grid = [float(interval.quantile_after(share, elapsed_days)) for share in GRID]
+) -> Steps[tuple[NextTimeDensity, ...]]:
+    grid = []
+    for share in GRID:
+        grid.append(float(interval.quantile_after(share, elapsed_days)))
+        yield
     days = torch.tensor([day for day in grid if math.isfinite(day)], dtype=torch.float64)
     log_density = interval.log_density(days) - interval.log_survival(elapsed_days)
     return tuple(

@@ -13,6 +13,7 @@ from app.errors import (
     NoEventTimeError,
     NoModelError,
     OverloadedError,
+    OverShareError,
 )
 from app.http.problems import describe_problems
 from app.http.responses import JsonResponse
@@ -73,7 +74,11 @@ async def list_users(
     summary="Predict when a user's next event happens",
     response_model=NextTimeAnswer,
     responses=describe_problems(
-        NoEventTimeError, NoModelError, DatabaseUnavailableError, OverloadedError
+        NoEventTimeError,
+        NoModelError,
+        DatabaseUnavailableError,
+        OverloadedError,
+        OverShareError,
     ),
 )
 async def read_next_time(
@@ -96,7 +101,9 @@ async def read_next_time(
     "/users/{user_id:id}/recommendations",
     summary="Recommend items to a user",
     response_model=RecommendationAnswer,
-    responses=describe_problems(NoModelError, DatabaseUnavailableError, OverloadedError),
+    responses=describe_problems(
+        NoModelError, DatabaseUnavailableError, OverloadedError, OverShareError
+    ),
 )
 async def recommend_to_user(
     user_id: UserId,

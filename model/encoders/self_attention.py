@@ -153,6 +153,7 @@ class SelfAttention(SequenceEncoder):
         self.dim = dim
         self.max_history = max_history
         self.baskets = baskets
+        self.sweeps_share_history = not self.baskets
         self.is_normalised = item_groups is None
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None

@@ -3,11 +3,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from model.inference.steps import Steps
+
+_CHOICES = 16
+"""Candidates that are chosen in one step."""
+
 
 def diversify(
     scores: NDArray[np.float32], vectors: NDArray[np.float32], n: int, diversity: float
-) -> NDArray[np.int64]:
+) -> Steps[NDArray[np.int64]]:
     """Choose `n` candidates greedily by their score and by how little they resemble those chosen.
+
+    In steps.
 
     Maximal marginal relevance (Carbonell and Goldstein 1998, section 2): the next candidate
     maximises `(1 - diversity) relevance - diversity similarity`, where relevance is the score
@@ -37,4 +44,6 @@ def diversify(
         chosen.append(best)
         is_left[best] = False
         similarity = np.maximum(similarity, directions @ directions[best])
+        if len(chosen) % _CHOICES == 0:
+            yield
     return np.array(chosen, dtype=np.int64)

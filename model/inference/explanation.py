@@ -6,6 +6,7 @@ from model.history import Query
 from model.inference.answers import AttentionOverHistory
 from model.inference.occlusion import measure_occlusion
 from model.inference.ranking import Ranking
+from model.inference.steps import Steps
 
 
 def explain_ranking(
@@ -16,8 +17,8 @@ def explain_ranking(
     *,
     occlude: bool,
     occluded_row: int | None,
-) -> AttentionOverHistory | None:
-    """Present the attention of a ranking; None where the model does not attend.
+) -> Steps[AttentionOverHistory | None]:
+    """Present the attention of a ranking, in steps; None where the model does not attend.
 
     Args:
         occlude: measure occlusion as well.
@@ -34,7 +35,9 @@ def explain_ranking(
         intensities = tuple(zip(groups, ranking.intensity.tolist(), strict=True))
     occlusion = None
     if occlude and occluded_row is not None:
-        occlusion = measure_occlusion(bundle, query, history, weights.numpy(), occluded_row)
+        occlusion = yield from measure_occlusion(
+            bundle, query, history, weights.numpy(), occluded_row
+        )
     return AttentionOverHistory(
         events=history.events,
         rows=tuple(history.rows.tolist()),

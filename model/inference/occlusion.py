@@ -3,6 +3,8 @@
 A test of attention weights: they are faithful where events with more weight change the score more.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
@@ -13,17 +15,21 @@ from model.history import Query
 from model.inference.answers import Occlusion
 from model.inference.query import collate_at
 from model.inference.scoring import score_rows
+from model.inference.selection import Scores
+from model.inference.steps import Steps
 
 OCCLUDED_EVENTS = 20
 """The most events that are left out in turn: those with the most attention."""
 
 _FEWEST_EVENTS = 3
+_STEP_EVENTS = 1_024
+"""Events of the histories that are scored side by side, in one step; at least one history is."""
 
 
 def measure_occlusion(
     bundle: Bundle, query: Query, history: KnownHistory, weights: NDArray[np.float32], row: int
-) -> Occlusion:
-    """Score a row without each of the most attended events in turn, in one batch.
+) -> Steps[Occlusion]:
+    """Score a row without each of the most attended events in turn, in steps.
 
     Args:
         weights: attention, one per event of `history`.
@@ -33,13 +39,26 @@ def measure_occlusion(
     if len(history.events) > 1:
         indices = find_most_attended(weights)
         histories = [history, *(leave_out(history, int(index)) for index in indices)]
-        batch = collate_at(query, histories)
-        scores = score_rows(bundle.recommender, batch, np.array([row]))[:, 0]
+        scores = yield from _score_histories(bundle, query, histories, row)
         decreases = scores[0] - scores[1:]
         for index, decrease in zip(indices.tolist(), decreases.tolist(), strict=True):
             changes[index] = decrease
         correlation = measure_faithfulness(weights[indices], decreases)
     return Occlusion(bundle.catalog.item_id(row), tuple(changes), correlation)
+
+
+def _score_histories(
+    bundle: Bundle, query: Query, histories: Sequence[KnownHistory], row: int
+) -> Steps[Scores]:
+    """Score a row for each history."""
+    size = max(_STEP_EVENTS // len(histories[0].events), 1)
+    scores: list[Scores] = []
+    for begin in range(0, len(histories), size):
+        batch = collate_at(query, histories[begin : begin + size])
+        scored = yield from score_rows(bundle.recommender, batch, np.array([row]))
+        scores.append(scored[:, 0])
+        yield
+    return np.concatenate(scores)
 
 
 def find_most_attended(weights: NDArray[np.float32], n: int = OCCLUDED_EVENTS) -> NDArray[np.int64]:

@@ -26,9 +26,13 @@ from model.inference.query import collate_at, prepare_query, read_history
 from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
 from model.inference.scoring import score_rows
 from model.inference.selection import select_rows
+from model.inference.steps import Steps, complete
 from model.inference.sweep import AllowedAt, sweep
 from model.interfaces import EncoderOutput
 from model.popularity import CountedEvents
+
+_STEP_ROWS = 16_384
+"""Items that are compared with one in one step."""
 
 
 @final
@@ -107,6 +111,28 @@ class Predictor:
         Raises:
             UnknownItemError: if the catalog does not hold `occlude_for`.
         """
+        return complete(
+            self.recommend_in_steps(
+                query,
+                constraints,
+                explain=explain,
+                occlude=occlude,
+                occlude_for=occlude_for,
+                stages=stages,
+            )
+        )
+
+    def recommend_in_steps(
+        self,
+        query: Query,
+        constraints: Constraints,
+        *,
+        explain: bool = False,
+        occlude: bool = False,
+        occlude_for: str | None = None,
+        stages: Stages = skip_timing,
+    ) -> Steps[Recommendation]:
+        """Recommend as `recommend` does, in steps."""
         bundle = self.bundle
         explain = explain or occlude
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
@@ -120,7 +146,7 @@ class Predictor:
         attention = None
         has_parts = explain and bundle.recommender.wide is not None
         if prepared.batch is not None:
-            (ranking,) = rank_rows(
+            (ranking,) = yield from rank_rows(
                 bundle.recommender,
                 bundle.index,
                 prepared.batch,
@@ -129,8 +155,9 @@ class Predictor:
                 stages=stages,
             )
             if explain:
+                # Includes the pauses between its steps, as a client waits for them, too.
                 with stages("explain"):
-                    attention = explain_ranking(
+                    attention = yield from explain_ranking(
                         bundle,
                         query,
                         prepared.history,
@@ -156,13 +183,18 @@ class Predictor:
 
     def rank_items(self, query: Query, item_ids: Sequence[str]) -> RankedItems:
         """Rank given items; by recent popularity where the history has no known event."""
+        return complete(self.rank_items_in_steps(query, item_ids))
+
+    def rank_items_in_steps(self, query: Query, item_ids: Sequence[str]) -> Steps[RankedItems]:
+        """Rank given items as `rank_items` does, in steps."""
         catalog = self.bundle.catalog
         prepared = prepare_query(self.bundle, query)
         rows = np.unique(catalog.rows(item_ids))
         if prepared.batch is None or not len(rows):
             scores = catalog.recent_popularity[rows - 1].astype(np.float32)
         else:
-            scores = score_rows(self.bundle.recommender, prepared.batch, rows)[0]
+            scored = yield from score_rows(self.bundle.recommender, prepared.batch, rows)
+            scores = scored[0]
         order = np.lexsort((rows, -scores))
         has_history = prepared.batch is not None
         return RankedItems(
@@ -194,6 +226,17 @@ class Predictor:
             allowed_at: if given, the rows that may be recommended at each query time, in place of
                 the constraints' own.
         """
+        return complete(self.sweep_in_steps(query, query_times, constraints, allowed_at=allowed_at))
+
+    def sweep_in_steps(
+        self,
+        query: Query,
+        query_times: Sequence[int],
+        constraints: Constraints,
+        *,
+        allowed_at: AllowedAt | None = None,
+    ) -> Steps[Sweep]:
+        """Recommend at many query times as `sweep` does, in steps."""
         return sweep(self.bundle, query, query_times, constraints, allowed_at)
 
     def find_similar(
@@ -205,9 +248,20 @@ class Predictor:
             UnknownItemError: if the catalog does not hold the item.
             NoItemSpaceError: if the model learns no item vectors.
         """
+        return complete(self.find_similar_in_steps(item_id, n, allowed=allowed))
+
+    def find_similar_in_steps(
+        self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None
+    ) -> Steps[tuple[ScoredItem, ...]]:
+        """Find similar items as `find_similar` does, in steps."""
         row = self.bundle.catalog.row(item_id)
         vectors = self._require_item_space()
-        cosines = torch.cosine_similarity(vectors[row][None], vectors).numpy()
+        parts = []
+        for begin in range(0, len(vectors), _STEP_ROWS):
+            compared = vectors[begin : begin + _STEP_ROWS]
+            parts.append(torch.cosine_similarity(vectors[row][None], compared).numpy())
+            yield
+        cosines = np.concatenate(parts)
         candidates = np.arange(1, len(cosines))
         if allowed is not None:
             candidates = candidates[allowed[1:]]

@@ -17,10 +17,11 @@ from model.inference.reranking import CANDIDATES, rerank
 from model.inference.retrieval import ExhaustiveRetriever, IndexRetriever, Retriever
 from model.inference.score_parts import split_scores
 from model.inference.selection import Rows, Scores, Selection, require_permitted
+from model.inference.steps import Steps
 from model.interfaces import CandidateScorer, EncoderOutput
 from model.recommender import Recommender
 
-_POOL = 5
+DIVERSE_POOL = 5
 """Candidates per returned item that a diverse answer chooses from."""
 
 Stage = Literal["encode", "search", "filter", "explain"]
@@ -58,7 +59,6 @@ class Ranking(NamedTuple):
     parts: list[tuple[ScorePart, ...]] | None
 
 
-@torch.inference_mode()
 def rank_rows(
     recommender: Recommender,
     index: ItemIndex,
@@ -67,21 +67,23 @@ def rank_rows(
     *,
     mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
-) -> list[Ranking]:
-    """Encode the histories of a batch, and find the best rows for each.
+) -> Steps[list[Ranking]]:
+    """Encode the histories of a batch, and find the best rows for each, in steps.
 
     Args:
         mean_vector: split the scores into parts, which are compared with this mean of
             `Recommender.static_vectors`; None to leave them whole.
     """
-    with stages("encode"):
+    with stages("encode"), torch.inference_mode():
         encoded: EncoderOutput = recommender(batch)
-    return rank_encoded(
-        recommender, index, batch, encoded, selections, mean_vector=mean_vector, stages=stages
+    yield
+    return (
+        yield from rank_encoded(
+            recommender, index, batch, encoded, selections, mean_vector=mean_vector, stages=stages
+        )
     )
 
 
-@torch.inference_mode()
 def rank_encoded(
     recommender: Recommender,
     index: ItemIndex,
@@ -91,46 +93,65 @@ def rank_encoded(
     *,
     mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
-) -> list[Ranking]:
-    """Find the best rows for each user vector of `encoded`.
+) -> Steps[list[Ranking]]:
+    """Find the best rows for each user vector of `encoded`, in steps.
 
     Args:
         batch: the histories, one per user vector; or a single one, encoded at several instants.
         selections: one per user vector.
         mean_vector: as of `rank_rows`.
     """
-    reranks = isinstance(recommender.encoder, CandidateScorer)
     rankings = []
     for user_index, selection in enumerate(selections):
-        pool = max(_POOL * selection.n, 50) if selection.diversity else selection.n
-        attention = None if encoded.attention is None else encoded.attention[user_index]
-        intensity = None if encoded.intensity is None else encoded.intensity[user_index]
-        of_row = None
-        with stages("search"):
-            retriever = _choose_retriever(recommender, index, encoded, user_index)
-            rows, scores = retriever.search(max(pool, CANDIDATES) if reranks else pool, selection)
-            repeats = sum_repeat_scores(batch, encoded, user_index)
-            if repeats is not None:
-                rows, scores = merge_repeat_scores(rows, scores, repeats, retriever, selection)
-        if reranks and len(rows):
-            scores, of_row, attention = rerank(recommender, batch, user_index, rows)
-        # Equal scores keep the order of the catalog, as FAISS does.
-        best = np.lexsort((rows, -scores))[:pool]
-        rows, scores = rows[best], scores[best]
-        if selection.diversity and len(rows):
-            vectors = recommender.items.weight[torch.from_numpy(rows)].numpy()
-            chosen = diversify(scores, vectors, selection.n, selection.diversity)
-            rows, scores = rows[chosen], scores[chosen]
-        with stages("filter"):
-            require_permitted(rows, selection)
-        parts = None
-        if mean_vector is not None:
-            with stages("explain"):
-                parts = split_scores(
-                    recommender, mean_vector, encoded, user_index, torch.from_numpy(rows)
-                )
-        rankings.append(Ranking(rows, scores, attention, of_row, intensity, parts))
+        ranking = yield from _rank_user(
+            recommender, index, batch, encoded, user_index, selection, mean_vector, stages
+        )
+        rankings.append(ranking)
+        yield
     return rankings
+
+
+def _rank_user(
+    recommender: Recommender,
+    index: ItemIndex,
+    batch: SequenceBatch,
+    encoded: EncoderOutput,
+    user_index: int,
+    selection: Selection,
+    mean_vector: Tensor | None,
+    stages: Stages,
+) -> Steps[Ranking]:
+    """Find the best rows for one user vector of `encoded`."""
+    reranks = isinstance(recommender.encoder, CandidateScorer)
+    pool = max(DIVERSE_POOL * selection.n, 50) if selection.diversity else selection.n
+    attention = None if encoded.attention is None else encoded.attention[user_index]
+    intensity = None if encoded.intensity is None else encoded.intensity[user_index]
+    of_row = None
+    with stages("search"), torch.inference_mode():
+        retriever = _choose_retriever(recommender, index, encoded, user_index)
+        rows, scores = retriever.search(max(pool, CANDIDATES) if reranks else pool, selection)
+        repeats = sum_repeat_scores(batch, encoded, user_index)
+        if repeats is not None:
+            rows, scores = merge_repeat_scores(rows, scores, repeats, retriever, selection)
+    if reranks and len(rows):
+        scores, of_row, attention = yield from rerank(recommender, batch, user_index, rows)
+    # Equal scores keep the order of the catalog, as FAISS does.
+    best = np.lexsort((rows, -scores))[:pool]
+    rows, scores = rows[best], scores[best]
+    if selection.diversity and len(rows):
+        vectors = recommender.items.weight[torch.from_numpy(rows)].numpy()
+        chosen = yield from diversify(scores, vectors, selection.n, selection.diversity)
+        rows, scores = rows[chosen], scores[chosen]
+    with stages("filter"):
+        require_permitted(rows, selection)
+    parts = None
+    if mean_vector is not None:
+        yield
+        with stages("explain"), torch.inference_mode():
+            parts = split_scores(
+                recommender, mean_vector, encoded, user_index, torch.from_numpy(rows)
+            )
+    return Ranking(rows, scores, attention, of_row, intensity, parts)
 
 
 def _choose_retriever(

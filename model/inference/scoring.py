@@ -1,25 +1,39 @@
 """The scores of given rows of the catalog."""
 
+import numpy as np
 import torch
 
 from model.batch import SequenceBatch
 from model.catalog import PADDING_ROW
 from model.inference.selection import Rows, Scores
+from model.inference.steps import Steps
 from model.interfaces import CandidateScorer, EncoderOutput
 from model.recommender import Recommender, add_repeat_scores
 
+_PAIRS = 16_384
+"""Pairs of a row and an event that a `CandidateScorer` scores in one step."""
 
-@torch.inference_mode()
-def score_rows(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Scores:
-    """Score the same rows for each history of a batch: histories x rows.
+
+def score_rows(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Steps[Scores]:
+    """Score the same rows for each history of a batch, in steps: histories x rows.
 
     They equal the scores that `rank_rows` gives these rows.
     """
-    if isinstance(recommender.encoder, CandidateScorer):
-        candidates = torch.from_numpy(rows).expand(len(batch.rows), -1)
+    if not isinstance(recommender.encoder, CandidateScorer):
+        return _score_by_user_vector(recommender, batch, rows)
+    size = max(_PAIRS // batch.rows.numel(), 1)
+    parts: list[Scores] = []
+    for begin in range(0, len(rows), size):
+        candidates = torch.from_numpy(rows[begin : begin + size]).expand(len(batch.rows), -1)
         last = torch.arange(len(batch.rows)) * batch.rows.shape[1] + batch.lengths - 1
-        each: Scores = recommender.score_candidates(batch, last, candidates).scores.numpy()
-        return each
+        with torch.inference_mode():
+            parts.append(recommender.score_candidates(batch, last, candidates).scores.numpy())
+        yield
+    return np.concatenate(parts, axis=1)
+
+
+@torch.inference_mode()
+def _score_by_user_vector(recommender: Recommender, batch: SequenceBatch, rows: Rows) -> Scores:
     encoded: EncoderOutput = recommender(batch)
     scores = recommender.score_rows(encoded, torch.from_numpy(rows))
     if encoded.repeat_scores is not None:

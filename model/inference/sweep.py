@@ -19,13 +19,17 @@ from model.inference.filling import fill_up
 from model.inference.query import list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Selection, select_rows
+from model.inference.steps import Steps
 from model.interfaces import QuerySweep
 
 AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 """The rows that may be recommended at an instant, as `Constraints.allowed` has them."""
 
-_BATCH = 32
-"""Histories that are encoded side by side."""
+_STEP_EVENTS = 1_024
+"""Events that are encoded side by side, in one step; at least one history is."""
+
+_STEP_SHARED_EVENTS = 8_192
+"""The same for query times that share the encoding of their events, and cost little more each."""
 
 
 class _Instant(NamedTuple):
@@ -44,28 +48,33 @@ def sweep(
     query_times: Sequence[int],
     constraints: Constraints,
     allowed_at: AllowedAt | None,
-) -> Sweep:
-    """Rank the catalog for one history at each query time; see `Predictor.sweep`."""
+) -> Steps[Sweep]:
+    """Rank the catalog for one history at each query time, in steps; see `Predictor.sweep`."""
     history = read_history(bundle, query, max_history=max(len(query.history), 1))
-    instants = _build_instants(bundle, query, history, query_times, constraints, allowed_at)
+    instants = yield from _build_instants(
+        bundle, query, history, query_times, constraints, allowed_at
+    )
     rankings: dict[int, Ranking] = {}
     for group in _group_instants(bundle, instants):
-        for instant, ranking in zip(group, _rank_group(bundle, history, group), strict=True):
+        ranked = yield from _rank_group(bundle, history, group)
+        for instant, ranking in zip(group, ranked, strict=True):
             rankings[instant.query_index] = ranking
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
-    swept = tuple(
-        _build_swept_instant(
-            bundle, instant, rankings.get(instant.query_index), constraints, first, last
+    swept: list[SweptInstant] = []
+    for instant in instants:
+        swept.append(
+            _build_swept_instant(
+                bundle, instant, rankings.get(instant.query_index), constraints, first, last
+            )
         )
-        for instant in instants
-    )
+        yield
     has_intensities = any(instant.intensities is not None for instant in swept)
     return Sweep(
         events=history.events[first:last],
         rows=tuple(history.rows[first:last].tolist()),
-        instants=swept,
+        instants=tuple(swept),
         unknown_item_ids=history.unknown_item_ids,
         normalised=bundle.recommender.encoder.is_normalised,
         groups=bundle.manifest.recommender.groups if has_intensities else None,
@@ -80,7 +89,7 @@ def _build_instants(
     query_times: Sequence[int],
     constraints: Constraints,
     allowed_at: AllowedAt | None,
-) -> list[_Instant]:
+) -> Steps[list[_Instant]]:
     event_times = [event.at for event in query.history]
     known_times = [event.at for event in history.events]
     has_item_space = bundle.recommender.encoder.has_item_space
@@ -96,27 +105,42 @@ def _build_instants(
             bundle.catalog, at_instant, constraints, has_item_space=has_item_space
         )
         instants.append(_Instant(query_index, at_instant, start, end, selection))
+        yield
     return instants
 
 
 def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Instant]]:
     """Group the instants that one run of the model can rank; those before any event need none."""
-    sweeps = isinstance(bundle.recommender.encoder, QuerySweep)
+    encoder = bundle.recommender.encoder
+    sweeps = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
     single: list[_Instant] = []
     by_end = sorted((one for one in instants if one.end), key=lambda one: one.end)
     for _, same_events in groupby(by_end, key=lambda one: one.end):
         group = list(same_events)
         if sweeps and len(group) > 1 and not group[0].query.query_time_withheld:
-            yield group
+            yield from _limit_events(group, _STEP_SHARED_EVENTS)
         else:
             single += group
     # Sorted by length, so that little is padded.
-    for begin in range(0, len(single), _BATCH):
-        yield single[begin : begin + _BATCH]
+    yield from _limit_events(single, _STEP_EVENTS)
 
 
-def _rank_group(bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]) -> list[Ranking]:
-    """Rank the catalog for each instant of a group.
+def _limit_events(instants: Sequence[_Instant], most: int) -> Iterator[list[_Instant]]:
+    """Divide instants, ascending by their events, into groups of at most so many events."""
+    group: list[_Instant] = []
+    for instant in instants:
+        if group and (instant.end - instant.start) * (len(group) + 1) > most:
+            yield group
+            group = []
+        group.append(instant)
+    if group:
+        yield group
+
+
+def _rank_group(
+    bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]
+) -> Steps[list[Ranking]]:
+    """Rank the catalog for each instant of a group, in steps.
 
     Instants with the same events share one encoding where the encoder is a `QuerySweep`.
     """
@@ -131,11 +155,12 @@ def _rank_group(bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]
     withheld = [instant.query.query_time_withheld for instant in group]
     batch = collate(histories, times[: len(histories)], withheld[: len(histories)])
     if not shared or any(withheld):
-        return rank_rows(recommender, bundle.index, batch, selections)
+        return (yield from rank_rows(recommender, bundle.index, batch, selections))
     with torch.inference_mode():
         days = days_between(histories[0].events[0].at, np.array(times, dtype=np.int64))
         encoded = recommender.sweep(batch, torch.from_numpy(days))
-    return rank_encoded(recommender, bundle.index, batch, encoded, selections)
+    yield
+    return (yield from rank_encoded(recommender, bundle.index, batch, encoded, selections))
 
 
 def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:

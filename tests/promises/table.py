@@ -39,6 +39,8 @@ PROMISES = {
     "R14": "an erased user is in no table, no training set and no output",
     "R15": "retraining killed in each phase leaves the champion alone; of two at once, one runs",
     "R16": "the gate refuses shuffled labels, NaN and models below popularity, with the reason",
+    "R17": "no class of requests starves another: beside ten times the sweeps that fit, "
+    "recommendations and ingestion keep p99 ≤ 3 times and fail 0 times",
     "R18": "PostgreSQL becomes read-only and back, or a standby takes over: writes are 503, no "
     "acknowledged event and no impression is lost, recovery within 5 s without a restart",
     "R19": "the clock of one replica an hour off changes no answer: default query times, "

@@ -22,6 +22,7 @@ from model.history import Event, Query
 from model.inference.predictor import Predictor
 from model.inference.ranking import rank_rows
 from model.inference.selection import Selection
+from model.inference.steps import complete
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
 from tests.app.tiny_bundle import FIRST_AT, ITEM_IDS
@@ -252,9 +253,8 @@ def assert_no_weight_on_padding(predictor: Predictor, histories: Sequence[list[P
     if not read:
         return
     batch = collate(read, [query_time] * len(read))
-    rankings = rank_rows(
-        predictor.bundle.recommender, predictor.bundle.index, batch, [Selection(n=1)] * len(read)
-    )
+    recommender, index = predictor.bundle.recommender, predictor.bundle.index
+    rankings = complete(rank_rows(recommender, index, batch, [Selection(n=1)] * len(read)))
     for history, ranking in zip(read, rankings, strict=True):
         assert ranking.attention is not None
         assert not ranking.attention[:, len(history.events) :].any()

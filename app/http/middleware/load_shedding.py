@@ -7,7 +7,7 @@ from typing import final
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.errors import OverloadedError, ServiceError
+from app.errors import ServiceError
 from app.http.problems import build_error_response
 from app.observability.metrics import Metrics
 
@@ -25,14 +25,14 @@ class LoadSheddingMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        capacity_checks: Mapping[tuple[str, str], Callable[[], None]],
+        capacity_checks: Mapping[tuple[str, str], Callable[[Scope], None]],
         metrics: Metrics,
     ) -> None:
         """Wrap an application.
 
         Args:
             capacity_checks: by method and path, a function that raises a `ServiceError` if there
-                is no capacity.
+                is no capacity for the request of a scope.
         """
         self._app = app
         self._capacity_checks = capacity_checks
@@ -47,7 +47,7 @@ class LoadSheddingMiddleware:
             check = self._capacity_checks.get((scope["method"], scope["path"]))
         if check is not None:
             try:
-                check()
+                check(scope)
             except ServiceError as error:
                 self._count(scope, error)
                 await build_error_response(scope, error)(scope, receive, send)
@@ -56,8 +56,8 @@ class LoadSheddingMiddleware:
 
     def _count(self, scope: Scope, error: ServiceError) -> None:
         self._metrics.requests.labels(scope["method"], scope["path"], str(error.status)).inc()
-        if isinstance(error, OverloadedError):
-            self._metrics.shed_requests.labels(error.pool).inc()
+        if error.shed_reason is not None:
+            self._metrics.shed_requests.labels(error.shed_reason).inc()
         self._unlogged += 1
         if time.monotonic() - self._logged_at >= 1:
             _log.warning("requests_shed", requests=self._unlogged, error=str(error))

@@ -318,7 +318,7 @@ def test_requests_beyond_the_queue_are_shed(settings: Settings) -> None:
             leave.wait(10)
 
         inference = client.app.state.context.inference
-        busy = client.portal.start_task_soon(inference.run, occupy)
+        busy = client.portal.start_task_soon(inference.call, occupy)
         assert entered.wait(10)
         response = client.post("/v1/recommendations", {"history": build_inline("i1")})
         leave.set()
@@ -337,7 +337,7 @@ def test_inference_does_not_block_the_event_loop(client: Client) -> None:
         entered.set()
         leave.wait(10)
 
-    busy = client.portal.start_task_soon(client.app.state.context.inference.run, occupy)
+    busy = client.portal.start_task_soon(client.app.state.context.inference.call, occupy)
     assert entered.wait(10)
     assert client.get("/health/live").status_code == 200
     assert not busy.done()

@@ -72,7 +72,7 @@ def test_a_shadow_is_neither_counted_nor_an_impression(client: Client, shadow: s
     recommend(client)
     eventually(lambda: outcomes(client, "compared") == 1)
     assert client.metric("kairos_recommendations_total", fallback="none") == 1
-    assert client.metric("kairos_inference_queue_seconds_count") == 1
+    assert client.metric("kairos_inference_queue_seconds_count", **{"class": "short"}) == 1
 
 
 def test_a_request_that_pins_a_version_is_not_compared(client: Client, shadow: str) -> None:
@@ -113,7 +113,7 @@ def test_an_answer_does_not_wait_for_the_shadow(client: Client, shadow: str) -> 
 
     predictor = shadow_of(client)
     assert predictor is not None
-    predictor.recommend = hang  # type: ignore[method-assign, assignment]
+    predictor.recommend_in_steps = hang  # type: ignore[method-assign, assignment]
     answer = recommend(client)  # returns, although the shadow hangs
     assert entered.wait(PATIENCE_SECONDS)
     assert answer["model_version"] != shadow
@@ -129,12 +129,12 @@ def test_a_shadow_is_skipped_while_requests_wait(client: Client, shadow: str) ->
         entered.set()
         first.wait(PATIENCE_SECONDS)
 
-    client.portal.start_task_soon(inference.run, occupy)
+    client.portal.start_task_soon(inference.call, occupy)
     assert entered.wait(PATIENCE_SECONDS)
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(recommend, client)
         eventually(lambda: client.metric("kairos_inference_in_progress") == 1)
-        client.portal.start_task_soon(inference.run, lambda: second.wait(PATIENCE_SECONDS))
+        client.portal.start_task_soon(inference.call, lambda: second.wait(PATIENCE_SECONDS))
         first.set()
         assert answer.result(PATIENCE_SECONDS)["model_version"] != shadow
         assert outcomes(client, "skipped") == 1

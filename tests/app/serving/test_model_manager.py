@@ -124,7 +124,7 @@ def test_a_request_finishes_on_the_bundle_it_began_with(client: Client, bundle_s
         entered.set()
         leave.wait(PATIENCE_SECONDS)
 
-    busy = client.portal.start_task_soon(client.app.state.context.inference.run, occupy)
+    busy = client.portal.start_task_soon(client.app.state.context.inference.call, occupy)
     assert entered.wait(PATIENCE_SECONDS)
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(recommend, client)

@@ -175,14 +175,22 @@ export const PANELS = [
   {
     id: "shed",
     heading: "Shed requests",
-    lines: ["inference", "database_reads", "database_writes", "database_control"].map((reason) => ({
+    lines: [
+      "inference",
+      "share",
+      "versions",
+      "database_reads",
+      "database_writes",
+      "database_control",
+    ].map((reason) => ({
       ...rateLine(reason, "kairos_shed_requests_total", "reason"),
       limit: LIMITS.shed,
     })),
     format: formatRate,
     axis: "per second",
     note:
-      "Requests refused at a full queue: for inference, for reads, writes and control of the database. " +
+      "Requests refused: for inference, beyond a caller's share of it, for named versions, for reads, writes and " +
+      "control of the database. " +
       describeLimit(LIMITS.shed, formatPlainRate),
   },
   {

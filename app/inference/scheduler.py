@@ -1,0 +1,345 @@
+"""The inference threads: calls in turns, and only as many as can be answered in time."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar, final
+
+from app.errors import OverloadedError, OverShareError, ServiceError
+from app.inference.fair_queue import CallClass, FairQueue, FlowKey, Prospect, Turn
+from app.inference.requester import SERVICE
+from app.observability.metrics import Metrics
+from model.inference.steps import Steps, run_at_once
+
+T = TypeVar("T")
+
+_NAME = "inference"
+_TURN_SECONDS = 0.002
+"""Seconds after which a long call lets others go first, at the end of its step."""
+_SUSTAINED_SECONDS = 0.25
+"""Seconds of waiting calls without a break after which it is no burst any more."""
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call, from its admission to its result.
+
+    Attributes:
+        flow: of its caller and class; a short call that takes too long becomes a long one.
+        cost: estimated seconds.
+        turn_seconds: seconds after which a turn ends.
+        result: awaited by the caller, on its event loop.
+        used: seconds of all turns so far.
+        turn: of the queue.
+        is_cancelled: whether nobody awaits the result any more.
+    """
+
+    steps: Steps[Any]
+    flow: FlowKey
+    cost: float
+    turn_seconds: float
+    result: "asyncio.Future[Any]"
+    submitted_at: float
+    used: float = 0.0
+    turn: Turn | None = None
+    has_begun: bool = False
+    is_cancelled: bool = False
+
+
+@final
+class InferenceScheduler:
+    """Runs the steps of calls on a few threads, in the order of a `FairQueue`.
+
+    A call is admitted if it may be expected to wait no longer than its class allows, given the
+    estimated cost of those before it and its caller's share of the model. While nothing waits, a
+    caller may use all of it. If too many calls wait, the flow with the most gives way.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        threads: int,
+        queue: int,
+        patience_seconds: float,
+        long_patience_seconds: float,
+    ) -> None:
+        """Start no thread before the first call.
+
+        Args:
+            threads: calls that run at once.
+            queue: most calls that wait for a thread.
+            patience_seconds: longest expected wait of a short call while calls of its caller have
+                been waiting without a break.
+            long_patience_seconds: longest expected wait of a long one.
+        """
+        # Looked up once: a lookup of labels takes as long as the rest of a turn's accounting.
+        self._queue_seconds = {
+            one: metrics.inference_queue_seconds.labels(one.label) for one in CallClass
+        }
+        self._run_seconds = {one: metrics.inference_seconds.labels(one.label) for one in CallClass}
+        self._threads = threads
+        self._most = threads + queue
+        self._queue_length = queue
+        self._patience_seconds = {
+            CallClass.SHORT: patience_seconds,
+            CallClass.LONG: long_patience_seconds,
+            CallClass.BACKGROUND: long_patience_seconds,
+        }
+        self._queue: FairQueue[_Call] = FairQueue(time.monotonic)
+        # One for each call that waits, and one for each that ended while it waited.
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
+        self._workers: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._pending = 0
+        self._is_closing = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a new call would wait for a thread."""
+        return self._pending >= self._threads
+
+    def require_capacity(
+        self, caller: str, call_class: CallClass = CallClass.SHORT, cost: float = 0.0
+    ) -> None:
+        """Check that a call would be admitted now.
+
+        Args:
+            cost: estimated seconds; 0 before the request is known.
+
+        Raises:
+            OverloadedError: if it would wait too long, or too many calls wait.
+            OverShareError: if it would wait too long because its caller has its share.
+        """
+        with self._lock:
+            self._require_capacity(FlowKey(caller, call_class), cost)
+
+    async def run(
+        self,
+        steps: Steps[T],
+        *,
+        caller: str = SERVICE,
+        call_class: CallClass = CallClass.SHORT,
+        cost: float = 0.0,
+        turn_seconds: float = _TURN_SECONDS,
+    ) -> tuple[T, float]:
+        """Run every step on the threads; return the result, and the seconds that they took.
+
+        If the awaiting task is cancelled, no further step runs.
+
+        Args:
+            cost: estimated seconds.
+            turn_seconds: of a short call, seconds after which it becomes a long one.
+
+        Raises:
+            OverloadedError, OverShareError: as `require_capacity` does.
+        """
+        loop = asyncio.get_running_loop()
+        call = _Call(
+            steps,
+            FlowKey(caller, call_class),
+            cost,
+            turn_seconds if call_class is CallClass.SHORT else _TURN_SECONDS,
+            loop.create_future(),
+            time.perf_counter(),
+        )
+        with self._lock:
+            self._require_capacity(call.flow, cost)
+            evicted = self._make_room()
+            self._pending += 1
+            self._queue.push(call)
+            if not self._workers:
+                self._start()
+        self._tokens.put(True)
+        if evicted is not None:
+            _deliver(evicted, error=self._build_full_error(evicted.flow))
+        try:
+            return await call.result, call.used
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run a function on the threads as one step, on the service's own account."""
+        result, _ = await self.run(run_at_once(work))
+        return result
+
+    def close(self, *, within_seconds: float = 10.0) -> None:
+        """Complete the running steps, cancel all other calls, and end the threads.
+
+        A thread that does not finish in time ends with the process.
+        """
+        with self._lock:
+            self._is_closing = True
+            while (call := self._queue.pop()) is not None:
+                call.is_cancelled = True
+                _deliver(call)
+        for _ in self._workers:
+            self._tokens.put(False)
+        deadline = time.monotonic() + within_seconds
+        for worker in self._workers:
+            worker.join(max(deadline - time.monotonic(), 0.0))
+
+    def _require_capacity(self, flow: FlowKey, cost: float) -> None:
+        if self._pending < self._threads:
+            return
+        if self._pending >= self._most and not self._may_displace(flow):
+            raise self._build_full_error(flow)
+        limit = self._patience_seconds[flow.call_class]
+        prospect = self._queue.predict(flow, cost)
+        # At least one for each thread, so that no thread runs idle between calls.
+        if prospect.waiting < self._threads:
+            return
+        if flow.call_class is CallClass.SHORT and prospect.busy_seconds < _SUSTAINED_SECONDS:
+            return
+        if prospect.seconds / self._threads > limit:
+            raise self._build_wait_error(flow, prospect, limit)
+
+    def _may_displace(self, flow: FlowKey) -> bool:
+        """Return whether a call may take the place of one of the flow with the most calls."""
+        longest = self._queue.find_longest()
+        return (
+            longest is not None
+            and self._queue.count(longest) > self._queue.count(flow) + 1
+            and self._queue.find_last(longest) is not None
+        )
+
+    def _make_room(self) -> _Call | None:
+        """Remove a waiting call if too many wait, and return it."""
+        longest = self._queue.find_longest()
+        if self._pending < self._most or longest is None:
+            return None
+        evicted = self._queue.find_last(longest)
+        if evicted is not None and self._queue.discard(evicted):
+            evicted.is_cancelled = True
+            self._pending -= 1
+        return evicted
+
+    def _build_full_error(self, flow: FlowKey) -> ServiceError:
+        own = self._queue.count(flow)
+        if own and len(self._queue) > own:
+            return OverShareError(
+                f"at most {self._queue_length} calls may wait for the {_NAME} threads, and that "
+                f"many do, {own} of this caller; send fewer at once, or try again shortly",
+                seconds=1,
+            )
+        return OverloadedError(_NAME, self._queue_length)
+
+    def _build_wait_error(self, flow: FlowKey, prospect: Prospect, limit: float) -> ServiceError:
+        label, seconds = flow.call_class.label, prospect.seconds / self._threads
+        retry_after = max(math.ceil(seconds - limit), 1)
+        if prospect.own_seconds / self._threads <= limit:
+            return OverShareError(
+                f"while others wait, this caller's {label} calls get {prospect.share:.2f} of the "
+                f"model and may wait {limit:g} seconds for it, but one more would wait "
+                f"{seconds:.2g}; send fewer at once, or try again in {retry_after} seconds",
+                seconds=retry_after,
+            )
+        return OverloadedError(
+            _NAME,
+            prospect.waiting,
+            f"a {label} call may wait {limit:g} seconds for the {_NAME} threads, but one more "
+            f"would wait {seconds:.2g} for the {prospect.waiting} before it; try again in "
+            f"{retry_after} seconds, or run more processes",
+            seconds=retry_after,
+        )
+
+    def _abandon(self, call: _Call) -> None:
+        """Stop a call whose result nobody awaits."""
+        with self._lock:
+            call.is_cancelled = True
+            if self._queue.discard(call):
+                self._end_call()
+                call.steps.close()
+
+    def _end_call(self) -> None:
+        self._pending -= 1
+        if not self._pending:
+            self._queue.settle()
+
+    def _start(self) -> None:
+        # A thread that waits for a hanging computation must not delay the end of the process.
+        self._workers = [
+            threading.Thread(target=self._work, name=f"kairos-{_NAME}_{number}", daemon=True)
+            for number in range(self._threads)
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    def _work(self) -> None:
+        while self._tokens.get():
+            is_complete = False
+            while not is_complete:
+                with self._lock:
+                    call = self._queue.pop()
+                if call is None:
+                    break
+                is_complete = self._take_turn(call)
+                # It would otherwise keep the result in memory until the next call.
+                del call
+
+    def _take_turn(self, call: _Call) -> bool:
+        """Run steps of a call until its turn ends; return whether the call has ended, too."""
+        began = time.perf_counter()
+        if not call.has_begun:
+            call.has_begun = True
+            self._queue_seconds[call.flow.call_class].observe(began - call.submitted_at)
+        outcome: Callable[[], None] | None = None
+        elapsed = 0.0
+        while outcome is None and elapsed < call.turn_seconds:
+            outcome = _run_step(call)
+            elapsed = time.perf_counter() - began
+        self._run_seconds[call.flow.call_class].inc(elapsed)
+        with self._lock:
+            self._queue.charge(call, elapsed)
+            if outcome is None and self._is_closing:
+                call.is_cancelled = True
+                outcome = partial(_deliver, call)
+            if outcome is None:
+                if call.flow.call_class is CallClass.SHORT:
+                    call.flow = call.flow._replace(call_class=CallClass.LONG)
+                    call.turn_seconds, call.turn = _TURN_SECONDS, None
+                self._queue.push(call)
+            else:
+                self._end_call()
+        if outcome is not None:
+            outcome()
+        return outcome is not None
+
+
+def _run_step(call: _Call) -> Callable[[], None] | None:
+    """Run one step; return how to deliver the outcome, or None before the last step."""
+    if call.is_cancelled:
+        call.steps.close()
+        return partial(_deliver, call)
+    try:
+        next(call.steps)
+    except StopIteration as last:
+        return partial(_deliver, call, last.value)
+    except BaseException as error:
+        return partial(_deliver, call, error=error)
+    return None
+
+
+def _deliver(call: _Call, value: object = None, error: BaseException | None = None) -> None:
+    """Set the result of a call on its event loop; a call that was cancelled has none."""
+
+    def set_result() -> None:
+        if call.result.done():
+            return
+        if error is not None:
+            call.result.set_exception(error)
+        elif call.is_cancelled:
+            call.result.cancel()
+        else:
+            call.result.set_result(value)
+
+    # The event loop of a process that ends may be gone already.
+    with suppress(RuntimeError):
+        call.result.get_loop().call_soon_threadsafe(set_result)

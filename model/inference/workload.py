@@ -1,0 +1,99 @@
+"""How much work a query is, in units that are known before it runs."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from model.bundle.bundle import Bundle
+from model.inference.occlusion import OCCLUDED_EVENTS
+from model.inference.ranking import DIVERSE_POOL
+from model.inference.reranking import CANDIDATES
+from model.interfaces import CandidateScorer, QuerySweep
+
+
+class Workload(NamedTuple):
+    """Counts of what a query makes a model do. The time it takes is about linear in them.
+
+    Attributes:
+        calls: 1.
+        encodings: histories that the encoder reads.
+        events: events of these histories.
+        pairs: pairs of events, or of a candidate and an event, that attend to each other.
+        rows: catalog rows that are searched.
+        items: items that are returned.
+        comparisons: pairs of items whose vectors are compared.
+    """
+
+    calls: float = 1
+    encodings: float = 0
+    events: float = 0
+    pairs: float = 0
+    rows: float = 0
+    items: float = 0
+    comparisons: float = 0
+
+
+def count_recommendation(
+    bundle: Bundle, events: int, n: int, *, diverse: bool = False, occlude: bool = False
+) -> Workload:
+    """Count the work of one recommendation.
+
+    Args:
+        events: of the history; the model reads at most its `max_history`.
+    """
+    read = min(events, bundle.manifest.max_history)
+    encodings = 1 + (min(read, OCCLUDED_EVENTS) + 1 if occlude else 0)
+    candidates = CANDIDATES if isinstance(bundle.recommender.encoder, CandidateScorer) else 0
+    return Workload(
+        encodings=encodings,
+        events=encodings * read,
+        pairs=encodings * read * read + candidates * read,
+        rows=len(bundle.catalog),
+        items=n,
+        comparisons=n * max(DIVERSE_POOL * n, 50) if diverse else 0,
+    )
+
+
+def count_ranking(bundle: Bundle, events: int, items: int) -> Workload:
+    """Count the work of ranking given items."""
+    read = min(events, bundle.manifest.max_history)
+    candidates = items if isinstance(bundle.recommender.encoder, CandidateScorer) else 0
+    return Workload(
+        encodings=1, events=read, pairs=read * read + candidates * read, rows=items, items=items
+    )
+
+
+def count_sweep(
+    bundle: Bundle, event_times: Sequence[int], query_times: Sequence[int], n: int
+) -> Workload:
+    """Count the work of a sweep.
+
+    Args:
+        event_times: of the history, ascending.
+    """
+    encoder = bundle.recommender.encoder
+    shares = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
+    longest = bundle.manifest.max_history
+    instants = Counter(bisect_right(event_times, query_time) for query_time in query_times)
+    encodings = events = pairs = 0
+    for end, times in instants.items():
+        read = min(end, longest)
+        passes = 1 if shares else times
+        encodings += passes if read else 0
+        # A query time that shares an encoding attends to each of its events once.
+        events += times * read
+        pairs += passes * read * read
+    candidates = CANDIDATES if isinstance(encoder, CandidateScorer) else 0
+    return Workload(
+        encodings=encodings,
+        events=events,
+        pairs=pairs + candidates * events,
+        rows=len(query_times) * len(bundle.catalog),
+        items=len(query_times) * n,
+    )
+
+
+def count_listing(rows: int, items: int) -> Workload:
+    """Count the work of finding and returning items without a history."""
+    return Workload(rows=rows, items=items)
