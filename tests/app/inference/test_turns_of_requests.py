@@ -81,7 +81,11 @@ def test_a_sweep_of_a_client_that_disconnects_is_given_up(client: Client, pauses
             "query_string": b"",
             "root_path": "",
             "scheme": "http",
-            "headers": [(b"content-type", b"application/json"), (b"host", b"localhost")],
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"host", b"localhost"),
+                (b"authorization", f"Bearer {client.token}".encode()),
+            ],
             "client": ("127.0.0.1", 1),
             "server": ("localhost", 80),
         }
