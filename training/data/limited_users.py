@@ -1,4 +1,4 @@
-"""Leaving out what a single user has too much of, before anything is counted or learned."""
+"""Drops what a single user has too much of, before anything is counted or learned."""
 
 from typing import NamedTuple
 
