@@ -217,15 +217,16 @@ def _find_pumped_item(dataset: Dataset) -> Finding | None:
     alone = np.bincount(of_one_item["row"].to_numpy(), minlength=len(dataset.catalog) + 1)
     choosers = np.bincount(pairs["row"].to_numpy(), minlength=len(dataset.catalog) + 1)
     most = int(alone.argmax())
-    usual = len(of_one_item) / len(dataset.user_ids)
+    others = len(dataset.user_ids) - choosers[most]
+    usual = (len(of_one_item) - alone[most]) / max(others, 1)
     share = alone[most] / choosers[most]
     if alone[most] < _FEW_FOLLOWERS or share < max(0.5, 3 * usual):
         return None
     return Finding(
         "one item of users who choose nothing else",
         f"{alone[most]:,} of {choosers[most]:,} users of item "
-        f"{dataset.catalog.item_id(most)!r} have no event of another ({usual:.0%} of all users "
-        "have one item only); are they new accounts that praise it?",
+        f"{dataset.catalog.item_id(most)!r} have no event of another (of the other users, "
+        f"{usual:.0%} have one item only); are they new accounts that praise it?",
     )
 
 
