@@ -49,7 +49,7 @@ from app.observability.metrics import Metrics
 from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
-    count_impressions_from_before,
+    count_impressions,
     expire_records,
     record_impressions,
 )
@@ -250,7 +250,7 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
         is_essential=False,
     )
     yield expire_records(context)
-    yield count_impressions_from_before(context)
+    yield count_impressions(context)
     yield follow_popularity(context)
 
 

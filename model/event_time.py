@@ -92,6 +92,8 @@ def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
         is_old = none
     if is_ahead.sum() > max(_MOST_AHEAD * len(times), 1):
         is_ahead = none
+    if (is_old | is_ahead).all():
+        is_old = is_ahead = none
     is_within = ~(is_old | is_ahead)
     middle = _find_middle(times[is_within])
     distance = max(middle.latest - middle.earliest, _LEAST_DISTANCE)

@@ -111,7 +111,7 @@ class ErasureRepository:
     def read_all(self) -> dict[str, int]:
         """Read the instants up to which users are erased (epoch microseconds), by digest."""
         rows = self._session.execute(select(ErasedUser.digest, ErasedUser.erased_at))
-        return dict(rows.tuples().all())
+        return {row.digest: row.erased_at for row in rows}
 
     def record(self, erasures: Mapping[str, int]) -> None:
         """Store erasures of users by digest, without deleting rows; later instants stay."""

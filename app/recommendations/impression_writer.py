@@ -105,65 +105,15 @@ async def delete_expired_audit_records(context: AppContext) -> int:
 @asynccontextmanager
 async def expire_records(context: AppContext) -> AsyncIterator[None]:
     """Delete what expired now, since a process may not live for an hour, then hourly."""
-    run_every = context.supervisor.run_every
-    async with (
-        run_every(
-            _DELETE_PAUSE_SECONDS,
-            "expired_impressions",
-            lambda: delete_expired_impressions(context),
-            is_essential=False,
-        ),
-        run_every(
-            _DELETE_PAUSE_SECONDS,
-            "expired_audit_records",
-            lambda: delete_expired_audit_records(context),
-            is_essential=False,
-        ),
-    ):
-        yield
 
+    async def delete_expired_records() -> None:
+        await delete_expired_impressions(context)
+        await delete_expired_audit_records(context)
 
-async def count_stored_impressions(context: AppContext) -> int:
-    """Count the impressions from before the counts were kept; return their number.
-
-    Raises:
-        DatabaseUnavailableError, OverloadedError: if the database does not count them now.
-    """
-    counted = await _repeat_in_slices(
-        lambda: context.database.write(
-            lambda session: ImpressionRepository(session).count_uncounted(_BATCH)
-        )
-    )
-    if counted:
-        _log.info("recommendations_counted", recommendations=counted)
-    return counted
-
-
-@asynccontextmanager
-async def count_impressions_from_before(context: AppContext) -> AsyncIterator[None]:
-    """Count the impressions from before the counts were kept, now and hourly.
-
-    More than once only for a restored backup, or for a database that was away.
-    """
     async with context.supervisor.run_every(
-        _DELETE_PAUSE_SECONDS,
-        "stored_impressions",
-        lambda: count_stored_impressions(context),
-        is_essential=False,
+        _DELETE_PAUSE_SECONDS, "expired_records", delete_expired_records, is_essential=False
     ):
         yield
-
-
-async def _repeat_in_slices(write: Callable[[], Awaitable[int]]) -> int:
-    """Repeat a short transaction until it changes no row; return the number of changed rows.
-
-    Other writers take their turns in between.
-    """
-    changed = 0
-    while rows := await write():
-        changed += rows
-        await asyncio.sleep(_SLICE_PAUSE_SECONDS)
-    return changed
 
 
 async def _write_remaining_impressions(context: AppContext) -> None:
@@ -176,6 +126,49 @@ async def _write_remaining_impressions(context: AppContext) -> None:
         except Exception:
             _log.exception("background_task_failed", task="impressions")
             return
+
+
+async def count_stored_impressions(context: AppContext) -> int:
+    """Count the impressions from before the counts were kept; return their number.
+
+    Raises:
+        DatabaseUnavailableError, OverloadedError: if the database does not count them all now.
+    """
+    counted = await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: ImpressionRepository(session).count_uncounted(_BATCH)
+        )
+    )
+    if counted:
+        _log.info("recommendations_counted", recommendations=counted)
+    return counted
+
+
+@asynccontextmanager
+async def count_impressions(context: AppContext) -> AsyncIterator[None]:
+    """Count the impressions from before the counts were kept, hourly.
+
+    More than once only because a database may be restored beneath a running process.
+    """
+    async with context.supervisor.run_every(
+        _DELETE_PAUSE_SECONDS,
+        "uncounted_impressions",
+        lambda: count_stored_impressions(context),
+        is_essential=False,
+    ):
+        yield
+
+
+async def _repeat_in_slices(write: Callable[[], Awaitable[int]]) -> int:
+    """Repeat a short transaction until it changes no row; return the number of changed rows.
+
+    Each ends well before its deadline, and other writers take their turns in between.
+    """
+    changed = 0
+    while rows := await write():
+        changed += rows
+        await asyncio.sleep(_SLICE_PAUSE_SECONDS)
+    return changed
 
 
 async def _store(context: AppContext, batch: list[Impression]) -> None:

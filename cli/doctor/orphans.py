@@ -1,4 +1,4 @@
-"""Checks of what belongs together: impressions and versions, stored items and the catalogue."""
+"""Checks of what belongs together: impressions and versions, stored items and the catalog."""
 
 from collections.abc import Iterator
 

@@ -164,6 +164,6 @@ def test_a_failing_task_that_is_not_essential_is_named_only(client: Client) -> N
 def test_every_task_of_the_service_is_counted_from_zero(settings: Settings) -> None:
     with running(settings) as client:
         page = client.get("/metrics").text
-    tasks = ("migration", "impressions", "expired_impressions", "keys", "items", "models")
+    tasks = ("migration", "impressions", "expired_records", "keys", "items", "models")
     for task in (*tasks, "popularity", "training_runs"):
         assert f'{FAILURES}{{task="{task}"}} 0.0' in page

@@ -8,6 +8,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
 from cli.main import app
 from model.errors import KairosError
@@ -128,10 +129,12 @@ def test_an_interrupted_list_counts_the_erased(
 ) -> None:
     real = ErasureRepository.erase
 
-    def fail_at_third(self: ErasureRepository, user_id: str, at: int, *, actor: str) -> Erasure:
+    def fail_at_third(
+        self: ErasureRepository, user_id: str, at: int, *, actor: str, log: ErasureLog
+    ) -> Erasure:
         if user_id == "1e5":
             raise KairosError("the database is away")
-        return real(self, user_id, at, actor=actor)
+        return real(self, user_id, at, actor=actor, log=log)
 
     monkeypatch.setattr(ErasureRepository, "erase", fail_at_third)
     output = erase(lookalikes, b"007\n8\n1e5\nNaN\n", exit_code=1).output

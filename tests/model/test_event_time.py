@@ -57,6 +57,10 @@ def test_a_clock_that_is_behind_leaves_nothing_out(ahead: int, left_out: int) ->
     assert int((~check_times(times, NOW).is_plausible).sum()) == left_out
 
 
+def test_of_implausible_times_alone_nothing_is_left_out() -> None:
+    assert check_times(np.array([0, YEAR_2999]), NOW).is_plausible.all()
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 99])
 def test_few_events_have_no_strays(count: int) -> None:
     times = NOW - np.arange(count) ** 3 * DAY // 10_000

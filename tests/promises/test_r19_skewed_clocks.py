@@ -45,11 +45,11 @@ class Replicas:
     url: str
     answers: dict[str, tuple[object, object]] = field(default_factory=dict)
 
-    def compare(self, name: str, ask: Callable[[httpx.Client], object]) -> None:
+    def compare(self, name: str, request: Callable[[httpx.Client], object]) -> None:
         """Ask both, until they agree or the patience ends: each reads the database by itself."""
 
         def agree() -> bool:
-            self.answers[name] = ask(self.right.http), ask(self.skewed.http)
+            self.answers[name] = request(self.right.http), request(self.skewed.http)
             return self.answers[name][0] == self.answers[name][1]
 
         try:
@@ -115,11 +115,11 @@ def test_one_clock_an_hour_off_changes_no_answer(
 def compare_query_times(replicas: Replicas) -> None:
     """The default query time is now, within the minutes that a slow machine takes."""
 
-    def ask(http: httpx.Client) -> bool:
+    def is_current(http: httpx.Client) -> bool:
         answer = recommend(http, query_time=None)
         return abs(parse_instant(answer["query_time"]) - now()) < 20 * MINUTE
 
-    replicas.compare("default query time", ask)
+    replicas.compare("default query time", is_current)
     assert replicas.answers["default query time"][0] is True
 
 
@@ -276,7 +276,7 @@ def add_key(database_url: str, *, expires_at: int, requests_per_second: float | 
     key = Key(key_id, "test", "read", digest_key(secret), requests_per_second, 0, expires_at, None)
     engine = open_engine(database_url).execution_options(**WRITES)
     with Session(engine) as session, session.begin():
-        KeyRepository(session).add(key)
+        KeyRepository(session).add(key, actor="test")
     engine.dispose()
     return secret
 

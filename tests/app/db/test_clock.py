@@ -47,10 +47,10 @@ def test_the_clock_tells_the_time_of_postgresql(engine: Engine, skew: int) -> No
     with Session(engine) as session:
         clock.synchronize(session)
         before = read_time(session)
-        told = clock.now()
+        read = clock.now()
         after = read_time(session)
     # The estimate is off by less than the round trip, of which these two readings are as long.
-    assert before - 10 * SECOND < told < after + 10 * SECOND
+    assert before - 10 * SECOND < read < after + 10 * SECOND
     assert clock.is_synchronized
     assert clock.offset_seconds == pytest.approx(skew / SECOND, abs=10)
 
@@ -123,7 +123,7 @@ def test_without_a_database_the_log_says_so(
 
 def test_a_command_reads_the_time_of_a_database(database_url: str) -> None:
     assert abs(read_database_time(database_url) - now()) < HOUR
-    with pytest.raises(DatabaseUnavailableError, match="the time is the database's"):
+    with pytest.raises(DatabaseUnavailableError, match="the database must answer"):
         read_database_time("postgresql://nobody@127.0.0.1:9/none")
 
 

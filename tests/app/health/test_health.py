@@ -30,6 +30,7 @@ DOCUMENTED = {
     "kairos_training_runs",
     "kairos_offline_metric",
     "kairos_shed_requests",
+    "kairos_clock_offset_seconds",
     "kairos_database_queue_seconds",
     "kairos_database_in_progress",
     "kairos_background_task_failures",

@@ -73,9 +73,10 @@ def test_a_key_expires_by_itself_without_a_poll(
     expires_at = now() + 3_600_000_000
     key = create_key(settings.database_url, "shop", "read", expires_at=expires_at)
     with running(settings.model_copy(update={"poll_interval_seconds": 3600.0})) as client:
-        monkeypatch.setattr("app.auth.key_cache.now", lambda: expires_at - 1)
+        keys = client.app.state.context.keys
+        monkeypatch.setattr(keys, "_clock", lambda: expires_at - 1)
         assert status(client, key.secret) == 200
-        monkeypatch.setattr("app.auth.key_cache.now", lambda: expires_at)
+        monkeypatch.setattr(keys, "_clock", lambda: expires_at)
         assert status(client, key.secret) == 401
 
 
