@@ -24,6 +24,7 @@ from cli.progress import TrainingProgress
 from model.clock import now
 from training.config import RunConfig
 from training.data.erasures import Erasures
+from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.inspection.profile import profile_events
@@ -107,6 +108,9 @@ def run_training(
     _, left_out = drop_implausible(event_table, now())
     if left_out.total:
         print_message(f"[yellow]left out[/] {left_out.describe()}; kairos inspect describes them")
+    _, excess = drop_excess(event_table)
+    if excess.events:
+        print_message(f"[yellow]left out[/] {excess.describe()}; kairos inspect names the users")
     with TrainingProgress(config.fit.monitor) as progress:
         return train(
             config,

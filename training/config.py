@@ -178,6 +178,8 @@ class GateConfig(Config):
     """The least share of the exact ten best items that the index must find."""
     p95_seconds: PositiveFloat = 0.1
     """Bound on the 95th percentile of the latency, on one thread of the training machine."""
+    user_share: float = Field(default=0.2, gt=0, le=1)
+    """Bound on the share of the events that one user has: a crawler, or a shared account."""
 
 
 class RunConfig(Config):

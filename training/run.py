@@ -27,6 +27,7 @@ from model.wide import EventCounts
 from training.config import RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
+from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
 from training.data.split import Questions, Split, is_before
 from training.evaluation.counting import CountingSettings, tune_counting
@@ -179,10 +180,14 @@ def begin_run(
 
 
 def build_dataset(config: RunConfig, events: pl.DataFrame, items: pl.DataFrame | None) -> Dataset:
-    """Lay out the events of plausible times, filtered by the recipe's `[data]` table."""
+    """Lay out the events, filtered by the recipe's `[data]` table.
+
+    Events of implausible times are left out, and what a single user has too much of.
+    """
     plausible, _ = drop_implausible(events, now())
+    limited, _ = drop_excess(plausible)
     return Dataset.of(
-        plausible,
+        limited,
         items,
         min_item_events=config.data.min_item_events,
         min_user_events=config.data.min_user_events,

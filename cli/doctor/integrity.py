@@ -7,10 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import open_engine, parse_url
+from app.db.failures import translate_failures
 from app.db.tables import Table
+from app.errors import DatabaseDamagedError, DatabaseUnavailableError
 from cli.doctor.check import Check, Checks, failure, ok, warning
 
 DEFAULT_SECONDS = 60.0
@@ -20,7 +21,6 @@ _HEADER = b"SQLite format 3\0"
 _NAME = "database.integrity"
 _MOST_PROBLEMS = 20
 _INSTRUCTIONS_BETWEEN_LOOKS = 10_000
-_QUERY_CANCELED = "57014"
 _RESTORE = (
     "stop the service, keep a copy of the database, and restore the newest backup; then check the "
     "disk"
@@ -66,16 +66,15 @@ def _check_sqlite(file: Path, deadline: float) -> Check:
         # The first is several times as fast, and finds most damage.
         for pragma in ("quick_check", "integrity_check"):
             try:
-                problems = [
-                    str(problem)
-                    for (problem,) in connection.execute(f"PRAGMA {pragma}({_MOST_PROBLEMS})")
-                ]
-            except sqlite3.OperationalError as error:
-                if "interrupted" not in str(error):
+                with translate_failures():
+                    rows = connection.execute(f"PRAGMA {pragma}({_MOST_PROBLEMS})").fetchall()
+                problems = [str(problem) for (problem,) in rows]
+            except DatabaseDamagedError as error:
+                problems = [_describe(error)]
+            except DatabaseUnavailableError:
+                if time.monotonic() <= deadline:
                     raise
                 return _report_unfinished(f"SQLite's {pragma}")
-            except sqlite3.DatabaseError as error:
-                problems = [str(error)]
             if problems != ["ok"]:
                 return _report_damage(problems)
     return ok(_NAME, "every page, and every index against its table")
@@ -156,12 +155,19 @@ def _run(connection: Connection, deadline: float, name: str, *statements: str) -
             connection.execute(text(f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}"))
         for statement in statements:
             connection.execute(text(statement))
-    except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) == _QUERY_CANCELED:
-            raise TimeoutError from error
-        yield f"{name}: {str(error.orig).splitlines()[0]}"
+    except DatabaseDamagedError as error:
+        yield f"{name}: {_describe(error)}"
+    except DatabaseUnavailableError as error:
+        if time.monotonic() <= deadline:
+            raise
+        raise TimeoutError from error
     finally:
         connection.rollback()
+
+
+def _describe(error: DatabaseDamagedError) -> str:
+    """Return what the driver reported."""
+    return "; ".join(getattr(error, "__notes__", ())) or str(error)
 
 
 def _report_damage(problems: list[str]) -> Check:

@@ -324,9 +324,15 @@ def test_a_damaged_bundle_of_an_old_backup_is_not_restored(backup: Path, tmp_pat
     assert BundleStore(store).list_versions() == []
 
 
+SOME_TIME = tiny_bundle.FIRST_AT
+
+
 def add_events(url: str, *events: tuple[str, int]) -> None:
-    """Stores events of users at instants in microseconds."""
-    columns = {"user_id": [user for user, _ in events], "timestamp": [at for _, at in events]}
+    """Stores events of users, microseconds after some time."""
+    columns = {
+        "user_id": [user for user, _ in events],
+        "timestamp": [SOME_TIME + at for _, at in events],
+    }
     table = pl.DataFrame(columns).with_columns(
         pl.col("timestamp").cast(pl.Datetime("us", "UTC")),
         item_id=pl.lit("i1"),
@@ -338,13 +344,18 @@ def add_events(url: str, *events: tuple[str, int]) -> None:
 
 def erase(url: str, log: ErasureLog, user_id: str, at: int) -> None:
     database = Database(url, threads=1, queue=0)
-    database.write_blocking(lambda session: ErasureRepository(session).erase(user_id, at, log=log))
+    database.write_blocking(
+        lambda session: ErasureRepository(session).erase(
+            user_id, SOME_TIME + at, actor="test", log=log
+        )
+    )
     database.close()
 
 
 def list_events(url: str) -> list[tuple[str, int]]:
     events = read_events(url)
-    return sorted(zip(events["user_id"], events["timestamp"].to_physical(), strict=True))
+    times = (events["timestamp"].to_physical() - SOME_TIME).to_list()
+    return sorted(zip(events["user_id"], times, strict=True))
 
 
 def test_a_restored_backup_remembers_later_erasures(
@@ -370,7 +381,7 @@ def test_a_restored_backup_remembers_later_erasures(
 
 def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path: Path) -> None:
     log = ErasureLog(tmp_path / "erasures")
-    log.append({compute_user_digest(f"u{number}"): 10 for number in range(50)})
+    log.append({compute_user_digest(f"u{number}"): SOME_TIME + 10 for number in range(50)})
     upgrade(database_url)
     add_events(database_url, *((f"u{number}", 5) for number in range(60)))
     replicas = [Database(database_url, threads=1, queue=0) for _ in range(4)]
@@ -385,12 +396,12 @@ def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path
 def test_a_service_erases_restored_users_again_at_start(settings: Settings, tmp_path: Path) -> None:
     url, log = settings.database_url, open_erasure_log("sqlite:///x", settings.erasure_log)
     add_events(url, ("gone", 5), ("gone", 12), ("kept", 5))
-    log.append({compute_user_digest("gone"): 10})
+    log.append({compute_user_digest("gone"): SOME_TIME + 10})
     with running(settings):
         assert list_events(url) == [("gone", 12), ("kept", 5)]
     erase(url, ErasureLog(tmp_path / "another"), "kept", 20)  # by another machine, or release
     with running(settings):
-        assert log.read()[compute_user_digest("kept")] == 20
+        assert log.read()[compute_user_digest("kept")] == SOME_TIME + 20
 
 
 def test_an_erasure_that_cannot_be_logged_is_refused(settings: Settings, tmp_path: Path) -> None:

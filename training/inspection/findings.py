@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
+from model.event_limits import MOST_OF_ITEM_PER_DAY, MOST_PER_DAY, find_excess
 from model.event_time import EARLIEST_EVENT
 from training.data.dataset import Dataset
 from training.data.plausible_times import LeftOutEvents
@@ -15,6 +16,8 @@ from training.inspection.action_names import format_name, list_names
 
 _FEW_EVENTS = 1_000
 _MOST_OPTIONS = 20
+_FEW_FOLLOWERS = 30
+_FEW_ITEMS = 20
 _UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
 
 
@@ -58,6 +61,8 @@ def find_suspicious(
         _find_single_instants(dataset),
         _find_silence(dataset),
         _find_heavy_user(dataset),
+        _find_excess(dataset),
+        _find_pumped_item(dataset),
         _find_single_events(dataset),
         _find_undoing_actions(dataset),
         _find_undescribed_items(dataset, items),
@@ -185,6 +190,43 @@ def _find_heavy_user(dataset: Dataset) -> Finding | None:
         "one user with a large share",
         f"user {dataset.user_ids[heaviest]!r} has {counts[heaviest]:,} events ({share:.1%}); a "
         "shared account or a crawler would bias the popularity of all items",
+    )
+
+
+def _find_excess(dataset: Dataset) -> Finding | None:
+    users = dataset.user_of
+    excess = find_excess(users, dataset.rows.astype(np.int64), dataset.times)
+    if not excess.any():
+        return None
+    counts = np.bincount(users[excess])
+    named = ", ".join(repr(dataset.user_ids[user]) for user in counts.argsort()[::-1][:3])
+    return Finding(
+        "more events than one user can have",
+        f"{int(excess.sum()):,} events of {np.count_nonzero(counts):,} users, most of {named}, are "
+        f"beyond {MOST_PER_DAY:,} a day or {MOST_OF_ITEM_PER_DAY} a day of one item; no training "
+        "reads them",
+    )
+
+
+def _find_pumped_item(dataset: Dataset) -> Finding | None:
+    """Find an item that is chosen by many users who choose nothing else, such as new accounts."""
+    pairs = pl.DataFrame([dataset.user_of, dataset.rows], schema=["user", "row"]).unique()
+    of_one_item = pairs.filter(pl.len().over("user") == 1)
+    if len(of_one_item) < _FEW_FOLLOWERS or len(dataset.catalog) < _FEW_ITEMS:
+        return None
+    alone = np.bincount(of_one_item["row"].to_numpy(), minlength=len(dataset.catalog) + 1)
+    choosers = np.bincount(pairs["row"].to_numpy(), minlength=len(dataset.catalog) + 1)
+    most = int(alone.argmax())
+    others = len(dataset.user_ids) - choosers[most]
+    usual = (len(of_one_item) - alone[most]) / max(others, 1)
+    share = alone[most] / choosers[most]
+    if alone[most] < _FEW_FOLLOWERS or share < max(0.5, 3 * usual):
+        return None
+    return Finding(
+        "one item of users who choose nothing else",
+        f"{alone[most]:,} of {choosers[most]:,} users of item "
+        f"{dataset.catalog.item_id(most)!r} have no event of another (of the other users, "
+        f"{usual:.0%} have one item only); are they new accounts that praise it?",
     )
 
 

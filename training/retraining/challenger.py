@@ -14,6 +14,7 @@ from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
+from training.data.limited_users import drop_excess, find_largest_share
 from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.evaluation.latency import LatencyCheck
@@ -102,7 +103,8 @@ def evaluate_challenger(
         seconds=round(outcome.seconds, 1),
     )
     start_phase("gate")
-    decision = decide(config.gate, _gather_evidence(comparison, outcome.latency))
+    evidence = _gather_evidence(comparison, outcome.latency, data)
+    decision = decide(config.gate, evidence)
     return EvaluatedChallenger(data, decision, comparison, learned, outcome.bundle)
 
 
@@ -124,7 +126,8 @@ def read_training_data(
     """
     read = read_events(location, until, known_by=known_by)
     allowed = erasures.drop_erased(read)
-    events, left_out = drop_implausible(allowed, now())
+    plausible, left_out = drop_implausible(allowed, now())
+    events, excess = drop_excess(plausible)
     if events.is_empty():
         raise TrainingError(
             f"a run learns from events, but {format_location(location)} had none by "
@@ -143,6 +146,8 @@ def read_training_data(
             "last_at": events["timestamp"].max(),
             "erased_events": len(read) - len(allowed),
             "implausible_times": left_out.describe() or None,
+            "excess_events": excess.describe() or None,
+            "largest_user_share": find_largest_share(events),
         }
     )
     return events, summary
@@ -154,7 +159,7 @@ def _require_finite(recommender: Recommender) -> None:
         raise DivergedError(f"{count} weights are NaN or infinite; lower the learning rate")
 
 
-def _gather_evidence(comparison: Comparison, latency: LatencyCheck) -> Evidence:
+def _gather_evidence(comparison: Comparison, latency: LatencyCheck, data: DataSummary) -> Evidence:
     metric, rows, leads = comparison.metric, comparison.rows, comparison.leads
     popularity = min(POPULARITY, key=lambda name: leads[name].low)
     has_champion = CHAMPION in rows
@@ -167,4 +172,5 @@ def _gather_evidence(comparison: Comparison, latency: LatencyCheck) -> Evidence:
         over_popularity=leads[popularity].low,
         index_recall=latency.index_recall,
         p95_seconds=latency.p95_seconds,
+        user_share=data.largest_user_share,
     )

@@ -27,6 +27,7 @@ class Evidence(Config):
         over_popularity: lower end of the 95 % interval of the lead over it.
         index_recall: share of the exact ten best items that the index found.
         p95_seconds: 95th percentile of the latency.
+        user_share: the share of the events that the user with most of them has.
     """
 
     unsound: str | None = None
@@ -38,6 +39,7 @@ class Evidence(Config):
     over_popularity: float | None = None
     index_recall: float | None = None
     p95_seconds: float | None = None
+    user_share: float | None = None
 
 
 class Check(Config):
@@ -138,6 +140,22 @@ def _check_latency(gate: GateConfig, evidence: Evidence) -> Check:
     )
 
 
+def _check_user_share(gate: GateConfig, evidence: Evidence) -> Check | None:
+    share = evidence.user_share
+    if share is None:
+        return None
+    return Check(
+        name="user_share",
+        value=share,
+        threshold=gate.user_share,
+        passed=share <= gate.user_share,
+        sentence=(
+            f"largest share of the events of one user {share:.1%}, allowed at most "
+            f"{gate.user_share:.1%}"
+        ),
+    )
+
+
 _RULES: tuple[Rule, ...] = (
     _check_questions,
     _check_floor,
@@ -145,6 +163,7 @@ _RULES: tuple[Rule, ...] = (
     _check_popularity,
     _check_index_recall,
     _check_latency,
+    _check_user_share,
 )
 
 

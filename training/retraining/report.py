@@ -27,6 +27,8 @@ class DataSummary(Config):
         known_by: the cut-off of arrival, where the source records arrival.
         erased_events: events left out because their users were erased.
         implausible_times: a sentence on the events left out because of their times; None without.
+        excess_events: the same on events left out because one user had too many.
+        largest_user_share: share of the events of the user with most of them.
     """
 
     source: str
@@ -39,6 +41,8 @@ class DataSummary(Config):
     last_at: AwareDatetime
     erased_events: int
     implausible_times: str | None = None
+    excess_events: str | None = None
+    largest_user_share: float | None = None
 
 
 class FitSummary(Config):
@@ -136,8 +140,11 @@ class RunReport(Config):
                 ),
                 ("events of erased users", f"{data.erased_events:,}, left out"),
             ]
-            if data.implausible_times is not None:
-                rows.append(("left out", data.implausible_times))
+            rows += [
+                ("left out", sentence)
+                for sentence in (data.implausible_times, data.excess_events)
+                if sentence is not None
+            ]
         if self.learned is not None:
             learned = self.learned
             refitted = ", then fitted to all events" if learned.refitted else ""

@@ -79,7 +79,8 @@ def test_amcheck_is_used_where_it_is_installed(
         postgresql_url,
         "CREATE FUNCTION bt_index_check(index regclass, heapallindexed boolean) RETURNS void "
         "LANGUAGE plpgsql AS $$ BEGIN IF index::text = 'pk_api_keys' THEN "
-        "RAISE EXCEPTION 'item order invariant violated'; END IF; END $$",
+        "RAISE EXCEPTION 'item order invariant violated' USING ERRCODE = 'index_corrupted'; "
+        "END IF; END $$",
     )
     (check,) = check_integrity(postgresql_url, None)
     assert check.verdict == "failure"

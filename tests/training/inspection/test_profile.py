@@ -204,6 +204,18 @@ def test_a_heavy_user_and_items_with_one_event_are_found() -> None:
     assert "400 of 405 items" in find(profile, "items with one event").detail
 
 
+def test_floods_are_found_with_their_users_and_items() -> None:
+    clean = draw_events(users=200)
+    assert titles(profile_events(clean)) == set()
+    crawler = make_events([("crawler", "i3", second * 1_000_000) for second in range(130)])
+    profile = profile_events(pl.concat([clean, crawler]))
+    found = find(profile, "more events than one user can have").detail
+    assert "30 events of 1 users, most of 'crawler'" in found
+    praise = make_events([(f"new{n}", "i3", n * HOUR) for n in range(600)])
+    profile = profile_events(pl.concat([clean, praise]))
+    assert "600 of" in find(profile, "one item of users who choose nothing else").detail
+
+
 def test_items_without_a_description_are_found() -> None:
     items = pl.DataFrame(
         {"item_id": ["i0", "i1"], "title": ["Zero", None], "categories": [[], []]},

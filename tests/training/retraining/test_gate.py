@@ -16,6 +16,7 @@ GOOD = Evidence(
     over_popularity=0.08,
     index_recall=1.0,
     p95_seconds=0.004,
+    user_share=0.02,
 )
 
 
@@ -27,9 +28,10 @@ def test_nothing_speaks_against_a_good_challenger() -> None:
     decision = decide(GateConfig(floor=0.25), GOOD)
     assert decision.promote
     assert [check.name for check in decision.checks] == [
-        *("sound", "questions", "floor", "champion", "popularity", "index_recall", "latency")
+        *("sound", "questions", "floor", "champion", "popularity", "index_recall", "latency"),
+        "user_share",
     ]
-    assert decision.reason == "all 7 checks of the gate passed"
+    assert decision.reason == "all 8 checks of the gate passed"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def test_nothing_speaks_against_a_good_challenger() -> None:
         ({"over_popularity": 0.0}, "popularity"),
         ({"index_recall": 0.9899}, "index_recall"),
         ({"p95_seconds": 0.1001}, "latency"),
+        ({"user_share": 0.2001}, "user_share"),
     ],
 )
 def test_one_broken_rule_is_enough_and_says_by_how_much(

@@ -67,8 +67,9 @@ export function promptForKey(role, why, sentAt = performance.now()) {
   return prompting;
 }
 
-// A link that is opened in a tab that shows the same page does not load it again.
-addEventListener("hashchange", () => {
+// A link that is opened in a tab that shows the same page does not load it again. Registered before
+// the page's own listener, which writes its state over the fragment.
+addEventListener("popstate", () => {
   if (takeTokenFromLink() !== null) location.reload();
 });
 
