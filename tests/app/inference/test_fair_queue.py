@@ -79,7 +79,7 @@ def test_calls_that_end_in_one_turn_run_in_the_order_of_arrival() -> None:
     assert run(build(*(call(name, 1.0) for name in "abc")), 2.0) == ["a", "b", "c"]
 
 
-def test_a_call_beyond_its_estimate_is_expected_to_take_twice_as_long() -> None:
+def test_a_call_beyond_its_estimate_is_expected_to_double() -> None:
     queue = build(call("liar", 1.0))
     taken = queue.pop()
     assert taken is not None
@@ -114,14 +114,14 @@ def test_callers_that_left_are_forgotten() -> None:
     assert len(queue._flows) < 200
 
 
-def test_a_call_waits_for_its_caller_and_for_the_shares_of_others() -> None:
+def test_a_call_waits_for_its_caller_and_shares_of_others() -> None:
     queue = build(*(call("own", 2.0) for _ in range(3)), call("other", 50.0, caller="b"))
     prospect = queue.predict(FlowKey("a", LONG), 2.0)
     assert (prospect.waiting, prospect.own_seconds, prospect.share) == (3, 6.0, 0.5)
     assert prospect.seconds == pytest.approx(12.0)
 
 
-def test_a_call_waits_for_as_much_of_larger_ones_as_it_takes_itself() -> None:
+def test_a_call_waits_for_as_much_of_larger_ones_as_its_own() -> None:
     queue = build(call("sweep", 50.0), call("sweep", 50.0), call("page", 0.5))
     assert queue.predict(FlowKey("a", LONG), 1.0).own_seconds == 2.5
 

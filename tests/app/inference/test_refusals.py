@@ -6,7 +6,7 @@ from app.errors import OverloadedError
 from app.inference.refusals import RecentRefusals
 
 
-def test_a_refused_request_is_refused_again_until_it_may_be_repeated() -> None:
+def test_a_request_is_refused_until_it_may_be_repeated() -> None:
     now = 0.0
     refusals = RecentRefusals(clock=lambda: now)
     refusals.add("a", 80_000, OverloadedError("inference", 3, seconds=5))

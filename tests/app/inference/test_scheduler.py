@@ -237,7 +237,7 @@ def test_while_others_wait_a_caller_has_its_share_only() -> None:
     run(scenario())
 
 
-def test_closing_ends_a_long_call_at_its_step_and_cancels_the_others() -> None:
+def test_closing_ends_a_long_call_and_cancels_the_others() -> None:
     async def scenario() -> None:
         scheduler, stepper = build(), Stepper()
         long = submit(scheduler.run(stepper.steps("long", 50), call_class=LONG, cost=9.0))

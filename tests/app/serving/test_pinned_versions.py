@@ -99,7 +99,7 @@ def test_versions_beyond_the_bound_are_refused(
         assert [each.result(PATIENCE_SECONDS) for each in pinning] == [200] * 8
 
 
-def test_a_version_that_does_not_open_fails_every_request_that_waits(
+def test_a_version_that_fails_fails_every_waiting_request(
     client: Client, bundle_store: Path, slow: SlowStore
 ) -> None:
     (version,) = publish(bundle_store, 2)
