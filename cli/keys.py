@@ -156,9 +156,11 @@ def _parse_expiry(text: str, database_url: str) -> int:
     """
     from app.db.clock import read_database_time  # noqa: PLC0415
     from app.http.types import parse_instant  # noqa: PLC0415
+    from migrations.run import require_upgraded  # noqa: PLC0415
 
     period = _PERIOD.fullmatch(text)
     if period is not None:
+        require_upgraded(database_url)
         return read_database_time(database_url) + int(period.group(1)) * _PERIODS[period.group(2)]
     try:
         return parse_instant(text)

@@ -119,9 +119,11 @@ def test_an_event_at_the_hour_of_the_query_weighs_more() -> None:
 
 
 def test_shares_do_not_vanish_after_years() -> None:
-    events = [("i1", 0)] * 9 + [("i2", 0)]
+    # Equal events are one, so the nine differ by their actions.
+    chosen = [("i1", f"action {number}") for number in range(9)] + [("i2", "action")]
+    events = tuple(Event(item, tiny.FIRST_AT, action) for item, action in chosen)
     for at in (1, 400, 40_000):
-        features, _ = describe(bought(*events, at=at))
+        features, _ = describe(Query(events, tiny.FIRST_AT + at * tiny.DAY))
         assert features[9, :INTERVALS].exp().tolist() == pytest.approx([0.1] * INTERVALS, rel=1e-4)
 
 
@@ -219,7 +221,7 @@ def test_the_popularity_is_that_at_the_query_time(recommender: Recommender) -> N
     """Everything else equal, an item that others chose since scores higher."""
     assert recommender.counts is not None
     popularity = recommender.counts.popularity.popularity
-    events = tuple(Event(CATALOG.item_id(1), popularity.first_at) for _ in range(2))
+    events = tuple(Event(CATALOG.item_id(1), popularity.first_at + index) for index in range(2))
     batches = [
         collate_queries(Query(events, popularity.first_at + day * tiny.DAY)) for day in (1, 150)
     ]

@@ -36,7 +36,7 @@ def list_acts(client: Client) -> list[str]:
 
 def send(client: Client, *user_ids: str) -> None:
     events = [
-        {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": 1}
+        {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": 1_767_225_600}
         for user_id in user_ids
     ]
     assert client.post("/v1/events", {"events": events}).status_code == 200

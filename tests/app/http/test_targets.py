@@ -10,7 +10,7 @@ from tests.app.client import Client, problem
 from tests.architecture.repository import document
 
 DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
-EVENT = {"user_id": "u1", "item_id": "i1", "action": "view", "timestamp": 0}
+EVENT = {"user_id": "u1", "item_id": "i1", "action": "view", "timestamp": 1_767_225_600}
 
 
 def list_targets() -> Iterator[tuple[str, str, list[str]]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 
@@ -26,19 +27,22 @@ def event(user_id: str, **fields: object) -> dict[str, Any]:
     return {"user_id": user_id, "item_id": "i1", "action": "view", "timestamp": AT, **fields}
 
 
+def locate(user_id: str) -> str:
+    """The path of a user."""
+    return f"/v1/users/{quote(user_id, safe='')}"
+
+
 def operations(user_id: str) -> dict[str, Operation]:
     """The operations that a limited key may call, by method and path of their description."""
-    named = {"user_id": user_id}
+    named, path = {"user_id": user_id}, locate(user_id)
     return {
         "POST /v1/recommendations": Operation("read", "/v1/recommendations", named),
         "POST /v1/rankings": Operation("read", "/v1/rankings", {**named, "item_ids": ["i1"]}),
         "POST /v1/attention": Operation("read", "/v1/attention", {**named, "query_times": [AT]}),
         "POST /v1/events": Operation("ingest", "/v1/events", {"events": [event(user_id)]}),
-        "GET /v1/users/{user_id}": Operation("read", f"/v1/users/{user_id}"),
-        "GET /v1/users/{user_id}/recommendations": Operation(
-            "read", f"/v1/users/{user_id}/recommendations"
-        ),
-        "GET /v1/users/{user_id}/next-time": Operation("read", f"/v1/users/{user_id}/next-time"),
+        "GET /v1/users/{user_id}": Operation("read", path),
+        "GET /v1/users/{user_id}/recommendations": Operation("read", f"{path}/recommendations"),
+        "GET /v1/users/{user_id}/next-time": Operation("read", f"{path}/next-time"),
     }
 
 
@@ -116,7 +120,7 @@ def test_a_limited_key_reaches_its_own_users_only(world: World, name: str) -> No
 def test_a_batch_with_an_event_of_another_user_stores_nothing(world: World) -> None:
     body = {"events": [event(OWN), {"user_id": 1}, event(OTHER)]}
     problem(world.call("POST", "/v1/events", world.secrets["ingest"], body), 403, "forbidden")
-    assert world.call("GET", f"/v1/users/{OWN}", world.admin).json()["events"] == []
+    assert world.call("GET", locate(OWN), world.admin).json()["events"] == []
 
 
 def test_a_list_of_users_is_narrowed_down_to_the_reach(world: World) -> None:
@@ -144,7 +148,7 @@ def test_a_key_may_be_kept_from_listing_users(
         headers = {"Authorization": f"Bearer {key.secret}"}
         refusal = problem(client.get("/v1/users", headers=headers), 403, "forbidden")
         assert "may not list users" in refusal["detail"]
-        assert client.get(f"/v1/users/{OWN}", headers=headers).status_code == 200
+        assert client.get(locate(OWN), headers=headers).status_code == 200
 
 
 def test_one_sender_cannot_take_the_event_ids_of_another(world: World) -> None:
@@ -155,7 +159,7 @@ def test_one_sender_cannot_take_the_event_ids_of_another(world: World) -> None:
     assert [each["accepted"] for each in (first, second, again, plain)] == [1, 1, 0, 1]
     assert again["duplicates"] == 1
     for user_id in (OTHER, OWN, "u1"):
-        (stored,) = world.call("GET", f"/v1/users/{user_id}", world.admin).json()["events"]
+        (stored,) = world.call("GET", locate(user_id), world.admin).json()["events"]
         assert stored["event_id"] == "order-1"
 
 

@@ -2,11 +2,14 @@
 
 import json
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Literal
 
 import pytest
 import structlog
+from sqlalchemy import make_url
 
 from app.observability.logs import configure_logs
 from app.settings import Settings
@@ -51,6 +54,8 @@ def test_a_failing_statement_is_logged_without_its_parameters(
     settings: Settings, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("json", "info")
+    with closing(sqlite3.connect(str(make_url(sqlite_url).database))) as connection:
+        connection.execute("CREATE TABLE unrelated (number)")
     unmigrated = settings.model_copy(
         update={"database_url": sqlite_url, "migrate_on_start": False, "open_to_loopback": True}
     )
