@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -138,6 +139,10 @@ class AppContext:
             if call.done():
                 return await call
             self.metrics.inference_abandoned.inc()
+            # No further step may begin once the response has been given up.
+            call.cancel()
+            with suppress(asyncio.CancelledError):
+                await call
             raise DisconnectedError(
                 "a client must wait for the response, but closed the connection before; send the "
                 "request again"
