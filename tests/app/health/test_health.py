@@ -37,9 +37,6 @@ DOCUMENTED = {
     "kairos_database_queue_seconds",
     "kairos_database_in_progress",
     "kairos_background_task_failures",
-    "kairos_inference_abandoned",
-    "kairos_inference_cost_ratio",
-    "kairos_inference_seconds",
 }
 
 
