@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def test_the_images_hold_the_versions_of_the_constraints() -> None:
     torch = read_pins(ROOT / "docker" / "torch-cpu.txt")["torch"].partition("+")[0]
     assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
     assert torch == pinned["torch"]
-    assert locked.keys() == list_required("kairos") - {"kairos", "torch"} | {"setuptools"}
+    assert locked.keys() == list_required() - {"torch"} | {"setuptools"}
 
 
 def read_pins(file: Path) -> dict[str, str]:
@@ -127,22 +128,24 @@ def read_pins(file: Path) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def list_required(root: str) -> set[str]:
-    """List a package and everything that it requires here, directly or not."""
-    found, waiting = set(), [(root, "")]
-    seen = set()
+def list_required() -> set[str]:
+    """List every package that Kairos requires, directly or not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    waiting = [Requirement(text) for text in project["dependencies"]]
+    seen: set[tuple[str, str]] = set()
     while waiting:
-        name, extra = waiting.pop()
-        if (name, extra) in seen:
-            continue
-        seen.add((name, extra))
-        found.add(canonicalize_name(name))
-        for text in metadata.requires(name) or ():
-            required = Requirement(text)
-            marker = required.marker
-            if marker is None or marker.evaluate({"extra": extra}):
-                waiting += [(required.name, each) for each in ("", *required.extras)]
-    return found
+        required = waiting.pop()
+        for extra in ("", *required.extras):
+            if (required.name, extra) in seen:
+                continue
+            seen.add((required.name, extra))
+            further = [Requirement(text) for text in metadata.requires(required.name) or ()]
+            waiting += [
+                each
+                for each in further
+                if each.marker is None or each.marker.evaluate({"extra": extra})
+            ]
+    return {canonicalize_name(name) for name, _ in seen}
 
 
 def test_only_named_files_are_sent_to_a_build() -> None:
