@@ -34,7 +34,8 @@ class Dashboard:
     def assert_clean(self) -> None:
         """Fail on unexpected console messages, and on requests to other hosts."""
         expected = re.compile(self.expected_complaint or r"(?!)")
-        assert [text for text in self.complaints if not expected.search(text)] == []
+        unexpected = [text for text in self.complaints if not expected.search(text)]
+        assert not unexpected, unexpected
         # Heat maps are images that the page paints itself.
         own = (f"{self.service}/", "data:image/png;base64,")
         assert [url for url in self.requested if not url.startswith(own)] == []
