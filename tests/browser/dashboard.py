@@ -45,8 +45,10 @@ class Dashboard:
         token = find_local_token(httpx.URL(self.service).port or 80)
         if token is not None:
             key = json.dumps({"value": token, "role": "admin", "name": "loopback"})
+            # Blank pages, which the script runs on as well, have no storage.
             self.page.add_init_script(
-                f"sessionStorage.getItem('kairos-read-key') ?? "
+                "if (location.protocol.startsWith('http')) "
+                "sessionStorage.getItem('kairos-read-key') ?? "
                 f"sessionStorage.setItem('kairos-read-key', {json.dumps(key)})"
             )
 
