@@ -208,7 +208,7 @@ class NoModelError(ServiceError):
 
 
 class DatabaseUnavailableError(ServiceError):
-    """The database did not answer, or answered that it cannot do now what it was asked for."""
+    """The database did not answer, or refused for a reason that passes."""
 
     code = "database_unavailable"
     status = 503

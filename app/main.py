@@ -125,10 +125,8 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         is_demo: whether programs of this user may make the demo's requests without a token.
     """
     metrics, clock = Metrics(), ServiceClock()
-    store, item_overlay = (
-        BundleStore(settings.bundle_store, settings.load_bundle_keys()),
-        ItemOverlay(),
-    )
+    store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
+    item_overlay = ItemOverlay()
     keys = KeyCache(clock.now)
     local_token = LocalToken()
     costs = InferenceCosts()

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from model.bundle.signature import NO_KEYS, BundleKeys
-from model.errors import BundleKeyError, KairosError
+from model.errors import KairosError
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
@@ -19,7 +19,7 @@ HISTORY_CAP = 1000
 
 _PREFIX = "KAIROS_"
 _FILE_SUFFIX = "_FILE"
-_SECRETS = ("database_url",)
+_SECRETS = ("database_url", "bundle_key")
 """Settings that may be given as a file: the variable's name with `_FILE` holds its path."""
 
 # Variables that other programs read: the Python client, and docker-compose.yml.
@@ -153,10 +153,8 @@ class Settings(BaseSettings):
 
     bundle_key: SecretStr | None = None
     """Key of at least 32 characters with which bundles must be signed, or several, separated by
-    commas: the first signs, all are accepted. Without one, signatures are not verified."""
-
-    bundle_key_file: Path | None = None
-    """File that holds the bundle key, in place of the variable."""
+    commas: the first signs, all are accepted. Without one, signatures are not verified. As a
+    secret: `KAIROS_BUNDLE_KEY_FILE` names a file that holds it."""
 
     poll_interval_seconds: PositiveFloat = 1.0
     """Interval at which the process reads the store's pointers, the keys and the items."""
@@ -248,24 +246,11 @@ class Settings(BaseSettings):
     """Least severe level that is logged. User ids and histories appear at no level above debug."""
 
     def load_bundle_keys(self) -> BundleKeys:
-        """Load the keys of bundles from the variable or the file.
+        """Return the keys that bundles are signed with; none without the setting.
 
         Raises:
-            BundleKeyError: if both are set, the file cannot be read, or a key is too short.
+            BundleKeyError: if a key is too short.
         """
-        if self.bundle_key is not None and self.bundle_key_file is not None:
-            raise BundleKeyError(
-                "the bundle key comes from one place, but KAIROS_BUNDLE_KEY and "
-                "KAIROS_BUNDLE_KEY_FILE are both set; unset one"
-            )
-        if self.bundle_key is not None:
-            return BundleKeys.parse(self.bundle_key.get_secret_value())
-        if self.bundle_key_file is None:
+        if self.bundle_key is None:
             return NO_KEYS
-        try:
-            return BundleKeys.parse(self.bundle_key_file.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise BundleKeyError(
-                f"KAIROS_BUNDLE_KEY_FILE must be a readable file, but {self.bundle_key_file} is "
-                f"not ({type(error).__name__}); correct the path or its permissions"
-            ) from error
+        return BundleKeys.parse(self.bundle_key.get_secret_value())

@@ -37,10 +37,10 @@ def read_database_time(database_url: str) -> int:
 
 @final
 class ServiceClock:
-    """Tells the database's time, so that replicas agree even if their machines' clocks do not.
+    """Gives the database's time, so that replicas agree even if their machines' clocks do not.
 
-    The database is asked at an interval; between two readings the machine's monotonic clock goes
-    on, which steps of its wall clock do not move. Until the database has answered, and with
+    It is read at an interval; between two readings the machine's monotonic clock goes
+    on, which steps of its wall clock do not move. Until the first reading, and with
     SQLite, whose processes share one machine, the time is that of the machine.
     """
 
@@ -63,7 +63,7 @@ class ServiceClock:
 
     @property
     def is_synchronized(self) -> bool:
-        """Whether the database has answered."""
+        """Whether the database's time has been read."""
         return not math.isnan(self.offset_seconds)
 
     def now(self) -> int:

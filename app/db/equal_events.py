@@ -53,7 +53,7 @@ class EqualEvents:
         self._matched: set[str] = set()
 
     def drop_stored(self, session: Session, rows: Sequence[EventRow]) -> list[EventRow]:
-        """Leave out the rows that are stored; each row of the import is asked about once."""
+        """Leave out the rows that are stored; each row of the import is looked up once."""
         stored_ids = _find_ids(session, rows)
         others = [row for row in rows if row.event_id not in stored_ids]
         equals = _find_equals(session, others)

@@ -74,11 +74,8 @@ async def delete_expired_impressions(context: AppContext) -> int:
     Raises:
         DatabaseUnavailableError, OverloadedError: if the database does not delete them now.
     """
-    before = context.clock.now() - context.settings.recommendation_days * MICROSECONDS_PER_DAY
-    deleted = await _repeat_in_slices(
-        lambda: context.database.write(
-            lambda session: ImpressionRepository(session).delete_before(before, _BATCH)
-        )
+    deleted = await _delete_expired(
+        context, ImpressionRepository, context.settings.recommendation_days
     )
     if deleted:
         _log.info("recommendations_deleted", recommendations=deleted)
@@ -91,15 +88,24 @@ async def delete_expired_audit_records(context: AppContext) -> int:
     Raises:
         DatabaseUnavailableError, OverloadedError: if the database does not delete them now.
     """
-    before = context.clock.now() - context.settings.audit_days * MICROSECONDS_PER_DAY
-    deleted = await _repeat_in_slices(
-        lambda: context.database.write(
-            lambda session: AuditRepository(session).delete_before(before, _BATCH)
-        )
-    )
+    deleted = await _delete_expired(context, AuditRepository, context.settings.audit_days)
     if deleted:
         _log.info("audit_records_deleted", records=deleted)
     return deleted
+
+
+async def _delete_expired(
+    context: AppContext,
+    repository: type[ImpressionRepository] | type[AuditRepository],
+    days: int,
+) -> int:
+    """Delete the rows of a repository that are older than some days; return their number."""
+    before = context.clock.now() - days * MICROSECONDS_PER_DAY
+    return await _repeat_in_slices(
+        lambda: context.database.write(
+            lambda session: repository(session).delete_before(before, _BATCH)
+        )
+    )
 
 
 @asynccontextmanager

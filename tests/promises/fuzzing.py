@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -158,7 +159,9 @@ def run_batch(client: AsgiClient, kind: str, batch_seed: int, cases: int) -> Tal
     mode = GenerationMode.NEGATIVE if kind == "invalid" else GenerationMode.POSITIVE
     schema = build_schema(DESCRIPTION)
     known = list_known_ids(client) if kind == "known ids" else {}
-    for label, share in Counter(Random(batch_seed).choices(sorted(OPERATIONS), k=cases)).items():
+    # In turns: an operation without parameters has few different requests, so none may get many.
+    turns = Random(batch_seed).sample(sorted(OPERATIONS), k=len(OPERATIONS))
+    for label, share in Counter(islice(cycle(turns), cases)).items():
         method, path = label.split()
 
         @seed(batch_seed)

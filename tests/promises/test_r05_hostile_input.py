@@ -158,7 +158,7 @@ def test_a_run_of_fresh_cases_is_recorded_and_resumed(
     assert fuzzing.main([*begin, "40"]) == 0
     batches = json.loads((tmp_path / "7.json").read_text())
     assert [batch["kind"] for batch in batches.values()] == list(fuzzing.KINDS)
-    assert all(0 < batch["requests"] <= 10 for batch in batches.values())
+    assert [batch["requests"] for batch in batches.values()][:2] == [10, 10]
     # The batches of the first run were not repeated.
     printed = capsys.readouterr().out
     assert printed.count("batch 0:") == printed.count("batch 2:") == printed.count("batch 3:") == 1

@@ -8,10 +8,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 @final
 class NoStoreMiddleware:
-    """Adds `Cache-Control: no-store` to responses that say nothing about caching.
+    """Adds `Cache-Control: no-store` to responses without that header.
 
     Histories, recommendations and problems are about users and callers. A response that may be
-    cached says so itself, as the dashboard's files do.
+    cached has a `Cache-Control` of its own, as the dashboard's files do.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -150,7 +150,7 @@ def test_each_lane_sheds_by_itself(url: str) -> None:
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as shed:
             await database.read(read_seven)
-        assert shed.value.pool == "database_reads"
+        assert shed.value.shed_reason == "database_reads"
         assert await database.write(read_seven) == 7
         assert await database.read(read_seven, lane="control") == 7
         for read in reads:

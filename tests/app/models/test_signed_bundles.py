@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from model.bundle.signature import BundleKeys
-from model.errors import BundleKeyError
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import problem, recommend, running
@@ -42,21 +41,23 @@ def test_an_unsigned_bundle_is_not_activated_until_signed(
         eventually(lambda: recommend(client)["model_version"] == unsigned)
 
 
-def test_the_key_is_read_from_a_file(settings: Settings, tmp_path: Path) -> None:
+def test_the_key_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"{KEY}\n")
+    monkeypatch.setenv("KAIROS_BUNDLE_KEY_FILE", str(file))
     content = b"a manifest"
-    keys = settings.model_copy(update={"bundle_key_file": file}).load_bundle_keys()
-    assert keys.sign(content) == BundleKeys([KEY]).sign(content)
+    assert Settings().load_bundle_keys().sign(content) == BundleKeys([KEY]).sign(content)
 
 
-def test_a_key_that_cannot_be_read_stops_the_start(with_key: Settings, tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
-    with pytest.raises(BundleKeyError, match="both set"):
-        with_key.model_copy(update={"bundle_key_file": missing}).load_bundle_keys()
-    alone = {"bundle_key": None, "bundle_key_file": missing}
-    with pytest.raises(BundleKeyError, match="readable file"):
-        with_key.model_copy(update=alone).load_bundle_keys()
+def test_a_key_that_cannot_be_read_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAIROS_BUNDLE_KEY_FILE", str(tmp_path / "missing"))
+    with pytest.raises(SettingsError, match="KAIROS_BUNDLE_KEY_FILE must name a text file"):
+        Settings()
+    monkeypatch.setenv("KAIROS_BUNDLE_KEY", KEY)
+    with pytest.raises(SettingsError, match="both set"):
+        Settings()
 
 
 def test_the_key_is_not_printed(with_key: Settings) -> None:
