@@ -93,6 +93,9 @@ def run(
     server = DrainingServer(
         config, context.shutdown, drain_seconds=settings.drain_seconds, on_start=handle_start
     )
+    # FastAPI builds a route when the first request for it arrives, which takes up to 100 ms, and
+    # parses source: two threads that do so at once can fail in CPython before 3.11.8 (gh-106905).
+    app.openapi()
     # Modules imported so far are permanent: exclude them from garbage collection.
     gc.collect()
     gc.freeze()

@@ -1,6 +1,9 @@
 """What holds for every test: the same random numbers, one thread, no deadline on a slow machine."""
 
+import inspect
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,17 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("kairos")
 
 torch.set_num_threads(1)
+
+# Every application builds its schemas anew, and for each looks the docstrings up in the source.
+_get_source_lines = inspect.getsourcelines
+_get_lines_of_class = cache(_get_source_lines)
+
+
+def _get_source_lines_once(object: Any) -> tuple[list[str], int]:
+    return _get_lines_of_class(object) if isinstance(object, type) else _get_source_lines(object)
+
+
+inspect.getsourcelines = _get_source_lines_once
 
 # By default, structlog formats an exception with all local variables, which takes seconds.
 structlog.configure(

@@ -1,5 +1,6 @@
 """The OpenAPI description equals its reviewed snapshot, and describes every part."""
 
+import ast
 import inspect
 import json
 import re
@@ -20,6 +21,7 @@ from app.models import schemas as models
 from app.rankings import schemas as rankings
 from app.recommendations import schemas as recommendations
 from app.settings import Settings
+from tests.app.client import Client, recommend
 
 PUBLISHED = {
     "recommend": "post /v1/recommendations",
@@ -196,3 +198,25 @@ def _references(value: object) -> list[str]:
     if isinstance(value, list):
         return [found for inner in value for found in _references(inner)]
     return []
+
+
+def test_the_description_prepares_every_route(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse, parsed = ast.parse, []
+
+    def record(source: Any, *options: Any, **named: Any) -> ast.AST:
+        parsed.append(source)
+        tree: ast.AST = parse(source, *options, **named)
+        return tree
+
+    client.app.openapi()
+    monkeypatch.setattr(ast, "parse", record)
+    for operation in PUBLISHED.values():
+        method, path = operation.split()
+        content: dict[str, Any] = {"json": {}} if method in {"post", "put"} else {}
+        response = client.request(method.upper(), re.sub(r"{\w+}", "x", path), **content)
+        assert response.status_code < 500
+    recommend(client)
+    monkeypatch.undo()
+    assert parsed == []
