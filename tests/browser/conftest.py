@@ -126,12 +126,12 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.fixture
-def look_at(page: Page) -> Iterator[Callable[[str], Dashboard]]:
+def look_at(page: Page) -> Iterator[Callable[..., Dashboard]]:
     """Opens the dashboard of a service by its URL, with the checks of `dashboard`."""
     watched: list[Dashboard] = []
 
-    def look(service: str) -> Dashboard:
-        watched.append(Dashboard(page, service))
+    def look(service: str, *, holds_token: bool = True) -> Dashboard:
+        watched.append(Dashboard(page, service, holds_token=holds_token))
         return watched[-1]
 
     yield look

@@ -18,14 +18,15 @@ PATIENCE_SECONDS = 60
 class Dashboard:
     """One browser page, with its console errors (`complaints`), requests and responses."""
 
-    def __init__(self, page: Page, service: str) -> None:
+    def __init__(self, page: Page, service: str, *, holds_token: bool = True) -> None:
         self.page = page
         self.service = service
         self.complaints: list[str] = []
         self.requested: list[str] = []
         self._answers: list[Response] = []
         self.expected_complaint: str | None = None
-        self._hold_local_token()
+        if holds_token:
+            self._hold_local_token()
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requested.append(request.url))

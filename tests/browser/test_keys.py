@@ -60,7 +60,7 @@ class KeyedShop:
 
 
 @pytest.fixture
-def keyed(module_shop: Server, look_at: Callable[[str], Dashboard]) -> KeyedShop:
+def keyed(module_shop: Server, look_at: Callable[..., Dashboard]) -> KeyedShop:
     """A shared service, with keys of their own for each test."""
     server = module_shop
     database_url = f"sqlite:///{server.log.parent / 'kairos.db'}"
@@ -69,7 +69,7 @@ def keyed(module_shop: Server, look_at: Callable[[str], Dashboard]) -> KeyedShop
     # Keys become known in the order in which they were created.
     newest = {"Authorization": f"Bearer {keys['ingest']}"}
     eventually(lambda: server.http.get("/v1/caller", headers=newest).status_code == 403)
-    dashboard = look_at(server.url)
+    dashboard = look_at(server.url, holds_token=False)
     # The browser logs every refused request.
     dashboard.expected_complaint = "status of 40[139]"
     return KeyedShop(dashboard, database_url, keys["read"], keys["admin"], keys["ingest"])

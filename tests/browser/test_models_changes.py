@@ -152,10 +152,11 @@ def test_a_broken_bundle_is_refused_with_the_service_problem(
     dialog.get_by_role("button", name="Activate").click()
     expect(dialog.get_by_role("alert")).to_contain_text("weights.safetensors")
     refused = own.page.evaluate(
-        """(version) => fetch(`../v1/models/${version}/activate`, {
-            method: "POST", headers: {"Content-Type": "application/json"}, body: "{}",
+        """([version, token]) => fetch(`../v1/models/${version}/activate`, {
+            method: "POST", body: "{}",
+            headers: {"Content-Type": "application/json", Authorization: `Bearer ${token}`},
         }).then((response) => response.json())""",
-        other,
+        [other, pristine_server.token],
     )
     expect(dialog.get_by_role("alert")).to_have_text(refused["detail"])
     dialog.get_by_role("button", name="Cancel").click()

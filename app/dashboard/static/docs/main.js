@@ -1,6 +1,9 @@
+// @ts-check
 // The reference of the API. Swagger UI comes from the installed package, as a script of its own.
 
-window.SwaggerUIBundle({
+const { SwaggerUIBundle } = /** @type {any} */ (window);
+
+SwaggerUIBundle({
   url: "../openapi.json",
   dom_id: "#api",
   deepLinking: true,
