@@ -83,6 +83,24 @@ def read_dropped(http: httpx.Client) -> float:
     return float(line.removeprefix(name))
 
 
+def check_outcome(
+    case: str, writers: Writers, stored: list[str], figures: Figures, **measured: float
+) -> None:
+    """Record what a failover cost; assert that every acknowledged event is stored once."""
+    figures.record(
+        "R18",
+        case,
+        acknowledged_events=len(writers.acknowledged),
+        lost=len(writers.acknowledged - {*stored}),
+        duplicates=len(stored) - len({*stored}),
+        restarts=0,
+        **measured,
+    )
+    assert sorted(stored) == sorted(writers.acknowledged)
+    assert not writers.unexpected
+    assert measured["impressions_lost"] == 0
+
+
 @pytest.mark.timeout(300)
 def test_a_primary_may_become_read_only_and_back(
     tmp_path: Path,
@@ -112,20 +130,15 @@ def test_a_primary_may_become_read_only_and_back(
         dropped = read_dropped(server.http)
         assert "request_failed" not in server.log.read_text()
     stored = read_event_ids(url)
-    figures.record(
-        "R18",
+    check_outcome(
         "PostgreSQL read-only and back",
+        writers,
+        stored,
+        figures,
         failovers=failovers,
-        acknowledged_events=len(writers.acknowledged),
-        lost=len(writers.acknowledged - {*stored}),
-        duplicates=len(stored) - len({*stored}),
         impressions_lost=int(dropped),
         recovery_seconds=max(recoveries),
-        restarts=0,
     )
-    assert sorted(stored) == sorted(writers.acknowledged)
-    assert not writers.unexpected
-    assert dropped == 0
     if strength.is_full:
         assert max(recoveries) < 5
 
@@ -152,18 +165,13 @@ def test_a_standby_takes_over(
         dropped = read_dropped(server.http)
         assert "request_failed" not in server.log.read_text()
         stored = read_event_ids(pair.standby_url)
-    figures.record(
-        "R18",
+    check_outcome(
         "a hot standby is promoted, two hosts in the URL",
-        acknowledged_events=len(writers.acknowledged),
-        lost=len(writers.acknowledged - {*stored}),
-        duplicates=len(stored) - len({*stored}),
+        writers,
+        stored,
+        figures,
         impressions_lost=int(dropped),
         recovery_seconds=recovery,
-        restarts=0,
     )
-    assert sorted(stored) == sorted(writers.acknowledged)
-    assert not writers.unexpected
-    assert dropped == 0
     if strength.is_full:
         assert recovery < 5

@@ -104,9 +104,17 @@ def load(url: str, file: Path) -> ImportedEvents:
     return import_events(url, read_stored_events(file))
 
 
+few_examples = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25
+)
+stored_rows = given(
+    rows=st.lists(event_rows(), max_size=12), suffix=st.sampled_from((".parquet", ".csv"))
+)
+
+
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-@given(rows=st.lists(event_rows(), max_size=12), suffix=st.sampled_from((".parquet", ".csv")))
+@few_examples
+@stored_rows
 def test_a_round_trip_adds_nothing(
     databases: tuple[str, str], tmp_path: Path, rows: list[EventRow], suffix: str
 ) -> None:
@@ -127,8 +135,8 @@ def test_a_round_trip_adds_nothing(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-@given(rows=st.lists(event_rows(), max_size=12), suffix=st.sampled_from((".parquet", ".csv")))
+@few_examples
+@stored_rows
 def test_an_older_export_and_a_newer_one_meet_without_duplicates(
     databases: tuple[str, str], tmp_path: Path, rows: list[EventRow], suffix: str
 ) -> None:
