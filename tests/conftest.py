@@ -8,6 +8,8 @@ import structlog
 import torch
 from hypothesis import settings
 
+from tests.type_adapters import remember_type_adapters
+
 # The same examples every time: a change that passed here passes everywhere. Fresh ones are drawn
 # with `--hypothesis-profile=explore`.
 settings.register_profile("kairos", deadline=None, derandomize=True)
@@ -15,6 +17,8 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("kairos")
 
 torch.set_num_threads(1)
+
+remember_type_adapters()
 
 # By default, structlog formats an exception with all local variables, which takes seconds.
 structlog.configure(
