@@ -177,6 +177,12 @@ def shared_client(
 
 
 @pytest.fixture
+def brief_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a service without a database end soon: by itself, it tries to write for seconds."""
+    monkeypatch.setattr("app.recommendations.impression_writer._FINAL_WRITE_SECONDS", 0.2)
+
+
+@pytest.fixture
 def client_on_either(settings: Settings, migrated_database_url: str) -> Iterator[Client]:
     """A running service on each kind of database."""
     with running(settings.model_copy(update={"database_url": migrated_database_url})) as client:
