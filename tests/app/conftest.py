@@ -136,14 +136,13 @@ def bundle_store(published: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(published, tmp_path / "bundles"))
 
 
-@pytest.fixture
-def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
-    """Settings of a service on SQLite that polls for new bundles often.
+def _settings_of(database_url: str, bundle_store: Path) -> Settings:
+    """Settings of a service that polls for new bundles often.
 
     It sheds no load: on a slow machine, a single request may seem too much.
     """
     return Settings(
-        database_url=migrated_sqlite_url,
+        database_url=database_url,
         erasure_log=bundle_store.with_name("erasures"),
         bundle_store=bundle_store,
         poll_interval_seconds=0.02,
@@ -152,10 +151,35 @@ def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
 
 
 @pytest.fixture
+def settings(migrated_sqlite_url: str, bundle_store: Path) -> Settings:
+    """Settings of a service on SQLite."""
+    return _settings_of(migrated_sqlite_url, bundle_store)
+
+
+@pytest.fixture
 def client(settings: Settings) -> Iterator[Client]:
     """A running service on SQLite."""
     with running(settings) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def shared_client(
+    sqlite_template: Path, published: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    """A running service on SQLite for all tests of a module that leave it as they found it."""
+    directory = tmp_path_factory.mktemp("shared")
+    shutil.copyfile(sqlite_template, directory / "kairos.db")
+    shutil.copytree(published, directory / "bundles")
+    database_url = f"sqlite:///{directory / 'kairos.db'}"
+    with running(_settings_of(database_url, directory / "bundles")) as client:
+        yield client
+
+
+@pytest.fixture
+def brief_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a service without a database end soon: by itself, it tries to write for seconds."""
+    monkeypatch.setattr("app.recommendations.impression_writer._FINAL_WRITE_SECONDS", 0.2)
 
 
 @pytest.fixture

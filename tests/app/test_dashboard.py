@@ -8,8 +8,8 @@ import pytest
 from tests.app.client import Client
 
 
-def test_the_policy_allows_only_the_service_itself(client: Client) -> None:
-    page = client.get("/dashboard/")
+def test_the_policy_allows_only_the_service_itself(shared_client: Client) -> None:
+    page = shared_client.get("/dashboard/")
     assert page.status_code == 200
     directives = page.headers["content-security-policy"].split("; ")
     policy = dict(directive.split(" ", 1) for directive in directives)
@@ -37,8 +37,8 @@ def test_the_policy_allows_only_the_service_itself(client: Client) -> None:
         "vendor/lit-html.LICENSE",
     ],
 )
-def test_every_file_has_the_same_security_headers(client: Client, path: str) -> None:
-    file = client.get(f"/dashboard/{path}")
+def test_every_file_has_the_same_security_headers(shared_client: Client, path: str) -> None:
+    file = shared_client.get(f"/dashboard/{path}")
     assert file.status_code == 200
     assert "content-security-policy" in file.headers
     assert "content-type" in file.headers
@@ -51,15 +51,15 @@ def test_every_file_has_the_same_security_headers(client: Client, path: str) -> 
     assert all(feature.endswith("=()") for feature in features)
 
 
-def test_a_304_response_has_the_security_headers(client: Client) -> None:
-    etag = client.get("/dashboard/items.html").headers["etag"]
-    again = client.get("/dashboard/items.html", headers={"If-None-Match": etag})
+def test_a_304_response_has_the_security_headers(shared_client: Client) -> None:
+    etag = shared_client.get("/dashboard/items.html").headers["etag"]
+    again = shared_client.get("/dashboard/items.html", headers={"If-None-Match": etag})
     assert again.status_code == 304
     assert "default-src 'none'" in again.headers["content-security-policy"]
 
 
-def test_the_plotting_library_is_served_as_it_was_installed(client: Client) -> None:
-    served = client.get("/dashboard/plotly.min.js")
+def test_the_plotting_library_is_served_as_it_was_installed(shared_client: Client) -> None:
+    served = shared_client.get("/dashboard/plotly.min.js")
     installed = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
     assert served.headers["content-type"].startswith("text/javascript")
     # V8 reads the hint on the first line only.
@@ -67,17 +67,17 @@ def test_the_plotting_library_is_served_as_it_was_installed(client: Client) -> N
 
 
 @pytest.mark.parametrize("path", ["missing.js", "..%2frouter.py", "%2e%2e/router.py"])
-def test_nothing_else_is_served(client: Client, path: str) -> None:
-    assert client.get(f"/dashboard/{path}").status_code == 404
+def test_nothing_else_is_served(shared_client: Client, path: str) -> None:
+    assert shared_client.get(f"/dashboard/{path}").status_code == 404
 
 
-def test_the_reference_of_the_api_comes_from_the_service(client: Client) -> None:
-    redirect = client.get("/docs")
+def test_the_reference_of_the_api_comes_from_the_service(shared_client: Client) -> None:
+    redirect = shared_client.get("/docs")
     assert (redirect.status_code, redirect.headers["location"]) == (307, "dashboard/docs.html")
-    page = client.get("/dashboard/docs.html")
+    page = shared_client.get("/dashboard/docs.html")
     loaded = re.findall(r'(?:src|href)="([^"]*)"', page.text)
     assert {"swagger-ui-bundle.js", "swagger-ui.css", "docs/main.js"} <= {*loaded}
     for path in loaded:
-        assert client.get(f"/dashboard/{path}").status_code == 200, path
+        assert shared_client.get(f"/dashboard/{path}").status_code == 200, path
     assert "script-src 'self'" in page.headers["content-security-policy"]
-    assert client.get("/redoc").status_code == 404
+    assert shared_client.get("/redoc").status_code == 404

@@ -36,9 +36,9 @@ def sweep(client: Client, *hours: float, **body: Any) -> dict[str, Any]:
     return answer
 
 
-def test_each_instant_equals_a_single_recommendation(client: Client) -> None:
+def test_each_instant_equals_a_single_recommendation(shared_client: Client) -> None:
     history = build_inline("i1", "unknown", "i2", "i3", "i1")
-    answer = sweep(client, *HOURS, history=history, n=5)
+    answer = sweep(shared_client, *HOURS, history=history, n=5)
     assert (answer["layer"], answer["aggregation"], answer["normalised"]) == (
         "last",
         "mean_heads",
@@ -60,7 +60,11 @@ def test_each_instant_equals_a_single_recommendation(client: Client) -> None:
     assert [instant["query_time"] for instant in answer["instants"]] == [at(h) for h in HOURS]
     for instant in answer["instants"]:
         alone = recommend(
-            client, history=history, query_time=instant["query_time"], n=5, explain="attention"
+            shared_client,
+            history=history,
+            query_time=instant["query_time"],
+            n=5,
+            explain="attention",
         )
         assert instant["history_used"] == alone["history_used"]
         assert instant["fallback"] == alone["fallback"]
@@ -78,8 +82,8 @@ def test_each_instant_equals_a_single_recommendation(client: Client) -> None:
     assert answer["unknown_item_ids"] == ["unknown"]
 
 
-def test_weights_alone_are_the_default(client: Client) -> None:
-    answer = sweep(client, 0, 9, history=build_inline("i1", "i2"))
+def test_weights_alone_are_the_default(shared_client: Client) -> None:
+    answer = sweep(shared_client, 0, 9, history=build_inline("i1", "i2"))
     assert [instant["items"] for instant in answer["instants"]] == [[], []]
     assert answer["instants"][0]["weights"] == [1.0, None]
     assert sum(answer["instants"][1]["weights"]) == pytest.approx(1, abs=1e-5)
@@ -93,15 +97,15 @@ def test_the_stored_history_is_swept_like_the_inline_one(client_on_either: Clien
     )
 
 
-def test_events_after_every_instant_are_left_out_with_a_warning(client: Client) -> None:
-    answer = sweep(client, 0, 0.5, history=build_inline("i1", "i2", "i3"))
+def test_events_after_every_instant_are_left_out_with_a_warning(shared_client: Client) -> None:
+    answer = sweep(shared_client, 0, 0.5, history=build_inline("i1", "i2", "i3"))
     assert [event["item_id"] for event in answer["events"]] == ["i1"]
     assert answer["warnings"] == ["events_after_query_time"]
 
 
-def test_events_beyond_the_read_length_have_zero_weight(client: Client) -> None:
+def test_events_beyond_the_read_length_have_zero_weight(shared_client: Client) -> None:
     items = [f"i{number % 20}" for number in range(MAX_HISTORY + 10)]
-    answer = sweep(client, MAX_HISTORY - 1, MAX_HISTORY + 9, history=build_inline(*items))
+    answer = sweep(shared_client, MAX_HISTORY - 1, MAX_HISTORY + 9, history=build_inline(*items))
     early, late = answer["instants"]
     assert len(answer["events"]) == MAX_HISTORY + 10
     assert early["weights"][MAX_HISTORY:] == [None] * 10
@@ -120,9 +124,9 @@ def test_an_instant_without_readable_events_has_a_fallback(settings: Settings) -
         assert (late["history_used"], late["warnings"]) == (3, [])
 
 
-def test_a_warning_belongs_to_its_instant(client: Client) -> None:
+def test_a_warning_belongs_to_its_instant(shared_client: Client) -> None:
     hours = (LAST_AT - FIRST_AT) / HOUR
-    answer = sweep(client, 1, 2 * hours, history=build_inline("i1"))
+    answer = sweep(shared_client, 1, 2 * hours, history=build_inline("i1"))
     assert [instant["warnings"] for instant in answer["instants"]] == [
         [],
         ["beyond_training_window"],
@@ -175,14 +179,14 @@ def test_a_self_modulating_model_returns_its_intensities(
         assert sweep(client, -1, history=history)["groups"] is None
 
 
-def test_a_model_without_intensities_returns_null(client: Client) -> None:
-    answer = sweep(client, 0, 9, history=build_inline("i1", "i2"))
+def test_a_model_without_intensities_returns_null(shared_client: Client) -> None:
+    answer = sweep(shared_client, 0, 9, history=build_inline("i1", "i2"))
     assert answer["groups"] is None
     assert [instant["intensities"] for instant in answer["instants"]] == [None, None]
 
 
-def test_without_a_history_there_are_no_weights(client: Client) -> None:
-    answer = sweep(client, 1, user_id="nobody", n=2)
+def test_without_a_history_there_are_no_weights(shared_client: Client) -> None:
+    answer = sweep(shared_client, 1, user_id="nobody", n=2)
     assert (answer["events"], answer["warnings"]) == ([], [])
     (instant,) = answer["instants"]
     assert (instant["weights"], instant["fallback"]) == (None, "no_history")
@@ -210,9 +214,11 @@ def test_a_version_can_be_requested(settings: Settings, bundle_store: Path) -> N
     ],
 )
 def test_a_broken_rule_is_named(
-    client: Client, body: dict[str, Any], where: str, code: str
+    shared_client: Client, body: dict[str, Any], where: str, code: str
 ) -> None:
-    error = problem(client.post("/v1/attention", body), 422, "validation_failed")["errors"][0]
+    error = problem(shared_client.post("/v1/attention", body), 422, "validation_failed")["errors"][
+        0
+    ]
     assert (error["where"], error["code"]) == (where, code)
 
 

@@ -119,6 +119,7 @@ def test_the_service_starts_before_its_database_does(
         assert statuses(client) == ALL_OK
 
 
+@pytest.mark.usefixtures("brief_shutdown")
 def test_a_database_without_a_schema_is_not_ready(settings: Settings, database_url: str) -> None:
     unmigrated = {
         "database_url": database_url,
@@ -156,6 +157,7 @@ def test_a_locked_sqlite_file_is_unavailable(
         assert statuses(client) == ALL_OK
 
 
+@pytest.mark.usefixtures("brief_shutdown")
 def test_a_full_disk_is_unavailable(client: Client) -> None:
     assert statuses(client) == ALL_OK
     engine = client.app.state.context.database._writing

@@ -17,6 +17,8 @@ from tests.processes import eventually
 EVENT = {"user_id": "u", "item_id": "i1", "action": "view", "timestamp": 1_700_000_000}
 PARTS = ("", "-wal", "-shm")
 
+pytestmark = pytest.mark.usefixtures("brief_shutdown")
+
 
 @pytest.fixture
 def file(settings: Settings) -> Path:

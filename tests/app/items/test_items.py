@@ -59,8 +59,8 @@ def test_pages_follow_each_other_in_code_point_order(client_on_either: Client) -
 
 
 @pytest.mark.parametrize("cursor", ["!", "AA", "_w", "é", "a" * 1401])
-def test_a_foreign_cursor_is_refused(client: Client, cursor: str) -> None:
-    assert client.get("/v1/items", params={"cursor": cursor}).status_code == 422
+def test_a_foreign_cursor_is_refused(shared_client: Client, cursor: str) -> None:
+    assert shared_client.get("/v1/items", params={"cursor": cursor}).status_code == 422
 
 
 def test_titles_are_searched_in_any_case_and_any_script(client_on_either: Client) -> None:
@@ -87,8 +87,8 @@ def test_an_unknown_item_is_not_found(client_on_either: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/items/%00", "/v1/items/" + "x" * 257, "/v1/items/"])
-def test_a_path_with_an_invalid_id_is_refused(client: Client, path: str) -> None:
-    assert client.get(path).status_code == 422
+def test_a_path_with_an_invalid_id_is_refused(shared_client: Client, path: str) -> None:
+    assert shared_client.get(path).status_code == 422
 
 
 def test_a_bad_item_refuses_the_batch(client: Client) -> None:

@@ -193,8 +193,10 @@ def test_rare_actions_count_in_the_whole_only(client_on_either: Client) -> None:
 @pytest.mark.parametrize(
     "query", ["step=year", "step=", "since=yesterday", "until=2026-03-01T00:00:00"]
 )
-def test_a_query_that_breaks_a_rule_is_refused(client: Client, query: str) -> None:
-    error = problem(client.get(f"/v1/items/mug/popularity?{query}"), 422, "validation_failed")
+def test_a_query_that_breaks_a_rule_is_refused(shared_client: Client, query: str) -> None:
+    error = problem(
+        shared_client.get(f"/v1/items/mug/popularity?{query}"), 422, "validation_failed"
+    )
     assert error["errors"][0]["where"] == "query." + query.partition("=")[0]
 
 

@@ -35,8 +35,8 @@ def test_similarities_equal_those_of_the_bundle(client: Client, bundle_store: Pa
     assert all(-1 <= score <= 1 for score in scores)
 
 
-def test_an_item_is_not_similar_to_itself(client: Client) -> None:
-    found = [item["item_id"] for item in similar(client, "i3", n=500)["items"]]
+def test_an_item_is_not_similar_to_itself(shared_client: Client) -> None:
+    found = [item["item_id"] for item in similar(shared_client, "i3", n=500)["items"]]
     assert len(found) == 19
     assert "i3" not in found
 
@@ -80,6 +80,6 @@ def test_a_version_can_be_requested(settings: Settings, bundle_store: Path) -> N
 
 
 @pytest.mark.parametrize("query", ["n=0", "n=501", "n=x", "model_version="])
-def test_a_query_that_breaks_a_rule_is_refused(client: Client, query: str) -> None:
-    error = problem(client.get(f"/v1/items/i3/similar?{query}"), 422, "validation_failed")
+def test_a_query_that_breaks_a_rule_is_refused(shared_client: Client, query: str) -> None:
+    error = problem(shared_client.get(f"/v1/items/i3/similar?{query}"), 422, "validation_failed")
     assert error["errors"][0]["where"] == "query." + query.partition("=")[0]

@@ -305,6 +305,7 @@ def test_an_unreadable_traffic_file_can_be_replaced(client: Client, bundle_store
     assert client.get("/v1/models/traffic").status_code == 200
 
 
+@pytest.mark.usefixtures("brief_shutdown")
 def test_without_a_database_nothing_changes(
     client: Client, versions: list[str], bundle_store: Path, tmp_path: Path
 ) -> None:

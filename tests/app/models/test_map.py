@@ -68,8 +68,8 @@ def test_the_map_of_any_version_is_returned(settings: Settings, bundle_store: Pa
         assert read_map(client, other)["model_version"] == other
 
 
-def test_a_version_that_is_not_published_is_not_found(client: Client) -> None:
-    problem(client.get("/v1/models/none/map"), 404, "model_not_found")
+def test_a_version_that_is_not_published_is_not_found(shared_client: Client) -> None:
+    problem(shared_client.get("/v1/models/none/map"), 404, "model_not_found")
 
 
 def test_a_damaged_version_is_refused(settings: Settings, bundle_store: Path) -> None:

@@ -60,8 +60,8 @@ def test_a_model_is_described_by_its_manifest(client: Client, bundle_store: Path
 @pytest.mark.parametrize(
     "version", ["20200101T000000Z-000000000000", "..", "..%2Fbundles", "%00", "CURRENT", "x" * 5000]
 )
-def test_an_unpublished_model_is_not_found(client: Client, version: str) -> None:
-    response = client.get(f"/v1/models/{version}")
+def test_an_unpublished_model_is_not_found(shared_client: Client, version: str) -> None:
+    response = shared_client.get(f"/v1/models/{version}")
     assert response.status_code == 404
     assert response.json()["code"] in {"model_not_found", "not_found"}
 

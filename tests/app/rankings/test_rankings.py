@@ -36,10 +36,10 @@ def list_ids(answer: dict[str, Any]) -> list[str]:
     return [item["item_id"] for item in answer["items"]]
 
 
-def test_a_ranking_of_all_items_equals_the_recommendation(client: Client) -> None:
+def test_a_ranking_of_all_items_equals_the_recommendation(shared_client: Client) -> None:
     history = build_inline("i3", "i4", "i5")
-    ranked = rank(client, *ITEM_IDS[::-1], history=history)
-    recommended = recommend(client, history=history, n=500, exclude_seen=False)
+    ranked = rank(shared_client, *ITEM_IDS[::-1], history=history)
+    recommended = recommend(shared_client, history=history, n=500, exclude_seen=False)
     assert list_ids(ranked) == [item["item_id"] for item in recommended["items"]]
     assert [item["score"] for item in ranked["items"]] == pytest.approx(
         [item["score"] for item in recommended["items"]], abs=1e-5
@@ -50,15 +50,17 @@ def test_a_ranking_of_all_items_equals_the_recommendation(client: Client) -> Non
         assert ranked[field] == recommended[field]
 
 
-def test_order_and_duplicates_of_the_items_do_not_matter(client: Client) -> None:
+def test_order_and_duplicates_of_the_items_do_not_matter(shared_client: Client) -> None:
     history = build_inline("i3", "i4")
-    assert rank(client, "i7", "i1", "i9", history=history) == rank(
-        client, "i9", "i7", "i9", "i1", "i1", history=history
+    assert rank(shared_client, "i7", "i1", "i9", history=history) == rank(
+        shared_client, "i9", "i7", "i9", "i1", "i1", history=history
     )
 
 
-def test_unknown_items_come_last_as_they_were_given(client: Client) -> None:
-    answer = rank(client, "new/ï", "i2", "newer", "i1", "new/ï", history=build_inline("i3", "gone"))
+def test_unknown_items_come_last_as_they_were_given(shared_client: Client) -> None:
+    answer = rank(
+        shared_client, "new/ï", "i2", "newer", "i1", "new/ï", history=build_inline("i3", "gone")
+    )
     known = answer["items"][:2]
     assert {item["item_id"] for item in known} == {"i1", "i2"}
     assert answer["items"][2:] == [
@@ -75,8 +77,8 @@ def test_unknown_items_come_last_as_they_were_given(client: Client) -> None:
     assert answer["unknown_item_ids"] == ["gone"]
 
 
-def test_a_ranking_of_unknown_items_succeeds(client: Client) -> None:
-    answer = rank(client, "b", "a", history=build_inline("i1"))
+def test_a_ranking_of_unknown_items_succeeds(shared_client: Client) -> None:
+    answer = rank(shared_client, "b", "a", history=build_inline("i1"))
     assert [(item["item_id"], item["reason"]) for item in answer["items"]] == [
         ("b", "unknown"),
         ("a", "unknown"),
@@ -84,8 +86,8 @@ def test_a_ranking_of_unknown_items_succeeds(client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"user_id": "nobody"}, {"history": []}])
-def test_without_a_history_popularity_ranks(client: Client, body: dict[str, Any]) -> None:
-    answer = rank(client, "i5", "i0", "unknown", "i2", **body)
+def test_without_a_history_popularity_ranks(shared_client: Client, body: dict[str, Any]) -> None:
+    answer = rank(shared_client, "i5", "i0", "unknown", "i2", **body)
     assert (answer["fallback"], answer["history_used"]) == ("no_history", 0)
     assert list_ids(answer) == ["i0", "i2", "i5", "unknown"]
     assert [item["reason"] for item in answer["items"]] == ["popular"] * 3 + ["unknown"]
@@ -122,11 +124,15 @@ def test_a_version_can_be_requested(settings: Settings, bundle_store: Path) -> N
         problem(client.post("/v1/rankings", body), 404, "model_not_found")
 
 
-def test_the_query_time_can_be_withheld(client: Client) -> None:
+def test_the_query_time_can_be_withheld(shared_client: Client) -> None:
     scores = [
-        rank(client, "i1", history=build_inline("i3"), query_time=at, query_time_withheld=withheld)[
-            "items"
-        ][0]["score"]
+        rank(
+            shared_client,
+            "i1",
+            history=build_inline("i3"),
+            query_time=at,
+            query_time_withheld=withheld,
+        )["items"][0]["score"]
         for withheld in (True, False)
         for at in (format_instant(QUERY_TIME), format_instant(QUERY_TIME + 1000 * HOUR))
     ]
@@ -143,14 +149,16 @@ def test_the_query_time_can_be_withheld(client: Client) -> None:
         ({"item_ids": "i1"}, "list_type"),
     ],
 )
-def test_a_broken_rule_is_named(client: Client, body: dict[str, Any], code: str) -> None:
-    error = problem(client.post("/v1/rankings", body), 422, "validation_failed")["errors"][0]
+def test_a_broken_rule_is_named(shared_client: Client, body: dict[str, Any], code: str) -> None:
+    error = problem(shared_client.post("/v1/rankings", body), 422, "validation_failed")["errors"][0]
     assert (error["where"], error["code"]) == ("#/item_ids", code)
 
 
-def test_the_maximum_of_items_is_ranked(client: Client) -> None:
+def test_the_maximum_of_items_is_ranked(shared_client: Client) -> None:
     unknown = [f"unknown {number}" for number in range(480)]
     history = build_inline(*(ITEM_IDS * 50))
-    answer = rank(client, *ITEM_IDS, *unknown, history=history, query_time=format_instant(LAST_AT))
+    answer = rank(
+        shared_client, *ITEM_IDS, *unknown, history=history, query_time=format_instant(LAST_AT)
+    )
     assert len(answer["items"]) == 500
     assert answer["warnings"] == ["history_truncated"]

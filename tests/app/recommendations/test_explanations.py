@@ -54,13 +54,13 @@ def test_items_name_the_parts_of_their_scores(settings: Settings, tmp_path: Path
     assert {item["parts"] for item in plain["items"] + popular["items"]} == {None}
 
 
-def test_a_model_without_a_wide_part_names_no_parts(client: Client) -> None:
-    answer = recommend(client, history=HISTORY, explain="attention")
+def test_a_model_without_a_wide_part_names_no_parts(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=HISTORY, explain="attention")
     assert {item["parts"] for item in answer["items"]} == {None}
 
 
-def test_occlusion_is_the_loss_of_score_without_the_event(client: Client) -> None:
-    answer = recommend(client, history=HISTORY, explain="occlusion")
+def test_occlusion_is_the_loss_of_score_without_the_event(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=HISTORY, explain="occlusion")
     best = answer["items"][0]
     assert answer["attention"]["occlusion_of_item_id"] == best["item_id"]
     assert {tuple(event["categories"]) for event in answer["attention"]["events"]} <= {
@@ -69,30 +69,32 @@ def test_occlusion_is_the_loss_of_score_without_the_event(client: Client) -> Non
     }
     for left_out, change in enumerate(owed(answer)):
         without = [event for index, event in enumerate(HISTORY) if index != left_out]
-        expected = best["score"] - score_of(client, best["item_id"], without)
+        expected = best["score"] - score_of(shared_client, best["item_id"], without)
         assert change == pytest.approx(expected, abs=1e-4)
 
 
-def test_faithfulness_correlates_attention_and_occlusion(client: Client) -> None:
-    answer = recommend(client, history=HISTORY, explain="occlusion")
+def test_faithfulness_correlates_attention_and_occlusion(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=HISTORY, explain="occlusion")
     weights = [event["weight"] for event in answer["attention"]["events"]]
     expected = spearmanr(weights, owed(answer)).statistic
     assert answer["attention"]["faithfulness"] == pytest.approx(expected)
 
 
-def test_any_item_of_the_model_can_be_explained(client: Client) -> None:
-    answer = recommend(client, history=HISTORY, explain="occlusion", explain_item_id="i9", n=1)
+def test_any_item_of_the_model_can_be_explained(shared_client: Client) -> None:
+    answer = recommend(
+        shared_client, history=HISTORY, explain="occlusion", explain_item_id="i9", n=1
+    )
     assert answer["attention"]["occlusion_of_item_id"] == "i9"
-    without_the_first = score_of(client, "i9", HISTORY[1:])
+    without_the_first = score_of(shared_client, "i9", HISTORY[1:])
     assert owed(answer)[0] == pytest.approx(
-        score_of(client, "i9", HISTORY) - without_the_first, abs=1e-4
+        score_of(shared_client, "i9", HISTORY) - without_the_first, abs=1e-4
     )
 
 
-def test_only_the_most_attended_events_are_occluded(client: Client) -> None:
+def test_only_the_most_attended_events_are_occluded(shared_client: Client) -> None:
     history = build_inline(*(f"i{number % 20}" for number in range(40)))
     body = {"history": history, "exclude_seen": False, "query_time": "2026-01-05T00:00:00Z"}
-    answer = recommend(client, **body, explain="occlusion")
+    answer = recommend(shared_client, **body, explain="occlusion")
     events = answer["attention"]["events"]
     measured = {event["weight"] for event in events if event["occlusion"] is not None}
     skipped = {event["weight"] for event in events if event["occlusion"] is None}
@@ -100,22 +102,22 @@ def test_only_the_most_attended_events_are_occluded(client: Client) -> None:
     assert min(measured) >= max(skipped)
 
 
-def test_without_an_item_there_is_nothing_to_occlude(client: Client) -> None:
+def test_without_an_item_there_is_nothing_to_occlude(shared_client: Client) -> None:
     attention = recommend(
-        client, history=HISTORY, include_item_ids=["unknown"], explain="occlusion"
+        shared_client, history=HISTORY, include_item_ids=["unknown"], explain="occlusion"
     )
     assert attention["attention"]["occlusion_of_item_id"] is None
 
 
-def test_a_single_event_is_not_occluded(client: Client) -> None:
-    answer = recommend(client, history=build_inline("i1"), explain="occlusion")
+def test_a_single_event_is_not_occluded(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=build_inline("i1"), explain="occlusion")
     assert owed(answer) == [None]
     assert answer["attention"]["faithfulness"] is None
 
 
 @pytest.mark.parametrize("explain", ["attention", "heads"])
-def test_occlusion_is_computed_only_on_request(client: Client, explain: str) -> None:
-    attention = recommend(client, history=HISTORY, explain=explain)["attention"]
+def test_occlusion_is_computed_only_on_request(shared_client: Client, explain: str) -> None:
+    attention = recommend(shared_client, history=HISTORY, explain=explain)["attention"]
     assert attention["occlusion_of_item_id"] is None
     assert {event["occlusion"] for event in attention["events"]} == {None}
     assert (attention["heads"] is None) == (explain == "attention")
@@ -123,9 +125,11 @@ def test_occlusion_is_computed_only_on_request(client: Client, explain: str) -> 
         assert [len(head) for head in attention["heads"]] == [4] * HEADS
 
 
-def test_an_unknown_item_cannot_be_explained(client: Client) -> None:
+def test_an_unknown_item_cannot_be_explained(shared_client: Client) -> None:
     body = {"history": HISTORY, "explain": "occlusion", "explain_item_id": "unknown"}
-    detail = problem(client.post("/v1/recommendations", body), 422, "validation_failed")["detail"]
+    detail = problem(shared_client.post("/v1/recommendations", body), 422, "validation_failed")[
+        "detail"
+    ]
     assert detail.startswith("#/explain_item_id: ")
 
 
@@ -229,13 +233,13 @@ class TestTheSimpleCase:
         assert simple == full
         assert simple["history_used"] == 3
 
-    def test_an_unknown_user_is_a_cold_start(self, client: Client) -> None:
-        answer = client.get("/v1/users/nobody/recommendations").json()
+    def test_an_unknown_user_is_a_cold_start(self, shared_client: Client) -> None:
+        answer = shared_client.get("/v1/users/nobody/recommendations").json()
         assert answer["fallback"] == "no_history"
         assert list_ids(answer) == list(ITEM_IDS[:10])
 
     @pytest.mark.parametrize("query", ["n=0", "n=501", "at=soon", "at="])
-    def test_refuses_a_query_that_breaks_a_rule(self, client: Client, query: str) -> None:
-        response = client.get(f"/v1/users/u/recommendations?{query}")
+    def test_refuses_a_query_that_breaks_a_rule(self, shared_client: Client, query: str) -> None:
+        response = shared_client.get(f"/v1/users/u/recommendations?{query}")
         error = problem(response, 422, "validation_failed")["errors"][0]
         assert error["where"] == "query." + query.partition("=")[0]

@@ -47,9 +47,9 @@ def describe(client: Client, item_id: str, **description: Any) -> None:
     ],
 )
 def test_categories_filter_the_items(
-    client: Client, categories: dict[str, list[str]], expected: set[str]
+    shared_client: Client, categories: dict[str, list[str]], expected: set[str]
 ) -> None:
-    assert all_of(client, categories=categories) == expected
+    assert all_of(shared_client, categories=categories) == expected
 
 
 def test_stored_categories_apply_to_model_and_popular_items(client: Client) -> None:
@@ -95,27 +95,29 @@ def test_filters_are_combined(client: Client) -> None:
     assert all_of(client, **body) == {"i6"}
 
 
-def test_popular_items_fill_up_unless_strict(client: Client) -> None:
-    cold = recommend(client, user_id="nobody", n=3)
+def test_popular_items_fill_up_unless_strict(shared_client: Client) -> None:
+    cold = recommend(shared_client, user_id="nobody", n=3)
     assert [item["reason"] for item in cold["items"]] == ["popular"] * 3
-    strict = recommend(client, user_id="nobody", n=3, strict=True)
+    strict = recommend(shared_client, user_id="nobody", n=3, strict=True)
     assert (strict["items"], strict["fallback"]) == ([], "no_history")
 
 
-def test_filtered_items_are_not_filled_up_with_others(client: Client) -> None:
-    answer = recommend(client, history=HISTORY, include_item_ids=["i5", "i6"], n=4)
+def test_filtered_items_are_not_filled_up_with_others(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=HISTORY, include_item_ids=["i5", "i6"], n=4)
     assert (sorted(list_ids(answer)), answer["fallback"]) == (["i5", "i6"], None)
 
 
 def test_a_diverse_answer_starts_with_the_best_item(
-    client: Client,
+    shared_client: Client,
 ) -> None:
-    plain = recommend(client, history=HISTORY, n=5)
-    diverse = recommend(client, history=HISTORY, n=5, diversity=0.9)
-    assert list_ids(recommend(client, history=HISTORY, n=5, diversity=0.0)) == list_ids(plain)
+    plain = recommend(shared_client, history=HISTORY, n=5)
+    diverse = recommend(shared_client, history=HISTORY, n=5, diversity=0.9)
+    assert list_ids(recommend(shared_client, history=HISTORY, n=5, diversity=0.0)) == list_ids(
+        plain
+    )
     assert list_ids(diverse)[0] == list_ids(plain)[0]
     assert set(list_ids(diverse)) != set(list_ids(plain))
-    assert alikeness(client, list_ids(diverse)) < alikeness(client, list_ids(plain))
+    assert alikeness(shared_client, list_ids(diverse)) < alikeness(shared_client, list_ids(plain))
     assert [item["rank"] for item in diverse["items"]] == [1, 2, 3, 4, 5]
 
 
@@ -147,9 +149,9 @@ def test_a_diverse_answer_respects_the_filters(client: Client) -> None:
     ],
 )
 def test_a_broken_rule_is_named(
-    client: Client, body: dict[str, Any], where: str, code: str
+    shared_client: Client, body: dict[str, Any], where: str, code: str
 ) -> None:
-    response = client.post("/v1/recommendations", body)
+    response = shared_client.post("/v1/recommendations", body)
     assert response.status_code == 422
     errors = {(error["where"], error["code"]) for error in response.json()["errors"]}
     assert (where, code) in errors, errors
@@ -165,16 +167,18 @@ def test_a_broken_rule_is_named(
         {"user_id": "nobody", "history": None, "include_item_ids": ["unknown"]},
     ],
 )
-def test_filters_that_match_nothing_give_a_warning(client: Client, body: dict[str, Any]) -> None:
-    answer = recommend(client, **{"history": HISTORY, **body})
+def test_filters_that_match_nothing_give_a_warning(
+    shared_client: Client, body: dict[str, Any]
+) -> None:
+    answer = recommend(shared_client, **{"history": HISTORY, **body})
     assert answer["items"] == []
     assert "filters_match_nothing" in answer["warnings"]
 
 
-def test_filters_that_match_something_give_no_warning(client: Client) -> None:
-    strict = recommend(client, user_id="nobody", strict=True)
+def test_filters_that_match_something_give_no_warning(shared_client: Client) -> None:
+    strict = recommend(shared_client, user_id="nobody", strict=True)
     assert strict["items"] == []
-    some = recommend(client, history=HISTORY, include_item_ids=["i4", "unknown"])
+    some = recommend(shared_client, history=HISTORY, include_item_ids=["i4", "unknown"])
     assert list_ids(some) == ["i4"]
     assert "filters_match_nothing" not in strict["warnings"] + some["warnings"]
 

@@ -46,8 +46,8 @@ def test_an_answer_equals_that_of_the_bundle(client: Client, bundle_store: Path)
     UUID(answer["recommendation_id"])
 
 
-def test_every_answer_has_an_id_of_its_own(client: Client) -> None:
-    one, other = (recommend(client, history=build_inline("i1")) for _ in range(2))
+def test_every_answer_has_an_id_of_its_own(shared_client: Client) -> None:
+    one, other = (recommend(shared_client, history=build_inline("i1")) for _ in range(2))
     assert one.pop("recommendation_id") != other.pop("recommendation_id")
     assert one == other
 
@@ -79,9 +79,9 @@ def test_events_after_the_query_time_do_not_matter(client_on_either: Client) -> 
     assert answer["warnings"] == []
 
 
-def test_inline_events_after_the_query_time_give_a_warning(client: Client) -> None:
+def test_inline_events_after_the_query_time_give_a_warning(shared_client: Client) -> None:
     answer = recommend(
-        client, history=build_inline("i3", "i4"), query_time=format_instant(FIRST_AT)
+        shared_client, history=build_inline("i3", "i4"), query_time=format_instant(FIRST_AT)
     )
     assert answer["history_used"] == 1
     assert answer["warnings"] == ["events_after_query_time"]
@@ -110,9 +110,9 @@ def test_merging_counts_a_shared_event_once(client: Client) -> None:
     ids=["nothing", "unknown user", "empty history", "nothing to merge"],
 )
 def test_without_a_history_popular_items_are_recommended(
-    client: Client, body: dict[str, Any]
+    shared_client: Client, body: dict[str, Any]
 ) -> None:
-    answer = recommend(client, **body, explain="attention", n=3)
+    answer = recommend(shared_client, **body, explain="attention", n=3)
     assert answer["fallback"] == "no_history"
     assert answer["history_used"] == 0
     assert answer["attention"] is None
@@ -120,18 +120,18 @@ def test_without_a_history_popular_items_are_recommended(
     assert {item["reason"] for item in answer["items"]} == {"popular"}
 
 
-def test_unknown_items_are_named_and_skipped(client: Client) -> None:
-    answer = recommend(client, history=build_inline("i1", "new/ï", "i2", "new/ï", "newer"))
+def test_unknown_items_are_named_and_skipped(shared_client: Client) -> None:
+    answer = recommend(shared_client, history=build_inline("i1", "new/ï", "i2", "new/ï", "newer"))
     assert answer["unknown_item_ids"] == ["new/ï", "newer"]
     assert answer["history_used"] == 2
-    only_unknown = recommend(client, history=build_inline("newer"))
+    only_unknown = recommend(shared_client, history=build_inline("newer"))
     assert only_unknown["fallback"] == "no_history"
     assert only_unknown["unknown_item_ids"] == ["newer"]
 
 
-def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
+def test_attention_is_aligned_with_the_events_used(shared_client: Client) -> None:
     history = build_inline("i1", "unknown", "i2", "i3")
-    answer = recommend(client, history=history[::-1], explain="heads")
+    answer = recommend(shared_client, history=history[::-1], explain="heads")
     attention = answer["attention"]
     assert (attention["layer"], attention["aggregation"]) == ("last", "mean_heads")
     assert attention["normalised"] is True
@@ -145,25 +145,30 @@ def test_attention_is_aligned_with_the_events_used(client: Client) -> None:
     assert weights == pytest.approx(means, abs=1e-6)
 
 
-def test_heads_are_returned_only_on_request(client: Client) -> None:
+def test_heads_are_returned_only_on_request(shared_client: Client) -> None:
     history = build_inline("i1", "i2")
-    assert recommend(client, history=history, explain="attention")["attention"]["heads"] is None
-    assert recommend(client, history=history, explain="none")["attention"] is None
-    assert recommend(client, history=history)["attention"] is None
+    assert (
+        recommend(shared_client, history=history, explain="attention")["attention"]["heads"] is None
+    )
+    assert recommend(shared_client, history=history, explain="none")["attention"] is None
+    assert recommend(shared_client, history=history)["attention"] is None
 
 
-def test_items_can_be_excluded_and_included(client: Client) -> None:
+def test_items_can_be_excluded_and_included(shared_client: Client) -> None:
     history = build_inline("i1", "i2")
     everything = set(ITEM_IDS)
-    assert set(list_ids(recommend(client, history=history, n=500, strict=True))) == everything - {
+    assert set(
+        list_ids(recommend(shared_client, history=history, n=500, strict=True))
+    ) == everything - {
         "i1",
         "i2",
     }
     assert (
-        set(list_ids(recommend(client, history=history, n=500, exclude_seen=False))) == everything
+        set(list_ids(recommend(shared_client, history=history, n=500, exclude_seen=False)))
+        == everything
     )
     chosen = recommend(
-        client,
+        shared_client,
         history=history,
         include_item_ids=["i1", "i5", "i6", "unknown"],
         exclude_item_ids=["i6"],
@@ -171,16 +176,19 @@ def test_items_can_be_excluded_and_included(client: Client) -> None:
     assert list_ids(chosen) == ["i5"]
 
 
-def test_an_empty_list_of_allowed_items_allows_all(client: Client) -> None:
-    assert len(recommend(client, history=build_inline("i1"), include_item_ids=[])["items"]) == 10
+def test_an_empty_list_of_allowed_items_allows_all(shared_client: Client) -> None:
+    assert (
+        len(recommend(shared_client, history=build_inline("i1"), include_item_ids=[])["items"])
+        == 10
+    )
 
 
-def test_withholding_the_query_time_changes_the_scores(client: Client) -> None:
+def test_withholding_the_query_time_changes_the_scores(shared_client: Client) -> None:
     history = build_inline("i1", "i2", "i3")
     times = [format_instant(QUERY_TIME), format_instant(QUERY_TIME + 100 * HOUR)]
-    given = [recommend(client, history=history, query_time=time) for time in times]
+    given = [recommend(shared_client, history=history, query_time=time) for time in times]
     withheld = [
-        recommend(client, history=history, query_time=time, query_time_withheld=True)
+        recommend(shared_client, history=history, query_time=time, query_time_withheld=True)
         for time in times
     ]
     assert scores(given[0]) != pytest.approx(scores(given[1]), abs=1e-6)
@@ -191,24 +199,24 @@ def scores(answer: dict[str, Any]) -> list[float]:
     return [item["score"] for item in sorted(answer["items"], key=lambda item: item["item_id"])]
 
 
-def test_the_query_time_is_now_unless_given(client: Client) -> None:
-    answer = client.post("/v1/recommendations", {"history": build_inline("i1")}).json()
+def test_the_query_time_is_now_unless_given(shared_client: Client) -> None:
+    answer = shared_client.post("/v1/recommendations", {"history": build_inline("i1")}).json()
     assert answer["query_time"] > format_instant(LAST_AT)
     assert "beyond_training_window" in answer["warnings"]
 
 
-def test_the_order_of_an_inline_history_does_not_matter(client: Client) -> None:
+def test_the_order_of_an_inline_history_does_not_matter(shared_client: Client) -> None:
     history = build_inline("i1", "i2", "i3", "i4")
-    forwards = recommend(client, history=history, explain="attention")
-    backwards = recommend(client, history=history[::-1], explain="attention")
+    forwards = recommend(shared_client, history=history, explain="attention")
+    backwards = recommend(shared_client, history=history[::-1], explain="attention")
     forwards.pop("recommendation_id"), backwards.pop("recommendation_id")
     assert forwards == backwards
 
 
-def test_instants_may_be_texts_or_numbers(client: Client) -> None:
-    as_text = recommend(client, history=build_inline("i1", "i2"))
+def test_instants_may_be_texts_or_numbers(shared_client: Client) -> None:
+    as_text = recommend(shared_client, history=build_inline("i1", "i2"))
     as_numbers = recommend(
-        client,
+        shared_client,
         history=[
             {"item_id": "i1", "timestamp": FIRST_AT // 1_000_000},
             {"item_id": "i2", "timestamp": (FIRST_AT + HOUR) / 1e6},
@@ -229,10 +237,10 @@ def test_a_long_history_is_cut_to_the_most_recent_events(settings: Settings) -> 
         assert response.json()["detail"].startswith("an inline history holds at most 3 events")
 
 
-def test_the_maximum_of_events_and_items_is_accepted(client: Client) -> None:
+def test_the_maximum_of_events_and_items_is_accepted(shared_client: Client) -> None:
     history = build_inline(*(ITEM_IDS * 50))
     answer = recommend(
-        client, history=history, query_time=format_instant(LAST_AT), n=500, explain="heads"
+        shared_client, history=history, query_time=format_instant(LAST_AT), n=500, explain="heads"
     )
     assert answer["history_used"] == MAX_HISTORY
     assert answer["warnings"] == ["history_truncated"]
@@ -282,8 +290,8 @@ def test_the_maximum_of_events_and_items_is_accepted(client: Client) -> None:
         ({"~a/b" * 40: 1}, "#/" + "~0a~1b" * 15, "extra_forbidden"),
     ],
 )
-def test_a_broken_rule_is_named(client: Client, body: object, where: str, code: str) -> None:
-    response = client.post("/v1/recommendations", body)
+def test_a_broken_rule_is_named(shared_client: Client, body: object, where: str, code: str) -> None:
+    response = shared_client.post("/v1/recommendations", body)
     assert response.status_code == 422
     problem = response.json()
     assert problem["code"] == "validation_failed"
@@ -294,16 +302,16 @@ def test_a_broken_rule_is_named(client: Client, body: object, where: str, code: 
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
-def test_extreme_query_times_are_accepted(client: Client, instant: str) -> None:
+def test_extreme_query_times_are_accepted(shared_client: Client, instant: str) -> None:
     history = [{"item_id": "i1", "timestamp": "0001-01-01T00:00:00Z"}]
-    answer = recommend(client, history=history, query_time=instant, explain="attention")
+    answer = recommend(shared_client, history=history, query_time=instant, explain="attention")
     assert answer["history_used"] == 1
     assert all(isinstance(item["score"], float) for item in answer["items"])
 
 
-def test_the_last_of_two_equal_keys_wins(client: Client) -> None:
+def test_the_last_of_two_equal_keys_wins(shared_client: Client) -> None:
     body = b'{"n": 3, "n": 2}'
-    response = client.post(
+    response = shared_client.post(
         "/v1/recommendations", content=body, headers={"Content-Type": "application/json"}
     )
     assert len(response.json()["items"]) == 2

@@ -130,8 +130,8 @@ def test_runs_are_listed_newest_first_up_to_the_limit(
 
 
 @pytest.mark.parametrize("limit", ["0", "201", "many"])
-def test_a_limit_out_of_range_is_refused(client: Client, limit: str) -> None:
-    assert client.get(f"/v1/training-runs?limit={limit}").status_code == 422
+def test_a_limit_out_of_range_is_refused(shared_client: Client, limit: str) -> None:
+    assert shared_client.get(f"/v1/training-runs?limit={limit}").status_code == 422
 
 
 def test_activating_is_recorded_as_the_service_records_it(

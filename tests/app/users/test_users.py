@@ -47,13 +47,13 @@ def test_a_history_comes_newest_first(client_on_either: Client) -> None:
     ]
 
 
-def test_an_unknown_user_has_no_events(client: Client) -> None:
-    response = client.get("/v1/users/nobody")
+def test_an_unknown_user_has_no_events(shared_client: Client) -> None:
+    response = shared_client.get("/v1/users/nobody")
     assert (response.status_code, response.json()) == (200, {"user_id": "nobody", "events": []})
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "prefix=", "prefix=%00"])
-def test_a_query_that_breaks_a_rule_is_refused(client: Client, query: str) -> None:
-    response = client.get(f"/v1/users?{query}")
+def test_a_query_that_breaks_a_rule_is_refused(shared_client: Client, query: str) -> None:
+    response = shared_client.get(f"/v1/users?{query}")
     assert response.status_code == 422
     assert response.json()["errors"][0]["where"] == "query." + query.partition("=")[0]

@@ -20,6 +20,8 @@ from tests.cli.doctor.checks import Environment, fill_database
 def environment(monkeypatch: pytest.MonkeyPatch, bundle_store: Path) -> Environment:  # noqa: F811
     """Sets environment variables of the settings."""
     monkeypatch.setenv("KAIROS_BUNDLE_STORE", str(bundle_store))
+    # Each test opens and measures bundles; those of 20 items need few queries.
+    monkeypatch.setattr("cli.doctor.bundles._QUERIES", 4)
 
     def change(**settings: str) -> None:
         for name, value in settings.items():
