@@ -209,6 +209,9 @@ def _copy_bundle(source: Path, into: Path) -> None:
     into.mkdir()
     for file in source.iterdir():
         shutil.copyfile(file, into / file.name)
+    # Versions of the same second are in the order of their arrival.
+    found = source.stat()
+    os.utime(into, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 @contextmanager

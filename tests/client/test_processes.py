@@ -15,7 +15,11 @@ BATCHES = 40
 
 
 @pytest.mark.slow
-def test_events_are_stored_once_across_a_killed_service(tmp_path: Path, published: Path) -> None:
+def test_events_are_stored_once_across_a_killed_service(
+    tmp_path: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where the client finds the local token, another one after the restart.
+    monkeypatch.setenv("KAIROS_RUNTIME_DIRECTORY", str(tmp_path / "runtime"))
     bundles = Path(shutil.copytree(published, tmp_path / "bundles"))
     sent = [
         [

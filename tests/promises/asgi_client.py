@@ -1,5 +1,6 @@
 """Raw bytes to an ASGI application, and a check of the response against its description."""
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -103,11 +104,19 @@ class AsgiClient:
         pending = [{"type": "http.request", "body": request.body, "more_body": False}]
         sent: list[Message] = []
 
+        is_answered = asyncio.Event()
+
         async def receive() -> Message:
-            return pending.pop() if pending else {"type": "http.disconnect"}
+            if pending:
+                return pending.pop()
+            # As a client that waits for its response.
+            await is_answered.wait()
+            return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
             sent.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                is_answered.set()
 
         await self.client.app(scope, receive, send)
         headers_received = {

@@ -8,6 +8,7 @@ recorded with its error.
 import asyncio
 import math
 import random
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -240,7 +241,7 @@ class Connection:
                 token = find_local_token(self._port)
                 self._authorization = b"" if token is None else _format_authorization(token)
             content = request.content
-            if b"\r\nAuthorization: " not in content:
+            if not re.search(rb"\r\n(Authorization|X-API-Key): ", content):
                 content = content.replace(b"\r\n", b"\r\n" + self._authorization, 1)
             head, body = await asyncio.wait_for(self._protocol.exchange(content), _TIMEOUT_SECONDS)
             status = int(head[9:12])

@@ -29,7 +29,7 @@ configure_logs("json", "info")
 log_uncaught_exceptions()
 """
 AT_START_AND_STOP = {
-    "start": _SERVE + "main.refresh_keys = fail_later" + _RUN,
+    "start": _SERVE + "main.record_impressions = fail" + _RUN,
     "stop": _SERVE
     + """
 import os, signal

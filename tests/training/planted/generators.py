@@ -93,7 +93,8 @@ def plant_daily_rhythm(
     rng = np.random.default_rng(seed)
     visits = []
     for user in range(users):
-        days = rng.uniform(0, 60) + np.cumsum(rng.uniform(40, 100, 14))
+        # Two years early: the last events, four years later, must not be in the future.
+        days = rng.uniform(0, 60) + np.cumsum(rng.uniform(40, 100, 14)) - 104 * 7
         visits += [(user, day) for day in days]
     who, days = _to_columns(visits)
     midnight = tiny.FIRST_AT / MICROSECONDS_PER_DAY
