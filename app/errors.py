@@ -224,6 +224,10 @@ class DatabaseMovedError(DatabaseUnavailableError):
     """The path of an SQLite database names another file than the one that is open, or none."""
 
 
+class DatabaseFileError(DatabaseUnavailableError):
+    """SQLite could not read or write one of its files."""
+
+
 class DatabaseReadOnlyError(DatabaseUnavailableError):
     """The database answers, but accepts no writes."""
 

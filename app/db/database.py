@@ -14,8 +14,14 @@ from sqlalchemy.orm import Session
 from app.db.deadline import Deadline, get_deadline
 from app.db.engine import IDENTITY, WRITES, open_engine, parse_url
 from app.db.failures import translate_failures
+from app.db.gate import ConnectionGate
 from app.db.sqlite_file import SqliteFile
-from app.errors import DatabaseConflictError, DatabaseMovedError, DatabaseUnavailableError
+from app.errors import (
+    DatabaseConflictError,
+    DatabaseFileError,
+    DatabaseMovedError,
+    DatabaseUnavailableError,
+)
 from app.observability.metrics import Metrics
 from app.thread_pool import BoundedPool
 
@@ -81,6 +87,7 @@ class Database:
             needs_primary=True,
             may_create=False,
         )
+        self._gate = ConnectionGate()
         self._timeout_seconds = timeout_seconds
         self._metrics = metrics
         # SQLite has one writer at a time, and polls for its lock without fairness. The threads of
@@ -225,17 +232,22 @@ class Database:
 
     def _repeat(self, attempt: Callable[[], T]) -> T:
         """Return the result of an attempt, the next one if it failed for a passing reason."""
+        deadline = get_deadline()
+        assert deadline is not None
         for _ in range(1, _ATTEMPTS):
             try:
-                return attempt()
+                with self._gate.use(deadline):
+                    return attempt()
             except DatabaseConflictError:
                 # Two batches with some of the same new events may deadlock: one of them is undone.
                 continue
-            except DatabaseMovedError:
+            except (DatabaseMovedError, DatabaseFileError):
                 # All connections, before another is opened: the last one that SQLite closes saves
-                # what is left of a log that was deleted, and no two may use different logs.
-                self._dispose()
-        return attempt()
+                # what is left of a log that was deleted, and no two may use different logs. While
+                # one is open, SQLite reads the next log by its index of the deleted one, and fails.
+                self._gate.close(self._dispose, deadline)
+        with self._gate.use(deadline):
+            return attempt()
 
     def _attempt_write(self, work: Callable[[Session], T]) -> T:
         deadline = get_deadline()
@@ -276,7 +288,13 @@ class Database:
     def _truncate_wal(self) -> bool:
         if self._file is None:
             return True
-        with translate_failures(), closing(self._writing.raw_connection()) as connection:
+        deadline = get_deadline()
+        assert deadline is not None
+        with (
+            self._gate.use(deadline),
+            translate_failures(),
+            closing(self._writing.raw_connection()) as connection,
+        ):
             cursor = connection.cursor()
             # No event can be stored while it waits for readers to end.
             cursor.execute(f"PRAGMA busy_timeout={_TRUNCATE_MILLISECONDS}")

@@ -16,6 +16,7 @@ from sqlalchemy.engine import ExceptionContext
 from app.errors import (
     DatabaseConflictError,
     DatabaseDamagedError,
+    DatabaseFileError,
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
     SchemaMissingError,
@@ -57,7 +58,7 @@ _BY_SQLITE_CODE: dict[int, type[DatabaseUnavailableError]] = {
     sqlite3.SQLITE_FORMAT: DatabaseDamagedError,
     sqlite3.SQLITE_FULL: DatabaseUnavailableError,
     sqlite3.SQLITE_INTERRUPT: DatabaseUnavailableError,
-    sqlite3.SQLITE_IOERR: DatabaseUnavailableError,
+    sqlite3.SQLITE_IOERR: DatabaseFileError,
     sqlite3.SQLITE_LOCKED: DatabaseUnavailableError,
     sqlite3.SQLITE_NOMEM: DatabaseUnavailableError,
     sqlite3.SQLITE_NOTADB: DatabaseDamagedError,

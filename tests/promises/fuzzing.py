@@ -56,7 +56,7 @@ from tests.promises.schemathesis_adapter import (
 DESCRIPTION: dict[str, Any] = json.loads(document("docs/openapi.json"))
 OPERATIONS = list_operations(DESCRIPTION)
 DRAWN = hypothesis_settings(
-    phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
+    phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 BATCH = 500
 DATABASES = ("sqlite", "postgresql")

@@ -15,6 +15,7 @@ from app.db.failures import classify, translate_failures
 from app.errors import (
     DatabaseConflictError,
     DatabaseDamagedError,
+    DatabaseFileError,
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
     SchemaMissingError,
@@ -153,7 +154,7 @@ def test_the_code_of_postgresql_decides(
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("SQLITE_IOERR_FSYNC", DatabaseUnavailableError),
+        ("SQLITE_IOERR_FSYNC", DatabaseFileError),
         ("SQLITE_FULL", DatabaseUnavailableError),
         ("SQLITE_BUSY_SNAPSHOT", DatabaseUnavailableError),
         ("SQLITE_CANTOPEN_ISDIR", DatabaseUnavailableError),

@@ -2,7 +2,10 @@
 
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 from sqlalchemy import text
@@ -92,6 +95,37 @@ def test_events_survive_the_loss_of_the_log_file(client: Client, file: Path) -> 
     file.with_name(f"{file.name}-wal").unlink()
     eventually(lambda: send(client, "after") == 200)
     assert read_ids(file) == {"before", "after"}
+
+
+def test_writes_go_on_after_the_loss_of_a_log_in_use(migrated_sqlite_url: str) -> None:
+    """Readers that always overlap must not keep SQLite's index of the deleted log alive."""
+    database = Database(migrated_sqlite_url, threads=4, queue=4)
+    log = Path(f"{migrated_sqlite_url.removeprefix('sqlite:///')}-wal")
+    has_ended = Event()
+
+    def read() -> None:
+        while not has_ended.is_set():
+            with suppress(DatabaseUnavailableError):
+                database.read_blocking(lambda session: session.scalar(text("SELECT 1 FROM events")))
+
+    def write(digest: str) -> bool:
+        insert = text("INSERT INTO erased_users (digest, erased_at) VALUES (:digest, 0)")
+        try:
+            database.write_blocking(lambda session: session.execute(insert, {"digest": digest}))
+        except DatabaseUnavailableError:
+            return False
+        return True
+
+    assert write("before")
+    with ThreadPoolExecutor(4) as readers:
+        reading = [readers.submit(read) for _ in range(4)]
+        log.unlink()
+        try:
+            eventually(lambda: write("after"), within_seconds=30)
+        finally:
+            has_ended.set()
+    assert [each.result() for each in reading] == [None] * 4
+    database.close()
 
 
 def test_a_commit_into_a_file_that_is_moved_is_not_acknowledged(
