@@ -4,9 +4,9 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -15,6 +15,17 @@ from model.errors import KairosError
 
 MEBIBYTE = 1024 * 1024
 HISTORY_CAP = 1000
+LEAST_RATE = 0.001
+MOST_RATE = 1e9
+"""Bounds of a limit of requests a second: below, the time until the next one is no number."""
+
+# Bounds beyond which clocks, thread pools and queues fail later, with errors that name no setting.
+_Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
+_SecondsOrNone = Annotated[float, Field(ge=0, le=86_400)]
+_Threads = Annotated[int, Field(ge=1, le=1024)]
+_Queue = Annotated[int, Field(ge=0, le=1_000_000)]
+_Connections = Annotated[int, Field(ge=1, le=1_000_000)]
+_Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
 _PREFIX = "KAIROS_"
@@ -113,6 +124,14 @@ class Settings(BaseSettings):
         """Read arguments, then the environment, then the files that it names."""
         return init_settings, env_settings, _SecretFiles(settings_cls)
 
+    @field_validator("bundle_store", "erasure_log", "runtime_directory", mode="before")
+    @classmethod
+    def _require_path(cls, value: object) -> object:
+        # An empty path is the working directory, which nobody means.
+        if value == "":
+            raise ValueError("a path is not empty; unset the variable for its default")
+        return value
+
     host: str = "127.0.0.1"
     """Address to listen on. The default accepts connections from this machine only."""
 
@@ -123,19 +142,19 @@ class Settings(BaseSettings):
     """The database: `sqlite:///path` or `postgresql://user:password@host/name`. As a
     secret: `KAIROS_DATABASE_URL_FILE` names a file that holds it."""
 
-    database_threads: PositiveInt = 8
+    database_threads: _Threads = 8
     """Threads with which requests read from the database, and as many connections. Probes and keys
     have two more of their own."""
 
-    database_write_threads: PositiveInt = 4
+    database_write_threads: _Threads = 4
     """Threads for writes to PostgreSQL, and as many connections; slow reads do not delay them. For
     SQLite there is one, as it has one writer at a time."""
 
-    database_queue: int = Field(default=256, ge=0)
+    database_queue: _Queue = 256
     """Most reads, and as many writes, that wait for a thread in a burst; beyond it requests get
     status 503. While no thread is ever free, only as many wait as a fifth of the timeout allows."""
 
-    database_timeout_seconds: PositiveFloat = 5.0
+    database_timeout_seconds: _Seconds = 5.0
     """Longest that a request waits for the database, one of its locks or a database thread; then it
     gets status 503."""
 
@@ -156,14 +175,14 @@ class Settings(BaseSettings):
     commas: the first signs, all are accepted. Without one, signatures are not verified. As a
     secret: `KAIROS_BUNDLE_KEY_FILE` names a file that holds it."""
 
-    poll_interval_seconds: PositiveFloat = 1.0
+    poll_interval_seconds: _Seconds = 1.0
     """Interval at which the process reads the store's pointers, the keys and the items."""
 
-    popularity_interval_seconds: float = Field(default=60.0, ge=0, allow_inf_nan=False)
+    popularity_interval_seconds: _SecondsOrNone = 60.0
     """Interval at which models with a wide part count the events that were stored since; 0 keeps
     the popularity of their training."""
 
-    requests_per_second: PositiveFloat = 200.0
+    requests_per_second: float = Field(default=200.0, ge=LEAST_RATE, le=MOST_RATE)
     """Requests a second that one process accepts from one API key, twice as many in a burst; beyond
     it they get status 429. A key may have its own limit."""
 
@@ -176,66 +195,66 @@ class Settings(BaseSettings):
     the Python client of the same user. Default: `kairos` in `$XDG_RUNTIME_DIR`, or else
     `~/.local/state/kairos`."""
 
-    pinned_versions: PositiveInt = 2
+    pinned_versions: _Threads = 2
     """Versions that stay open because requests name them by `model_version`, beside the active
     ones."""
 
-    max_connections: PositiveInt = 2000
+    max_connections: _Connections = 2000
     """Most open connections of the process, and no more than half of its open files (`ulimit -n`).
     Beyond it a new connection replaces the one that has been idle or slow for longest."""
 
-    max_connections_per_address: PositiveInt = 1000
+    max_connections_per_address: _Connections = 1000
     """Most open connections of one IPv4 address, or one IPv6 /64 network. Behind a proxy, all
     connections come from the proxy's address."""
 
-    headers_timeout_seconds: PositiveFloat = 10.0
+    headers_timeout_seconds: _Seconds = 10.0
     """Longest time from a connection, or the first byte of a later request, to the end of the
     headers; then status 408."""
 
-    body_timeout_seconds: PositiveFloat = 30.0
+    body_timeout_seconds: _Seconds = 30.0
     """Longest time from there to the end of the body; then status 408."""
 
-    response_timeout_seconds: PositiveFloat = 20.0
+    response_timeout_seconds: _Seconds = 20.0
     """Time in which a client must read 64 KiB of a response, or the rest of it; then its connection
     is closed."""
 
-    keep_alive_seconds: PositiveInt = 5
+    keep_alive_seconds: int = Field(default=5, ge=1, le=86_400)
     """Time for which a connection may be idle after a response; then it is closed."""
 
-    max_body_bytes: PositiveInt = MEBIBYTE
+    max_body_bytes: int = Field(default=MEBIBYTE, ge=1, le=1024 * MEBIBYTE)
     """Largest request body, in bytes; a larger one gets status 413."""
 
     max_history: int = Field(default=HISTORY_CAP, ge=1, le=HISTORY_CAP)
     """Most events of one history: longer inline histories are refused, of stored ones the most
     recent events are used."""
 
-    recommendation_buffer: int = Field(default=10_000, ge=0)
+    recommendation_buffer: _Queue = 10_000
     """Most impressions that wait to be recorded while the database is slow or down; beyond it the
     oldest are dropped. 0 records none, and clicks are then not attributed to model versions."""
 
-    recommendation_days: PositiveInt = 90
+    recommendation_days: _Days = 90
     """Days for which recorded impressions are kept."""
 
-    audit_days: PositiveInt = 1095
+    audit_days: _Days = 1095
     """Days for which the records of erasures, keys, bulk reads, imports and backups are kept.
     Changes of the served models are kept for ever."""
 
-    inference_threads: PositiveInt = 1
+    inference_threads: _Threads = 1
     """Threads that run the model. One is cheapest per request; add processes before threads."""
 
-    inference_queue: int = Field(default=40, ge=0)
+    inference_queue: _Queue = 40
     """Most requests that wait for the model in a burst; beyond it they get status 503 at once."""
 
-    inference_patience_seconds: PositiveFloat = 0.075
+    inference_patience_seconds: _Seconds = 0.075
     """Longest expected wait of a request for the model while requests of its caller have been
     waiting without a break; beyond it requests get status 503 at once, or 429 if the caller has
     its share of the model, which bounds the latency of the others."""
 
-    inference_long_patience_seconds: PositiveFloat = 5.0
+    inference_long_patience_seconds: _Seconds = 5.0
     """The same for requests that take the model long, such as a sweep over many instants: they run
     in slices between the others."""
 
-    drain_seconds: float = Field(default=2.0, ge=0, allow_inf_nan=False)
+    drain_seconds: _SecondsOrNone = 2.0
     """Seconds for which a process reports not ready after SIGTERM, before it stops accepting
     connections: longer than the load balancer takes to notice."""
 

@@ -149,6 +149,13 @@ def _require_own_directory(directory: Path) -> None:
             f"local tokens lie in a directory of this user, but {directory} is a link or another "
             "user's; set KAIROS_RUNTIME_DIRECTORY to another place"
         )
+    # Others use such a directory, too, so that it cannot be closed to them: `/tmp`, for instance.
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"local tokens lie in a directory that only this user writes to, but {directory} has "
+            f"the mode {stat.S_IMODE(found.st_mode):04o}; set KAIROS_RUNTIME_DIRECTORY to a "
+            "directory of your own"
+        )
     if stat.S_IMODE(found.st_mode) & 0o077:
         directory.chmod(0o700)
 

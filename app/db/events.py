@@ -67,6 +67,11 @@ def is_natural_key(event_id: str) -> bool:
     return event_id.startswith(_NATURAL) and len(event_id) == len(_NATURAL) + 64
 
 
+def is_sender_key(event_id: str) -> bool:
+    """Return whether an id is of the form of `compute_sender_key`."""
+    return event_id.startswith(_OF_SENDER) and len(event_id) == len(_OF_SENDER) + 64
+
+
 def compute_sender_key(user_prefix: str, event_id: str) -> str:
     """Compute the idempotency key of an event whose id is unique among those of one sender.
 

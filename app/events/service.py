@@ -8,6 +8,8 @@ from app.db.events import (
     EventRow,
     compute_natural_key,
     compute_sender_key,
+    is_natural_key,
+    is_sender_key,
 )
 from app.events.schemas import EventBatch, IncomingEvent, Ingested, InvalidEvent, RejectedEvent
 from app.http.types import format_instant
@@ -37,6 +39,8 @@ async def ingest_events(context: AppContext, batch: EventBatch, caller: Caller) 
             rejected.append(RejectedEvent(position, event.code, event.message))
         elif not bounds.contain(event.timestamp):
             rejected.append(_reject_implausible(position, event, received_at))
+        elif _is_reserved(event):
+            rejected.append(_reject_reserved(position, event))
         else:
             positions.append(position)
             rows.append(to_row(event, received_at, user_prefix=caller.user_prefix))
@@ -81,6 +85,26 @@ def to_row(event: IncomingEvent, received_at: int, *, user_prefix: str | None = 
         properties=event.properties,
         received_at=received_at,
         sender_event_id=sender_event_id,
+    )
+
+
+def _is_reserved(event: IncomingEvent) -> bool:
+    """Whether an id is of a form that the service gives, to an event that it would not give it."""
+    if event.event_id is None or not (
+        is_natural_key(event.event_id) or is_sender_key(event.event_id)
+    ):
+        return False
+    own = compute_natural_key(event.user_id, event.item_id, event.action, event.timestamp)
+    return event.event_id != own
+
+
+def _reject_reserved(position: int, event: IncomingEvent) -> RejectedEvent:
+    return RejectedEvent(
+        position,
+        code="event_id_reserved",
+        message="#/event_id: the service itself gives ids of this form, from an event's fields, "
+        f"but got {event.event_id} for an event with other fields; send an id of your own or none, "
+        "and import exported events with kairos import-events",
     )
 
 

@@ -10,6 +10,7 @@ from app.auth.key_cache import Key, Role, digest_key, generate_key
 from app.db.clock import read_time
 from app.db.engine import WRITES, open_engine
 from app.keys.repository import KeyRepository
+from app.settings import LEAST_RATE, MOST_RATE
 from migrations.run import require_upgraded
 from model.errors import KairosError
 
@@ -60,10 +61,10 @@ def create_key(
         DatabaseUnavailableError: if it does not answer.
     """
     _require_name(name)
-    if requests_per_second is not None and not 0 < requests_per_second < float("inf"):
+    if requests_per_second is not None and not LEAST_RATE <= requests_per_second <= MOST_RATE:
         raise KeyRefusedError(
-            f"a key's rate limit is more than 0 requests a second, but got "
-            f"{requests_per_second:g}; give a larger limit, or none for the service's own"
+            f"a key's rate limit is {LEAST_RATE:g} to {MOST_RATE:g} requests a second, but got "
+            f"{requests_per_second:g}; give another limit, or none for the service's own"
         )
     _require_reach(role, user_prefix, may_list_users=may_list_users)
     key_id, secret = generate_key()

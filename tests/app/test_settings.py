@@ -111,3 +111,34 @@ def test_an_unusable_secret_file_is_refused(
     monkeypatch.setenv("KAIROS_DATABASE_URL_FILE", str(file))
     with pytest.raises(SettingsError, match="KAIROS_DATABASE_URL_FILE must name a"):
         Settings()
+
+
+@pytest.mark.parametrize("name", ["BUNDLE_STORE", "ERASURE_LOG", "RUNTIME_DIRECTORY"])
+def test_a_path_is_not_empty(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"KAIROS_{name}", "")
+    with pytest.raises(ValidationError, match="a path is not empty"):
+        Settings()
+
+
+NUMBERS = sorted(
+    name for name, field in Settings.model_fields.items() if field.annotation in {int, float}
+)
+
+
+@pytest.mark.parametrize("value", ["-1", "1e308", "inf", "nan", "99999999999999999999"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_has_bounds(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"KAIROS_{name.upper()}", value)
+    with pytest.raises(ValidationError, match=name):
+        Settings()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_tiny_number_is_refused_or_means_none(name: str) -> None:
+    """The reciprocal of a tiny interval or rate is infinite."""
+    try:
+        settings = Settings(**{name: 1e-320})
+    except ValidationError:
+        return
+    assert name in {"popularity_interval_seconds", "drain_seconds"}
+    assert getattr(settings, name) < 1e-300

@@ -59,6 +59,15 @@ def test_a_directory_open_to_others_is_closed(runtime: Path) -> None:
     assert mode(runtime) == 0o700
 
 
+def test_a_directory_that_others_write_to_stays_as_it_is(runtime: Path) -> None:
+    runtime.mkdir(parents=True)
+    runtime.chmod(0o1777)
+    with pytest.raises(PermissionError, match="has the mode 1777; set KAIROS_RUNTIME_DIRECTORY"):
+        write_token_file(runtime, LocalToken(), host="127.0.0.1", port=8000)
+    assert runtime.stat().st_mode & 0o7777 == 0o1777
+    assert list(runtime.iterdir()) == []
+
+
 def test_a_link_in_place_of_the_directory_is_refused(runtime: Path, tmp_path: Path) -> None:
     runtime.parent.mkdir()
     runtime.symlink_to(tmp_path)

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from app.db.events import compute_natural_key, compute_sender_key
 from app.events.schemas import IncomingEvent
 from app.events.service import to_row
-from app.http.types import format_instant
+from app.http.types import format_instant, parse_instant
 from app.settings import Settings
 from model.clock import now
 from tests.app.client import Client, running
@@ -128,6 +129,22 @@ def test_an_event_may_be_slightly_ahead_of_the_clock(client: Client) -> None:
     assert [(event["index"], event["code"]) for event in answer["rejected"]] == [
         (1, "in_the_future")
     ]
+
+
+def test_ids_that_the_service_gives_are_not_taken(client: Client) -> None:
+    """A sender who takes the id of another one's next event would make that a duplicate."""
+    at = parse_instant(EVENT["timestamp"])
+    own = compute_natural_key(EVENT["user_id"], EVENT["item_id"], EVENT["action"], at)
+    of_another = compute_natural_key("u2", EVENT["item_id"], EVENT["action"], at)
+    of_a_sender = compute_sender_key("acme/", "order-77")
+    ids = (of_another, of_a_sender, own, own[:-1])
+    answer = ingest(client, *({**EVENT, "event_id": event_id} for event_id in ids))
+    assert [(one["index"], one["code"]) for one in answer["rejected"]] == [
+        (0, "event_id_reserved"),
+        (1, "event_id_reserved"),
+    ]
+    assert answer["accepted"] == 2
+    assert ingest(client, EVENT)["duplicates"] == 1
 
 
 def test_an_event_from_before_1990_is_rejected(client_on_either: Client) -> None:
