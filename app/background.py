@@ -28,12 +28,16 @@ class _Task:
     name: str
     interval_seconds: float
     is_essential: bool
+    must_finish: bool = False
     failures: int = 0
     is_waiting: bool = False
 
     @property
     def is_failing(self) -> bool:
-        return self.failures >= _FAILING_AFTER
+        # What the process must do before it serves is missing from the first failure on, an outage
+        # included: what failed may be back before the next run.
+        is_missing = self.must_finish and (self.failures > 0 or self.is_waiting)
+        return is_missing or self.failures >= _FAILING_AFTER
 
     @property
     def pause_seconds(self) -> float:
@@ -49,7 +53,8 @@ class TaskSupervisor:
     """Runs the periodic tasks of a process; none ends before it is cancelled.
 
     An exception ends one run of a task, not the task. A task without a successful run in its last
-    three is failing: the readiness probe names it, and fails if the task is essential.
+    three is failing, and so is one that must succeed once and has not: the readiness probe names
+    it, and fails if the task is essential.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -96,8 +101,11 @@ class TaskSupervisor:
     async def run_until_done(
         self, interval_seconds: float, name: str, step: Step
     ) -> AsyncIterator[None]:
-        """Run a task before the block, and in its background until one run succeeds."""
-        task = self._add(name, interval_seconds, is_essential=True)
+        """Run a task before the block, and in its background until one run succeeds.
+
+        It is essential: the process is not ready before it is done.
+        """
+        task = self._add(name, interval_seconds, is_essential=True, must_finish=True)
         is_done = await self._attempt(task, step)
 
         async def repeat() -> None:
@@ -107,8 +115,10 @@ class TaskSupervisor:
         async with _run(repeat(), name):
             yield
 
-    def _add(self, name: str, interval_seconds: float, *, is_essential: bool) -> _Task:
-        task = _Task(name, interval_seconds, is_essential)
+    def _add(
+        self, name: str, interval_seconds: float, *, is_essential: bool, must_finish: bool = False
+    ) -> _Task:
+        task = _Task(name, interval_seconds, is_essential, must_finish)
         self._tasks.append(task)
         # `increase()` ignores the first value of a new label.
         self._metrics.background_task_failures.labels(name)

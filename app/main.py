@@ -24,7 +24,6 @@ from app.db.clock import ServiceClock
 from app.db.database import Database
 from app.db.erasure_log import open_erasure_log
 from app.db.erasure_replay import replay_erasures
-from app.errors import ErasureLogError
 from app.events.router import router as events
 from app.health.clock import synchronize_clock, warn_without_database_time
 from app.health.router import metrics_router
@@ -275,14 +274,11 @@ async def _replay_erasures(context: AppContext) -> None:
 
     Raises:
         DatabaseUnavailableError: if the database does not answer.
+        ErasureLogError: if the log cannot be used. Somebody must act, so it counts as a failure.
     """
     settings = context.settings
     log = open_erasure_log(settings.database_url, settings.erasure_log)
-    try:
-        replay = await asyncio.to_thread(replay_erasures, context.database, log)
-    except ErasureLogError as error:
-        _log.error("erasure_log_unavailable", error=str(error))
-        return
+    replay = await asyncio.to_thread(replay_erasures, context.database, log)
     if replay.erasures:
         _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
 

@@ -160,8 +160,8 @@ class Settings(BaseSettings):
 
     erasure_log: Path | None = None
     """File outside the database that records erasures, so that a restored backup does not undo
-    them. By default `.erasures` after the path of an SQLite file, `var/NAME.erasures` for a
-    PostgreSQL database. It must be on a lasting disk."""
+    them. By default `.erasures` after the path of an SQLite file, `var/HOST-PORT-NAME.erasures` for
+    a PostgreSQL database. It must be on a lasting disk."""
 
     migrate_on_start: bool = True
     """Whether to bring the database schema up to date at start. Switch it off if

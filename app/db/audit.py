@@ -22,7 +22,7 @@ Act = Literal[
 
 @final
 class AuditRepository:
-    """Adds and deletes records within the transaction of the act, which the caller owns."""
+    """Adds and deletes records within a transaction that the caller owns."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -4,16 +4,41 @@ import fcntl
 import os
 from pathlib import Path
 from typing import final
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
+from sqlalchemy import URL
 
 from app.db.engine import parse_url
 from app.errors import ErasureLogError
 from model.bundle.atomic import flush
 
+_DEFAULT_PORT = "5432"
+_DEFAULT_HOST = "local"
+_MOST_BYTES_OF_FIRST_LINE = 65_536
+
+
+class LoggedDatabase(BaseModel):
+    """The first line of a log: the PostgreSQL database that it is of.
+
+    Attributes:
+        database: its name.
+        servers: where it is, as `host:port`; several if it may move from one to another.
+    """
+
+    database: str
+    servers: list[str]
+
+    def __str__(self) -> str:
+        return f"{','.join(self.servers)}/{self.database}"
+
+    def is_same_as(self, other: "LoggedDatabase") -> bool:
+        """Return whether both have a server in common: a list of standbys may change."""
+        return self.database == other.database and not {*self.servers}.isdisjoint(other.servers)
+
 
 class _Entry(BaseModel):
-    """One line: an erasure. It names nobody; `digest` is as in the table `erased_users`."""
+    """Each other line: an erasure. It names nobody; `digest` is as in the table `erased_users`."""
 
     digest: str
     erased_at: int
@@ -27,8 +52,14 @@ class ErasureLog:
         file: where it is; it appears with the first erasure, readable by its owner only.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, of: LoggedDatabase | None = None) -> None:
+        """Open no file yet.
+
+        Args:
+            of: the database that the log must be of; None for any.
+        """
         self.file = file
+        self._of = of
 
     def append(self, erasures: dict[str, int]) -> None:
         """Add erasures, and wait until they survive a power cut.
@@ -37,7 +68,7 @@ class ErasureLog:
             erasures: the instants up to which users are erased (epoch microseconds), by digest.
 
         Raises:
-            ErasureLogError: if they cannot be written.
+            ErasureLogError: if they cannot be written, or the log is of another database.
         """
         entries = [_Entry(digest=digest, erased_at=at) for digest, at in erasures.items()]
         content = "".join(f"{entry.model_dump_json()}\n" for entry in entries).encode()
@@ -48,7 +79,7 @@ class ErasureLog:
             try:
                 # The kernel releases the lock when the file is closed, even by a kill.
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                _write_all(descriptor, _end_last_line(descriptor) + content)
+                _write_all(descriptor, self._begin(descriptor) + content)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -63,11 +94,13 @@ class ErasureLog:
         A line that a crash cut short is left out; its erasure was never acknowledged.
 
         Raises:
-            ErasureLogError: if the file cannot be read.
+            ErasureLogError: if the file cannot be read, or the log is of another database.
         """
         erasures: dict[str, int] = {}
         try:
             with self.file.open("rb") as lines:
+                self._require_own(lines.readline())
+                lines.seek(0)
                 for line in lines:
                     try:
                         entry = _Entry.model_validate_json(line)
@@ -82,20 +115,79 @@ class ErasureLog:
             raise _build_error(self.file, error) from error
         return erasures
 
+    def _begin(self, descriptor: int) -> bytes:
+        """Return what comes before new lines: the first line, or the end of one cut short.
+
+        Raises:
+            ErasureLogError: if the log is of another database.
+        """
+        size = os.fstat(descriptor).st_size
+        if not size:
+            return b"" if self._of is None else f"{self._of.model_dump_json()}\n".encode()
+        self._require_own(os.pread(descriptor, _MOST_BYTES_OF_FIRST_LINE, 0).partition(b"\n")[0])
+        return b"\n" if os.pread(descriptor, 1, size - 1) != b"\n" else b""
+
+    def _require_own(self, first_line: bytes) -> None:
+        """Check the first line. A log that names no database may be of any.
+
+        Raises:
+            ErasureLogError: if it names another database.
+        """
+        try:
+            named = LoggedDatabase.model_validate_json(first_line)
+        except ValidationError:
+            return
+        if self._of is not None and not named.is_same_as(self._of):
+            raise ErasureLogError(
+                f"a log of erasures belongs to one database, but {self.file.name} is of {named}, "
+                f"and the database in use is {self._of}; set KAIROS_ERASURE_LOG to another file, "
+                "or correct the first line if the database has moved"
+            )
+
 
 def open_erasure_log(database_url: str, file: Path | None = None) -> ErasureLog:
-    """Return the log of a database: in `file`, or in a file named after the database."""
-    if file is not None:
-        return ErasureLog(file)
+    """Return the log of a database: in `file`, or in a file named after the database.
+
+    For SQLite that is beside the database's file, and the log names no database: both may be moved.
+    For PostgreSQL it is `var/HOST-PORT-NAME.erasures`, with `+` between several servers. Of a
+    socket's directory each `/` becomes `_`; HOST is `local` if the URL and `PGHOST` name none.
+    """
     url = parse_url(database_url)
-    name = f"{url.database}.erasures"
-    return ErasureLog(Path(name) if url.get_backend_name() == "sqlite" else Path("var") / name)
+    if url.get_backend_name() == "sqlite":
+        return ErasureLog(Path(f"{url.database}.erasures") if file is None else file)
+    of = _locate(url)
+    return ErasureLog(Path("var") / _build_name(of) if file is None else file, of)
 
 
-def _end_last_line(descriptor: int) -> bytes:
-    """Return what is missing after a line that a crash cut short."""
-    size = os.fstat(descriptor).st_size
-    return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+def _locate(url: URL) -> LoggedDatabase:
+    """Find the servers and the name of a PostgreSQL database as its driver does."""
+    _, options = url.get_dialect()().create_connect_args(url)
+
+    def find(option: str, variable: str, default: str = "") -> str:
+        return str(options.get(option) or os.environ.get(variable) or default)
+
+    default_port = os.environ.get("PGPORT") or _DEFAULT_PORT
+    hosts = find("host", "PGHOST", str(options.get("hostaddr") or _DEFAULT_HOST)).split(",")
+    ports = find("port", "PGPORT", _DEFAULT_PORT).split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    servers = {
+        f"{_normalize(host)}:{port or default_port}"
+        for host, port in zip(hosts, ports, strict=False)
+    }
+    name = find("dbname", "PGDATABASE") or find("user", "PGUSER", "default")
+    return LoggedDatabase(database=name, servers=sorted(servers))
+
+
+def _normalize(host: str) -> str:
+    """Return a host in lower case, as it is one name in either; a socket's directory as it is."""
+    return host if host.startswith("/") else host.lower() or _DEFAULT_HOST
+
+
+def _build_name(of: LoggedDatabase) -> str:
+    places = [server.rpartition(":") for server in of.servers]
+    servers = [f"{quote(host).replace('/', '_')}-{port}" for host, _, port in places]
+    return f"{'+'.join(servers)}-{quote(of.database, safe='')}.erasures"
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import select
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.database import Database
 from app.db.erasure_log import ErasureLog
@@ -12,6 +13,7 @@ from app.db.erasures import ErasureRepository, compute_user_digest
 from app.db.tables import StoredEvent, StoredRecommendation
 
 _USERS_PER_PAGE = 1000
+_ERASURES_PER_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ def replay_erasures(database: Database, log: ErasureLog) -> Replay:
 
     Rows up to the instant of an erasure that the database forgot are deleted again. Later rows are
     of a user who returned, and stay. Costs one small statement if the two agree; else every user's
-    id is read once.
+    id is read once. The database knows an erasure only once its rows are deleted, so the next
+    replay finishes one that was interrupted.
 
     Raises:
         ErasureLogError: if the log cannot be read or written.
@@ -47,15 +50,29 @@ def replay_erasures(database: Database, log: ErasureLog) -> Replay:
     forgotten = {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
     rows = 0
     if forgotten:
-        # First: from here on no copy of an erased row can be added.
-        database.write_blocking(lambda session: ErasureRepository(session).record(forgotten))
-        rows = sum(_delete(database, *found) for found in _find_users(database, forgotten))
+        # From here on copies of erased rows are refused. Until the rows are deleted, each erasure
+        # is stored a microsecond early, so that a later replay still finds it missing.
+        _record(database, {it: at - 1 for it, at in forgotten.items()})
+        rows = sum(_erase(database, *found) for found in _find_users(database, forgotten))
+        _record(database, forgotten)
     return Replay(len(forgotten), rows, len(unlogged))
 
 
-def _delete(database: Database, user_id: str, until: int) -> int:
+def _record(database: Database, erasures: dict[str, int]) -> None:
+    """Store erasures in slices: each transaction has the time of one request."""
+    digests = list(erasures)
+    for first in range(0, len(digests), _ERASURES_PER_PAGE):
+        page = {it: erasures[it] for it in digests[first : first + _ERASURES_PER_PAGE]}
+        database.write_blocking(partial(_record_page, page))
+
+
+def _record_page(page: dict[str, int], session: Session) -> None:
+    ErasureRepository(session).record(page)
+
+
+def _erase(database: Database, user_id: str, until: int) -> int:
     return database.write_blocking(
-        lambda session: ErasureRepository(session).delete_until(user_id, until)
+        lambda session: ErasureRepository(session).erase_until(user_id, until)
     )
 
 

@@ -122,8 +122,11 @@ class ErasureRepository:
             if previous is None or previous.erased_at < until:
                 self._session.merge(ErasedUser(digest=digest, erased_at=until))
 
-    def delete_until(self, user_id: str, until: int) -> int:
-        """Delete the rows of a user up to an instant, epoch microseconds; return their number."""
+    def erase_until(self, user_id: str, until: int) -> int:
+        """Delete the rows of a user up to an instant, epoch microseconds, and store the erasure.
+
+        Returns the number of deleted rows.
+        """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
         events = self._session.execute(
             delete(StoredEvent)
@@ -135,6 +138,7 @@ class ErasureRepository:
             .where(StoredRecommendation.user_id == user_id, StoredRecommendation.at <= until)
             .returning(StoredRecommendation.recommendation_id)
         )
+        self.record({compute_user_digest(user_id): until})
         return len(events.all()) + len(recommendations.all())
 
     def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:

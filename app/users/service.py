@@ -10,7 +10,7 @@ from app.db.clock import read_time
 from app.db.database import Database
 from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
-from app.db.events import EventRepository, UserActivity
+from app.db.events import EventRepository
 from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
@@ -29,22 +29,19 @@ async def list_known_users(context: AppContext, *, prefix: str, limit: int, acto
         actor: who requested the list.
 
     Raises:
-        DatabaseUnavailableError: if the events cannot be read.
+        DatabaseUnavailableError: if the events cannot be read, or the list cannot be recorded.
         OverloadedError: if too many requests are waiting.
     """
-
-    def list_and_record(events: EventRepository, audit: AuditRepository) -> list[UserActivity]:
-        listed = events.list_users(prefix, limit)
-        audit.add("list_users", actor=actor, at=context.clock.now(), users=len(listed))
-        return listed
-
+    users = await context.database.read(
+        lambda session: EventRepository(session).list_users(prefix, limit)
+    )
     if limit > MOST_UNRECORDED:
-        users = await context.database.write(
-            lambda session: list_and_record(EventRepository(session), AuditRepository(session))
-        )
-    else:
-        users = await context.database.read(
-            lambda session: EventRepository(session).list_users(prefix, limit)
+        # Not in one transaction: SQLite's only writer would wait for the reading. Nobody gets a
+        # list that is not recorded.
+        await context.database.write(
+            lambda session: AuditRepository(session).add(
+                "list_users", actor=actor, at=context.clock.now(), users=len(users)
+            )
         )
     return UserList(
         tuple(

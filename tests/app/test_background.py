@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +12,7 @@ from app.background import TaskSupervisor
 from app.errors import DatabaseUnavailableError
 from app.observability.metrics import Metrics
 from app.settings import Settings
-from tests.app.client import Client, running
+from tests.app.client import Client, recommend, running
 from tests.processes import eventually
 
 FAILURES = "kairos_background_task_failures_total"
@@ -126,6 +127,38 @@ def test_a_task_may_run_until_it_succeeds() -> None:
         return task.runs
 
     assert asyncio.run(scenario()) == 4
+
+
+@pytest.mark.parametrize("outcome", [DatabaseUnavailableError("down"), RuntimeError()])
+def test_a_task_that_must_succeed_once_fails_at_once(outcome: Exception) -> None:
+    async def scenario() -> list[list[str]]:
+        task, supervisor = Task(outcome), TaskSupervisor(Metrics())
+        found = []
+        async with supervisor.run_until_done(INTERVAL_SECONDS, "task", task.run):
+            found.append(supervisor.list_failing(essential=True))
+            async with asyncio.timeout(30):
+                while task.runs < 2:
+                    await asyncio.sleep(INTERVAL_SECONDS)
+            found.append(supervisor.list_failing(essential=True))
+        return found
+
+    assert asyncio.run(scenario()) == [["task"], []]
+
+
+def test_an_unusable_log_of_erasures_makes_the_process_unready(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.main._MIGRATION_RETRY_SECONDS", 0.05)
+    log = tmp_path / "erasures"
+    log.mkdir()
+    with running(settings) as client:
+        ready = client.get("/health/ready")
+        assert ready.status_code == 503
+        assert ready.json()["tasks"].startswith("erasures: failed")
+        recommend(client)
+        assert client.metric(FAILURES, task="erasures") >= 1
+        log.rmdir()
+        eventually(lambda: client.get("/health/ready").status_code == 200)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,14 +18,17 @@ import httpx
 import polars as pl
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from app.backups import copying
 from app.backups.copying import take_backup
 from app.backups.record import BackupError, BackupRecord
 from app.db.database import Database
+from app.db.engine import open_engine
 from app.db.erasure_log import ErasureLog, open_erasure_log
-from app.db.erasure_replay import replay_erasures
+from app.db.erasure_replay import Replay, replay_erasures
 from app.db.erasures import ErasureRepository, compute_user_digest
+from app.errors import DatabaseUnavailableError
 from app.imports import import_events
 from app.settings import Settings
 from migrations.run import upgrade
@@ -358,6 +362,16 @@ def list_events(url: str) -> list[tuple[str, int]]:
     return sorted(zip(events["user_id"], times, strict=True))
 
 
+def list_stored(url: str) -> list[tuple[str, int]]:
+    """List the events in the table; what reads events leaves erased users out by itself."""
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT user_id, at FROM events ORDER BY user_id, at"))
+        found = [(str(row.user_id), row.at - SOME_TIME) for row in rows]
+    engine.dispose()
+    return found
+
+
 def test_a_restored_backup_remembers_later_erasures(
     database_url: str, other_database: str, bundle_store: Path, tmp_path: Path
 ) -> None:
@@ -377,6 +391,67 @@ def test_a_restored_backup_remembers_later_erasures(
     # Copies of the erased events are still refused, and those of a user who returned are not.
     add_events(other_database, ("gone", 5), ("gone", 11))
     assert list_events(other_database) == [("gone", 11), ("kept", 5)]
+
+
+@contextmanager
+def interrupted_erasures(erased: int) -> Iterator[None]:
+    """Let users be erased again until so many are; the next one fails."""
+    real, left = ErasureRepository.erase_until, erased
+
+    def erase_or_fail(self: ErasureRepository, user_id: str, until: int) -> int:
+        nonlocal left
+        left -= 1
+        rows = real(self, user_id, until)
+        if left < 0:
+            raise DatabaseUnavailableError("the connection is lost before the commit")
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ErasureRepository, "erase_until", erase_or_fail)
+        yield
+
+
+def test_an_interrupted_replay_is_finished_by_the_next_one(
+    database_url: str, tmp_path: Path
+) -> None:
+    log = ErasureLog(tmp_path / "erasures")
+    gone = ("a", "b", "c", "without rows")
+    log.append({compute_user_digest(user_id): SOME_TIME + 10 for user_id in gone})
+    upgrade(database_url)
+    add_events(database_url, ("a", 5), ("b", 10), ("c", 5), ("c", 11), ("kept", 5))
+    database = Database(database_url, threads=1, queue=0)
+    with interrupted_erasures(1), pytest.raises(DatabaseUnavailableError):
+        replay_erasures(database, log)
+    assert [user_id for user_id, _ in list_stored(database_url)] == ["b", "c", "c", "kept"]
+    # Copies are refused even before the rows are deleted.
+    add_events(database_url, ("a", 5), ("c", 6), ("without rows", 5))
+    replay = replay_erasures(database, log)
+    assert (replay.erasures, replay.rows) == (3, 2)
+    assert list_stored(database_url) == [("c", 11), ("kept", 5)]
+    assert replay_erasures(database, log) == Replay()
+    database.close()
+
+
+def test_an_interrupted_restore_erases_at_the_next_start(
+    database_url: str, other_database: str, bundle_store: Path, tmp_path: Path
+) -> None:
+    log = ErasureLog(tmp_path / "erasures")
+    upgrade(database_url)
+    add_events(database_url, ("a", 5), ("b", 5), ("kept", 5))
+    backup, store = tmp_path / "backup", tmp_path / "restored"
+    take_backup(database_url, bundle_store, backup)
+    erase(database_url, log, "a", 10)
+    erase(database_url, log, "b", 10)
+    with interrupted_erasures(1), pytest.raises(DatabaseUnavailableError):
+        copying.restore_backup(backup, other_database, store, log)
+    if other_database.startswith("sqlite"):
+        copying.restore_backup(backup, other_database, store, log)
+    else:
+        # The restored tables stay.
+        database = Database(other_database, threads=1, queue=0)
+        assert replay_erasures(database, log).rows == 1
+        database.close()
+    assert list_stored(other_database) == [("kept", 5)]
 
 
 def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path: Path) -> None:

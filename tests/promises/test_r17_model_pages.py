@@ -71,7 +71,7 @@ def test_model_pages_and_lists_of_users_delay_no_other_request(
     fill(url, version, impressions)
     reads = [
         build_request("GET", f"/v1/models/{version}", name="model page"),
-        build_request("GET", "/v1/users?limit=100", name="users"),
+        build_request("GET", "/v1/users?limit=500", name="users"),
     ]
     numbers = cycle(range(100_000))
     foreground = (

@@ -1,6 +1,8 @@
 """GET /v1/audit and `kairos audit`: acts that stay known."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,12 +15,14 @@ from app.db.audit import AuditRepository
 from app.db.database import Database
 from app.db.engine import WRITES, open_engine
 from app.db.erasures import ErasureRepository, compute_user_digest
+from app.db.events import EventRepository, UserActivity
+from app.errors import DatabaseUnavailableError
 from app.keys.issuing import create_key, revoke_key
 from app.recommendations.impression_writer import delete_expired_audit_records
 from app.settings import Settings
 from cli.main import app as command_line
 from model.clock import MICROSECONDS_PER_DAY, now
-from tests.app.client import Client, problem
+from tests.app.client import Client, problem, running
 
 DAY, SECOND = MICROSECONDS_PER_DAY, 1_000_000
 
@@ -77,6 +81,43 @@ def test_long_lists_of_users_are_recorded_and_short_ones_not(client_on_either: C
     (entry,) = read_page(client_on_either)["entries"]
     assert (entry["act"], entry["detail"]) == ("list_users", {"users": 2})
     assert entry["actor"]
+
+
+def test_a_long_list_of_users_delays_no_event(
+    settings: Settings, migrated_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_listing, may_end = threading.Event(), threading.Event()
+    list_users = EventRepository.list_users
+
+    def list_slowly(self: EventRepository, prefix: str, limit: int) -> list[UserActivity]:
+        listed = list_users(self, prefix, limit)
+        is_listing.set()
+        may_end.wait(30)
+        return listed
+
+    monkeypatch.setattr(EventRepository, "list_users", list_slowly)
+    update = {"database_url": migrated_database_url, "database_write_threads": 1}
+    with running(settings.model_copy(update=update)) as client, ThreadPoolExecutor(1) as threads:
+        listing = threads.submit(client.get, "/v1/users?limit=101")
+        try:
+            assert is_listing.wait(30)
+            send(client, "a")
+        finally:
+            may_end.set()
+        assert listing.result().status_code == 200
+        assert list_acts(client) == ["list_users"]
+
+
+def test_a_list_of_users_that_cannot_be_recorded_is_not_sent(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DatabaseUnavailableError("down")
+
+    send(client, "a")
+    monkeypatch.setattr(AuditRepository, "add", fail)
+    problem(client.get("/v1/users?limit=101"), 503, "database_unavailable")
+    assert client.get("/v1/users?limit=100").status_code == 200
 
 
 def test_changes_of_the_served_models_are_part_of_the_audit(client: Client) -> None:
