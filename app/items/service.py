@@ -8,7 +8,6 @@ from functools import partial
 from typing import final
 
 import structlog
-from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db.tables import StoredItem
@@ -117,7 +116,9 @@ async def refresh_item_overlay(context: AppContext, *, page_size: int = _ITEMS_P
     async with overlay.refresh_lock:
         applied = overlay.last_change
         # Before the items: what changes meanwhile has a larger number, and is read again.
-        last = await context.database.read(_read_last_change, lane="control")
+        last = await context.database.read(
+            lambda session: ItemRepository(session).read_last_change(), lane="control"
+        )
         if last == applied:
             return
         reader = _ItemReader(context, page_size, last)
@@ -203,12 +204,13 @@ class _ItemReader:
     async def _read_page(
         self, read: Callable[[ItemRepository], list[ItemState]]
     ) -> list[ItemState]:
-        def work(session: Session) -> list[ItemState]:
-            items = ItemRepository(session)
+        def work(items: ItemRepository) -> list[ItemState]:
             self._read_newest(items)
             return read(items)
 
-        return await self._database.read(work, lane="control")
+        return await self._database.read(
+            lambda session: work(ItemRepository(session)), lane="control"
+        )
 
     def _read_newest(self, items: ItemRepository) -> LastChange:
         newest = items.read_last_change()
@@ -224,10 +226,6 @@ class _ItemReader:
 
     def _list_by_change(self, number: int, items: ItemRepository) -> list[ItemState]:
         return items.list_states_by_change(number, self._page_size)
-
-
-def _read_last_change(session: Session) -> LastChange:
-    return ItemRepository(session).read_last_change()
 
 
 def _build_not_found_error(item_id: str) -> ItemNotFoundError:
