@@ -1,6 +1,7 @@
 """Periodic tasks of a process: repeated after every failure, which is logged and counted."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -19,30 +20,52 @@ _LONGEST_PAUSE_SECONDS = 30.0
 """Between a failed run and the next."""
 _OUTAGES = (DatabaseUnavailableError, OverloadedError, StoreUnavailableError)
 """Failures of something else, which end by themselves: they are no defects of the task."""
+_LONGEST_OUTAGE_SECONDS = 60.0
+"""A longer one may be of the task itself: what it does may never fit into its deadline."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class _Task:
+    """A task, and the outcomes of its last runs.
+
+    Attributes:
+        is_needed: whether the process may not receive requests before the first successful run.
+        failures: runs that failed since the last successful one, outages apart.
+        waiting_since: when the first run met the outage that lasts, in seconds; None if none.
+        is_overloaded: whether the last run was refused because too many others wait.
+        has_failed_long: whether the outage has lasted for too long.
+    """
+
     name: str
     interval_seconds: float
     is_essential: bool
-    must_finish: bool = False
+    is_needed: bool = False
     failures: int = 0
-    is_waiting: bool = False
+    waiting_since: float | None = None
+    is_overloaded: bool = False
+    has_failed_long: bool = False
 
     @property
     def is_failing(self) -> bool:
-        # What the process must do before it serves is missing from the first failure on, an outage
-        # included: what failed may be back before the next run.
-        is_missing = self.must_finish and (self.failures > 0 or self.is_waiting)
-        return is_missing or self.failures >= _FAILING_AFTER
+        return self.failures >= _FAILING_AFTER or self.has_failed_long or self.is_missing
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the process lacks what the first run was to bring."""
+        return self.is_needed and (self.failures > 0 or self.waiting_since is not None)
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the process must not receive requests if the task is failing."""
+        # The requests of an overloaded process would overload the others, too.
+        return self.is_essential and (not self.is_overloaded or self.is_missing)
 
     @property
     def pause_seconds(self) -> float:
         """The pause before the next run: twice as long after each failure, up to a limit."""
-        if not self.failures and not self.is_waiting:
+        if not self.failures and self.waiting_since is None:
             return self.interval_seconds
         doubled = self.interval_seconds * 2.0 ** min(self.failures, 30)
         return min(doubled, _LONGEST_PAUSE_SECONDS)
@@ -53,18 +76,28 @@ class TaskSupervisor:
     """Runs the periodic tasks of a process; none ends before it is cancelled.
 
     An exception ends one run of a task, not the task. A task without a successful run in its last
-    three is failing, and so is one that must succeed once and has not: the readiness probe names
-    it, and fails if the task is essential.
+    three is failing: the readiness probe names it, and fails if the task is essential. Outages of
+    something else do not count as failures in their first minute. A task that the process needs
+    once before it serves is failing until its first run succeeds.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        """Run nothing yet.
+
+        Args:
+            clock: the seconds by which outages are measured.
+        """
         self._metrics = metrics
+        self._clock = clock
         self._tasks: list[_Task] = []
 
     def list_failing(self, *, essential: bool) -> list[str]:
-        """List the names of the failing tasks that are essential, or of those that are not."""
+        """List the names of the failing tasks that are essential, or of those that are not.
+
+        An essential task that is refused because the process is overloaded is among the latter.
+        """
         return [
-            task.name for task in self._tasks if task.is_failing and task.is_essential == essential
+            task.name for task in self._tasks if task.is_failing and task.is_blocking == essential
         ]
 
     @asynccontextmanager
@@ -83,7 +116,7 @@ class TaskSupervisor:
             is_essential: whether a process without it must not receive requests.
             is_awaited: whether the block begins after the first run.
         """
-        task = self._add(name, interval_seconds, is_essential=is_essential)
+        task = self._add(name, interval_seconds, is_essential=is_essential, is_needed=is_awaited)
         if is_awaited:
             await self._attempt(task, step)
 
@@ -105,7 +138,7 @@ class TaskSupervisor:
 
         It is essential: the process is not ready before it is done.
         """
-        task = self._add(name, interval_seconds, is_essential=True, must_finish=True)
+        task = self._add(name, interval_seconds, is_essential=True, is_needed=True)
         is_done = await self._attempt(task, step)
 
         async def repeat() -> None:
@@ -116,9 +149,9 @@ class TaskSupervisor:
             yield
 
     def _add(
-        self, name: str, interval_seconds: float, *, is_essential: bool, must_finish: bool = False
+        self, name: str, interval_seconds: float, *, is_essential: bool, is_needed: bool = False
     ) -> _Task:
-        task = _Task(name, interval_seconds, is_essential, must_finish)
+        task = _Task(name, interval_seconds, is_essential, is_needed)
         self._tasks.append(task)
         # `increase()` ignores the first value of a new label.
         self._metrics.background_task_failures.labels(name)
@@ -133,22 +166,37 @@ class TaskSupervisor:
         try:
             await step()
         except _OUTAGES as error:
-            if not task.is_waiting:
-                _log.warning("background_task_waiting", task=task.name, error=str(error))
-            task.is_waiting = True
+            self._note_outage(task, error)
             return False
         except (Exception, asyncio.CancelledError):
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
             task.failures += 1
+            task.is_overloaded = False
             self._metrics.background_task_failures.labels(task.name).inc()
             _log.exception("background_task_failed", task=task.name, failures=task.failures)
             return False
-        if task.is_waiting or task.failures:
+        if task.waiting_since is not None or task.failures:
             _log.info("background_task_recovered", task=task.name)
-        task.failures, task.is_waiting = 0, False
+        task.failures, task.waiting_since = 0, None
+        task.has_failed_long = task.is_overloaded = task.is_needed = False
         return True
+
+    def _note_outage(self, task: _Task, error: Exception) -> None:
+        """Log the beginning of an outage; count the runs of one that does not end."""
+        now = self._clock()
+        task.is_overloaded = isinstance(error, OverloadedError)
+        if task.waiting_since is None:
+            task.waiting_since = now
+            _log.warning("background_task_waiting", task=task.name, error=str(error))
+        if now - task.waiting_since < _LONGEST_OUTAGE_SECONDS:
+            return
+        # Not in `failures`, on which the pauses depend: the end of an outage is to be noticed soon.
+        self._metrics.background_task_failures.labels(task.name).inc()
+        if not task.has_failed_long:
+            task.has_failed_long = True
+            _log.error("background_task_keeps_waiting", task=task.name, error=str(error))
 
 
 @asynccontextmanager

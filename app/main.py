@@ -232,6 +232,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.callback(context.database.close)
         stack.callback(context.inference.close)
+        stack.callback(context.model_manager.close)
         await asyncio.to_thread(context.store.remove_leftovers)
         for task in _build_tasks(context):
             await stack.enter_async_context(task)

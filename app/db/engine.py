@@ -18,7 +18,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from app.db.deadline import get_deadline
-from app.db.failures import translate_context
+from app.db.failures import build_damage_error, translate_context
 from app.db.sqlite_file import SqliteFile
 from model.errors import KairosError
 
@@ -96,7 +96,7 @@ def open_engine(
     )
     common: dict[str, Any] = {
         "json_serializer": _to_json,
-        "json_deserializer": orjson.loads,
+        "json_deserializer": _from_json,
         # Parameters are ids and events of users, which must not appear in error messages.
         "hide_parameters": True,
         **pooling,
@@ -127,6 +127,18 @@ def open_engine(
 
 def _to_json(value: object) -> str:
     return orjson.dumps(value).decode()
+
+
+def _from_json(text: str | bytes) -> object:
+    """Parse the JSON of a column.
+
+    Raises:
+        DatabaseDamagedError: if it is none; the error does not contain it, as it is data of users.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise build_damage_error(f"a column holds no JSON: {error.msg}") from None
 
 
 def _listen_for_sqlite(engine: Engine, file: SqliteFile) -> None:

@@ -24,8 +24,9 @@ from app.errors import (
 
 _MOST_CHARACTERS = 300
 
-# https://www.postgresql.org/docs/current/errcodes-appendix.html, most specific prefix first.
-_BY_SQLSTATE: tuple[tuple[str, type[DatabaseUnavailableError]], ...] = (
+# https://www.postgresql.org/docs/current/errcodes-appendix.html, most specific prefix first; None
+# for a defect of Kairos.
+_BY_SQLSTATE: tuple[tuple[str, type[DatabaseUnavailableError] | None], ...] = (
     ("25006", DatabaseReadOnlyError),
     ("40001", DatabaseConflictError),  # serialization failure
     ("40P01", DatabaseConflictError),  # deadlock
@@ -35,10 +36,15 @@ _BY_SQLSTATE: tuple[tuple[str, type[DatabaseUnavailableError]], ...] = (
     ("3F000", SchemaMissingError),  # undefined schema
     ("42501", DatabaseUnavailableError),  # insufficient privilege: granted by the operator
     ("25P03", DatabaseUnavailableError),  # idle transaction ended by the server
+    ("25P04", DatabaseUnavailableError),  # transaction timeout
+    ("26000", DatabaseUnavailableError),  # prepared statement lost, as behind some poolers
+    ("40002", None),  # transaction undone by an integrity constraint
+    ("54", None),  # too complex, too many columns: it fails again
     ("55006", DatabaseUnavailableError),  # object in use
     ("55P03", DatabaseUnavailableError),  # lock not available
     ("XX001", DatabaseDamagedError),  # data corrupted
     ("XX002", DatabaseDamagedError),  # index corrupted
+    ("XX", DatabaseUnavailableError),  # internal error, such as a file that cannot be opened
     ("08", DatabaseUnavailableError),  # connection exception
     ("28", DatabaseUnavailableError),  # the server does not admit this role
     ("3D", DatabaseUnavailableError),  # no database of that name
@@ -47,8 +53,9 @@ _BY_SQLSTATE: tuple[tuple[str, type[DatabaseUnavailableError]], ...] = (
     ("58", DatabaseUnavailableError),  # I/O error
     ("F0", DatabaseUnavailableError),  # the server's configuration cannot be read
 )
-# Their connections lead to a server that stops, or that is not the primary (any more).
-_ENDS_CONNECTIONS = ("25006", "57P", "08", "25P03")
+# Their connections lead to a server that stops, or that is not the primary (any more), or lack the
+# statements that the driver prepared on them.
+_ENDS_CONNECTIONS = ("25006", "57P", "08", "25P03", "25P04", "26000")
 
 # https://www.sqlite.org/rescode.html, the primary codes.
 _BY_SQLITE_CODE: dict[int, type[DatabaseUnavailableError]] = {
@@ -66,7 +73,27 @@ _BY_SQLITE_CODE: dict[int, type[DatabaseUnavailableError]] = {
     sqlite3.SQLITE_PROTOCOL: DatabaseUnavailableError,
     sqlite3.SQLITE_READONLY: DatabaseReadOnlyError,
 }
+# What SQLite reports as the caller's: a statement that is wrong, or a value that does not fit.
+_DEFECTS_IN_SQLITE = frozenset(
+    {
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_RANGE,
+        sqlite3.SQLITE_TOOBIG,
+    }
+)
 _MISSING_IN_SQLITE = ("no such table", "no such column")
+# Reported without a code of their own: a text that is no UTF-8, a document that is no JSON. Kairos
+# stores neither.
+_DAMAGED_IN_SQLITE = ("Could not decode to UTF-8", "malformed JSON")
+_DAMAGED = (
+    "the database must be sound, but its file, a page or a value in it is damaged; see kairos "
+    "doctor, and restore a backup with kairos restore"
+)
+_VALUE_IN_REASON = " with text "
 _PRIMARY_CODE = 0xFF
 # libpq's reasons to refuse a server with `target_session_attrs=read-write`.
 _REFUSED_AS_READ_ONLY = ("session is read-only", "server is in hot standby mode")
@@ -84,9 +111,18 @@ def classify(error: BaseException) -> DatabaseUnavailableError | None:
     if kind is None:
         return None
     failure = kind(_describe(kind, error))
-    reason = str(error).strip().partition("\n")[0][:_MOST_CHARACTERS]
+    # The value that cannot be decoded is data of users.
+    reason = str(error).partition(_VALUE_IN_REASON)[0].strip().partition("\n")[0]
+    reason = reason[:_MOST_CHARACTERS]
     if reason:
         failure.add_note(reason)
+    return failure
+
+
+def build_damage_error(reason: str) -> DatabaseDamagedError:
+    """Build the error for damage that Kairos finds itself; the reason is a note of it."""
+    failure = DatabaseDamagedError(_DAMAGED)
+    failure.add_note(reason)
     return failure
 
 
@@ -125,21 +161,35 @@ def _find_kind(error: BaseException) -> type[DatabaseUnavailableError] | None:
 
 def _find_sqlite_kind(error: sqlite3.Error) -> type[DatabaseUnavailableError] | None:
     # The driver's own errors, such as the use of a closed connection, have no code.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & _PRIMARY_CODE
-    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING_IN_SQLITE):
+    code = getattr(error, "sqlite_errorcode", None)
+    is_general = code is None or code & _PRIMARY_CODE == sqlite3.SQLITE_ERROR
+    if is_general and str(error).startswith(_DAMAGED_IN_SQLITE):
+        return DatabaseDamagedError
+    if is_general and code is not None and str(error).startswith(_MISSING_IN_SQLITE):
         return SchemaMissingError
-    return _BY_SQLITE_CODE.get(code)
+    if code is not None and code & _PRIMARY_CODE in _BY_SQLITE_CODE:
+        return _BY_SQLITE_CODE[code & _PRIMARY_CODE]
+    is_defect = code is not None and code & _PRIMARY_CODE in _DEFECTS_IN_SQLITE
+    return None if is_defect else _find_unknown_kind(error, sqlite3.OperationalError)
 
 
 def _find_postgresql_kind(error: psycopg.Error) -> type[DatabaseUnavailableError] | None:
     if error.sqlstate is not None:
-        kinds = (kind for prefix, kind in _BY_SQLSTATE if error.sqlstate.startswith(prefix))
-        return next(kinds, None)
+        for prefix, kind in _BY_SQLSTATE:
+            if error.sqlstate.startswith(prefix):
+                return kind
+        return _find_unknown_kind(error, psycopg.OperationalError)
     if any(reason in str(error) for reason in _REFUSED_AS_READ_ONLY):
         return DatabaseReadOnlyError
     # Without a code: no connection, or one that ended.
-    is_connection_failure = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return DatabaseUnavailableError if is_connection_failure else None
+    return _find_unknown_kind(error, psycopg.OperationalError, psycopg.InterfaceError)
+
+
+def _find_unknown_kind(
+    error: Exception, *operational: type[Exception]
+) -> type[DatabaseUnavailableError] | None:
+    """Classify by the driver's class what no table lists: operational errors are no defects."""
+    return DatabaseUnavailableError if isinstance(error, operational) else None
 
 
 def _describe(kind: type[DatabaseUnavailableError], error: BaseException) -> str:
@@ -149,10 +199,7 @@ def _describe(kind: type[DatabaseUnavailableError], error: BaseException) -> str
             "failover; try again shortly, and see /health/ready"
         )
     if kind is DatabaseDamagedError:
-        return (
-            "the database must be sound, but it reports that its file or a page of it is damaged; "
-            "see kairos doctor, and restore a backup with kairos restore"
-        )
+        return _DAMAGED
     if kind is SchemaMissingError:
         return (
             "the database must hold the schema of this version, but lacks a table or column of "

@@ -48,6 +48,29 @@ class ItemRow(NamedTuple):
         return {**self._asdict(), "search_title": folded, "deleted_at": None}
 
 
+class ItemState(NamedTuple):
+    """What a process follows of an item.
+
+    Attributes:
+        available_from: epoch microseconds; None for no lower bound.
+        available_until: epoch microseconds; None for no upper bound.
+        deleted_at: epoch microseconds; None unless the item is deleted.
+        change_number: the number of the last change; None for one from before the numbers.
+    """
+
+    item_id: str
+    title: str | None
+    categories: list[str]
+    available_from: int | None
+    available_until: int | None
+    deleted_at: int | None
+    change_number: int | None
+
+
+# Columns, not entities: those of a large table take several times as long.
+_STATE = tuple(getattr(StoredItem, name) for name in ItemState._fields)
+
+
 class EventSpan(NamedTuple):
     """The events of an item within bounds.
 
@@ -111,16 +134,28 @@ class ItemRepository:
         ).one_or_none()
         return LastChange(0, 0) if counter is None else LastChange(*counter)
 
-    def list_changed_after(self, number: int | None) -> Sequence[StoredItem]:
-        """Read the items whose last change has a larger number, deletions included; None: all.
+    def list_states_by_id(self, after: str | None, limit: int) -> list[ItemState]:
+        """Read a page of all items after an id, in order of id, deletions included.
 
-        Only the first read returns items that have had no number since the migration which added
-        them.
+        Only this returns items that have had no number since the migration which added them.
         """
-        changed = select(StoredItem)
-        if number is not None:
-            changed = changed.where(StoredItem.change_number > number)
-        return self._session.scalars(changed).all()
+        page = select(*_STATE).order_by(StoredItem.item_id).limit(limit)
+        if after is not None:
+            page = page.where(StoredItem.item_id > after)
+        return [ItemState(*row) for row in self._session.execute(page)]
+
+    def list_states_by_change(self, after: int, limit: int) -> list[ItemState]:
+        """Read a page of the items whose last change has a larger number, in order of the numbers.
+
+        Deletions are included. No two changes have the same number.
+        """
+        page = (
+            select(*_STATE)
+            .where(StoredItem.change_number > after)
+            .order_by(StoredItem.change_number)
+            .limit(limit)
+        )
+        return [ItemState(*row) for row in self._session.execute(page)]
 
     def delete(self, item_id: str, at: int) -> bool:
         """Clear an item's row and mark it deleted; return whether the item existed."""

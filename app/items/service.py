@@ -3,6 +3,11 @@
 import asyncio
 import base64
 import binascii
+from collections.abc import Callable
+from functools import partial
+from typing import final
+
+import structlog
 
 from app.context import AppContext
 from app.db.tables import StoredItem
@@ -13,9 +18,14 @@ from app.errors import (
     UnprocessableError,
 )
 from app.http.types import format_instant, format_optional_instant
-from app.items.repository import ItemRepository, ItemRow
+from app.items.repository import ItemRepository, ItemRow, ItemState
 from app.items.schemas import Item, ItemBatch, ItemDescription, ItemPage, StoredItems
 from app.serving.item_overlay import ItemChanges, LastChange, OverlaidItem
+
+_ITEMS_PER_PAGE = 5_000
+"""Items that one transaction reads to follow the changes: tens of milliseconds."""
+
+_log = structlog.get_logger()
 
 
 async def list_items_page(
@@ -67,7 +77,7 @@ async def store_items(context: AppContext, batch: ItemBatch) -> StoredItems:
     updated_at = context.clock.now()
     rows = {item.item_id: _to_row(item, updated_at) for item in batch.items}
     await context.database.write(lambda session: ItemRepository(session).put(list(rows.values())))
-    await refresh_item_overlay(context)
+    await _refresh_after_commit(context)
     return StoredItems(stored=len(rows))
 
 
@@ -85,40 +95,137 @@ async def remove_item(context: AppContext, item_id: str) -> None:
     )
     if not existed:
         raise _build_not_found_error(item_id)
-    await refresh_item_overlay(context)
+    await _refresh_after_commit(context)
 
 
-async def refresh_item_overlay(context: AppContext) -> None:
+async def refresh_item_overlay(context: AppContext, *, page_size: int = _ITEMS_PER_PAGE) -> None:
     """Apply the items that any process has stored or deleted since the last refresh.
 
-    While the database is unavailable, the overlay stays as it is.
+    Every item is read the first time, and again after a backup was restored: the counter then went
+    back, or its table is a new one. If the read fails, the overlay stays as it is.
+
+    Args:
+        page_size: items that one transaction reads, so that none exceeds its deadline.
+
+    Raises:
+        DatabaseUnavailableError: if the items cannot be read.
+        OverloadedError: if too many calls wait for the database.
     """
     overlay = context.item_overlay
     # Sequentially: an older read must not be applied after a newer one.
     async with overlay.refresh_lock:
         applied = overlay.last_change
-        try:
-            changes = await context.database.read(
-                lambda session: _read_changes(ItemRepository(session), applied), lane="control"
-            )
-        except (DatabaseUnavailableError, OverloadedError):
+        # Before the items: what changes meanwhile has a larger number, and is read again.
+        last = await context.database.read(
+            lambda session: ItemRepository(session).read_last_change(), lane="control"
+        )
+        if last == applied:
             return
-        if changes is not None:
-            await asyncio.to_thread(overlay.apply, changes)
+        reader = _ItemReader(context, page_size, last)
+        if applied is not None and last.follows(applied):
+            changed = await reader.read_changed(applied.number, last.number)
+            changes = ItemChanges(last, list(changed.values()), is_complete=False)
+        else:
+            every = await reader.read_all()
+            # What changed meanwhile may be on pages that were read before.
+            newest = await reader.read_newest()
+            every |= await reader.read_changed(last.number, newest.number)
+            changes = ItemChanges(newest, list(every.values()), is_complete=True)
+        await asyncio.to_thread(overlay.apply, changes)
 
 
-def _read_changes(items: ItemRepository, applied: LastChange | None) -> ItemChanges | None:
-    """Read the changes after the last applied one; None if there are none.
+async def _refresh_after_commit(context: AppContext) -> None:
+    """Refresh the overlay for a request whose change is committed, which must not fail any more."""
+    try:
+        await refresh_item_overlay(context)
+    except (DatabaseUnavailableError, OverloadedError) as error:
+        # The periodic refresh tries again, and reports what keeps failing.
+        _log.info("item_refresh_postponed", error=str(error))
 
-    Every item is read the first time, and again after a backup was restored: the counter then went
-    back, or its table is a new one.
-    """
-    last = items.read_last_change()
-    if last == applied:
-        return None
-    since = applied.number if applied is not None and last.follows(applied) else None
-    changed = items.list_changed_after(since)
-    return ItemChanges(last, [_to_overlaid(item) for item in changed], is_complete=since is None)
+
+@final
+class _ItemReader:
+    """Reads items in pages, each in a transaction of its own."""
+
+    def __init__(self, context: AppContext, page_size: int, last: LastChange) -> None:
+        """Begin after the last change `last`, which was read from the database that all pages need.
+
+        Args:
+            page_size: items of a page.
+        """
+        self._database = context.database
+        self._page_size = page_size
+        self._last = last
+
+    async def read_all(self) -> dict[str, OverlaidItem]:
+        """Read every item, by id.
+
+        Raises:
+            DatabaseUnavailableError: if a page cannot be read, or is of another database.
+            OverloadedError: if too many calls wait for the database.
+        """
+        found: dict[str, OverlaidItem] = {}
+        after: str | None = None
+        while page := await self._read_page(partial(self._list_by_id, after)):
+            found |= {state.item_id: _to_overlaid(state) for state in page}
+            after = page[-1].item_id
+        return found
+
+    async def read_newest(self) -> LastChange:
+        """Read the last change now.
+
+        Raises:
+            DatabaseUnavailableError: if it cannot be read, or is of another database.
+            OverloadedError: if too many calls wait for the database.
+        """
+        return await self._database.read(
+            lambda session: self._read_newest(ItemRepository(session)), lane="control"
+        )
+
+    async def read_changed(self, after: int, until: int) -> dict[str, OverlaidItem]:
+        """Read the items whose last change has a number after one and up to another, by id.
+
+        Some of the later changes are among them, too. An item that changes during the read may
+        be missing; its number is then larger than `until`.
+
+        Raises:
+            DatabaseUnavailableError: if a page cannot be read, or is of another database.
+            OverloadedError: if too many calls wait for the database.
+        """
+        found: dict[str, OverlaidItem] = {}
+        # Not up to the last page: writers that never pause would keep the read from ending.
+        while after < until and (
+            page := await self._read_page(partial(self._list_by_change, after))
+        ):
+            found |= {state.item_id: _to_overlaid(state) for state in page}
+            after = page[-1].change_number or until
+        return found
+
+    async def _read_page(
+        self, read: Callable[[ItemRepository], list[ItemState]]
+    ) -> list[ItemState]:
+        def work(items: ItemRepository) -> list[ItemState]:
+            self._read_newest(items)
+            return read(items)
+
+        return await self._database.read(
+            lambda session: work(ItemRepository(session)), lane="control"
+        )
+
+    def _read_newest(self, items: ItemRepository) -> LastChange:
+        newest = items.read_last_change()
+        if not newest.follows(self._last):
+            raise DatabaseUnavailableError(
+                "all items must be read from one database, but it was restored, or another server "
+                "answers, which lags behind; they are read again"
+            )
+        return newest
+
+    def _list_by_id(self, after: str | None, items: ItemRepository) -> list[ItemState]:
+        return items.list_states_by_id(after, self._page_size)
+
+    def _list_by_change(self, number: int, items: ItemRepository) -> list[ItemState]:
+        return items.list_states_by_change(number, self._page_size)
 
 
 def _build_not_found_error(item_id: str) -> ItemNotFoundError:
@@ -150,7 +257,7 @@ def _build_cursor_error(cursor: str) -> UnprocessableError:
     )
 
 
-def _to_overlaid(stored: StoredItem) -> OverlaidItem:
+def _to_overlaid(stored: ItemState) -> OverlaidItem:
     return OverlaidItem(
         item_id=stored.item_id,
         title=stored.title,

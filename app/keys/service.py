@@ -3,20 +3,21 @@
 import structlog
 
 from app.context import AppContext
-from app.errors import DatabaseUnavailableError, OverloadedError
 from app.keys.repository import KeyRepository
 
 _log = structlog.get_logger()
 
 
 async def refresh_keys(context: AppContext) -> None:
-    """Read the stored keys once; if the database does not answer, the cached keys stay valid."""
-    try:
-        stored = await context.database.read(
-            lambda session: KeyRepository(session).list_all(), lane="control"
-        )
-    except (DatabaseUnavailableError, OverloadedError):
-        return
+    """Read the stored keys once; if that fails, the cached keys stay valid.
+
+    Raises:
+        DatabaseUnavailableError: if they cannot be read.
+        OverloadedError: if too many calls wait for the database.
+    """
+    stored = await context.database.read(
+        lambda session: KeyRepository(session).list_all(), lane="control"
+    )
     if not stored and not context.keys.is_empty:
         _log.warning(
             "no_api_keys",

@@ -9,6 +9,7 @@ service and for the command line; the coroutines add the swap in this process.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from app.context import AppContext
 from app.db.clock import read_time
@@ -50,18 +51,21 @@ async def activate(
         ModelRefusedError: if it cannot be opened; the active model is then unchanged.
         StoreUnavailableError, DatabaseUnavailableError: if the pointer cannot be moved or the
             change cannot be recorded; neither is then done.
+        OverloadedError: if earlier changes, whose callers left them, do not end.
     """
     manager = context.model_manager
     async with manager.lock:
         with _translate_store_errors():
-            change, predictor = await asyncio.to_thread(
-                activate_blocking,
-                context.store,
-                context.database,
-                version,
-                manager.load,
-                actor=actor,
-                reason=reason,
+            change, predictor = await manager.run_following(
+                partial(
+                    activate_blocking,
+                    context.store,
+                    context.database,
+                    version,
+                    manager.load,
+                    actor=actor,
+                    reason=reason,
+                )
             )
         manager.swap_current(predictor)
     return CurrentVersion(version, change.previous_version)
@@ -75,17 +79,20 @@ async def roll_back(context: AppContext, *, actor: str, reason: str | None) -> C
         ModelRefusedError: if the earlier version is gone, or cannot be opened.
         StoreUnavailableError, DatabaseUnavailableError: if the pointer cannot be moved or the
             change cannot be recorded; neither is then done.
+        OverloadedError: if earlier changes, whose callers left them, do not end.
     """
     manager = context.model_manager
     async with manager.lock:
         with _translate_store_errors():
-            change, predictor = await asyncio.to_thread(
-                roll_back_blocking,
-                context.store,
-                context.database,
-                manager.load,
-                actor=actor,
-                reason=reason,
+            change, predictor = await manager.run_following(
+                partial(
+                    roll_back_blocking,
+                    context.store,
+                    context.database,
+                    manager.load,
+                    actor=actor,
+                    reason=reason,
+                )
             )
         manager.swap_current(predictor)
     return CurrentVersion(predictor.version, change.previous_version)
@@ -99,19 +106,22 @@ async def set_traffic(context: AppContext, request: TrafficRequest, *, actor: st
         ModelRefusedError: if one of them cannot be opened; nothing is then changed.
         StoreUnavailableError, DatabaseUnavailableError: if the pointer cannot be moved or the
             change cannot be recorded; neither is then done.
+        OverloadedError: if earlier changes, whose callers left them, do not end.
     """
     manager = context.model_manager
     traffic = Traffic(challenger=request.challenger, share=request.share, shadow=request.shadow)
     async with manager.lock:
         with _translate_store_errors():
-            predictors = await asyncio.to_thread(
-                set_traffic_blocking,
-                context.store,
-                context.database,
-                traffic,
-                manager.load,
-                actor=actor,
-                reason=request.reason,
+            predictors = await manager.run_following(
+                partial(
+                    set_traffic_blocking,
+                    context.store,
+                    context.database,
+                    traffic,
+                    manager.load,
+                    actor=actor,
+                    reason=request.reason,
+                )
             )
         manager.swap_traffic(traffic, predictors)
     return _to_traffic_response(traffic)

@@ -4,10 +4,11 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import TypeVar, final
 
 import structlog
 
@@ -24,11 +25,19 @@ from app.serving.item_overlay import ItemOverlay
 from app.serving.opening_budget import OpeningBudget
 from app.serving.pointers import POINTERS, Pointer, Pointers, read_pointers
 from app.serving.refusals import Refusals
+from app.thread_pool import BoundedPool
 from model.inference.predictor import Predictor
 from model.store.last_known_good import LastKnownGood
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
 
+T = TypeVar("T")
+
+_FOLLOWING_THREADS = 2
+"""`lock` lets one call run at a time; a second thread stands in for one whose caller left it."""
+_MOST_FOLLOWING = 16
+"""Calls that wait for these threads: those whose callers left them, and one."""
+_CLOSE_SECONDS = 5.0
 _MOST_OPENINGS = 8
 """Versions that wait to be opened because requests name them."""
 _MOST_AWAITING = 64
@@ -106,6 +115,8 @@ class ModelManager:
         self._awaiting_openings = 0
         self._one_opening = asyncio.Semaphore(1)
         self._opening_budget = OpeningBudget()
+        # Of its own: pages that list the store fill the threads that all others share.
+        self._following = BoundedPool("store", threads=_FOLLOWING_THREADS, queue=_MOST_FOLLOWING)
 
     @property
     def active(self) -> ActiveModels:
@@ -309,16 +320,34 @@ class ModelManager:
             )
         )
 
+    async def run_following(self, work: Callable[[], T]) -> T:
+        """Run work that moves or follows the store's pointers, apart from all that reads the store.
+
+        The caller holds `lock`.
+
+        Raises:
+            OverloadedError: if earlier calls, whose callers left them, do not end.
+        """
+        # The log lines of the work name the request.
+        return await self._following.run(partial(copy_context().run, work))
+
+    def close(self) -> None:
+        """Complete running work, for a few seconds, and end the threads."""
+        self._following.close(within_seconds=_CLOSE_SECONDS)
+
     async def refresh(self) -> None:
         """Read the store's pointers once, and swap to the versions they name.
 
         What cannot be read or opened stays as it is, and is named in `faults`.
+
+        Raises:
+            OverloadedError: if earlier reads of the store do not end.
         """
         async with self.lock:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        pointers = await asyncio.to_thread(read_pointers, self._store)
+        pointers = await self.run_following(partial(read_pointers, self._store))
         faults = pointers.faults
         good, previous = pointers.last_known_good, self._active.current
         if pointers.current is None and (previous is not None or good.versions):
@@ -344,7 +373,7 @@ class ModelManager:
         if not faults:
             good = good.with_traffic(traffic)
         if good != pointers.last_known_good:
-            await asyncio.to_thread(self._record_last_known_good, good)
+            await self.run_following(partial(self._record_last_known_good, good))
 
     def _replace_traffic(self, traffic: Traffic) -> None:
         if traffic != self._traffic and traffic.unknown_fields:
@@ -379,11 +408,11 @@ class ModelManager:
         predictor = self._find_open(version)
         if predictor is not None:
             return predictor
-        fingerprint = await asyncio.to_thread(self._store.read_fingerprint, version)
+        fingerprint = await self.run_following(partial(self._store.read_fingerprint, version))
         if not self._refusals.is_due(version, fingerprint):
             return None
         try:
-            predictor = await asyncio.to_thread(self.load, version)
+            predictor = await self.run_following(partial(self.load, version))
         except (ModelNotFoundError, ModelRefusedError, StoreUnavailableError) as error:
             if self._refusals.add(version, str(error), fingerprint):
                 self._metrics.model_swaps.labels("refused").inc()

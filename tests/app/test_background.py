@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from app.auth.key_cache import Key
 from app.background import TaskSupervisor
-from app.errors import DatabaseUnavailableError
+from app.errors import DatabaseUnavailableError, OverloadedError
+from app.keys.repository import KeyRepository
 from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.app.client import Client, recommend, running
@@ -73,6 +75,68 @@ def test_an_outage_is_logged_once_and_is_no_failure() -> None:
         "background_task_waiting",
         "background_task_recovered",
     ]
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+async def endure(error: Exception, *, seconds: float) -> tuple[Metrics, TaskSupervisor]:
+    """Let a task meet one outage for some seconds."""
+    metrics, clock, runs = Metrics(), Clock(), 0
+    supervisor = TaskSupervisor(metrics, clock)
+
+    async def meet() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 2:
+            clock.seconds = seconds
+        raise error
+
+    async with supervisor.run_every(INTERVAL_SECONDS, "task", meet), asyncio.timeout(30):
+        while runs < 4:
+            await asyncio.sleep(INTERVAL_SECONDS)
+    return metrics, supervisor
+
+
+def test_an_outage_that_does_not_end_is_a_failure() -> None:
+    metrics, supervisor = asyncio.run(endure(DatabaseUnavailableError("down"), seconds=59.0))
+    assert (count_failures(metrics), supervisor.list_failing(essential=True)) == (0, [])
+    with capture_logs() as logs:
+        metrics, supervisor = asyncio.run(endure(DatabaseUnavailableError("down"), seconds=60.0))
+    assert count_failures(metrics) >= 2
+    assert supervisor.list_failing(essential=True) == ["task"]
+    assert [line["event"] for line in logs] == [
+        "background_task_waiting",
+        "background_task_keeps_waiting",
+    ]
+
+
+def test_an_overload_that_does_not_end_is_named_only() -> None:
+    _, supervisor = asyncio.run(endure(OverloadedError("database_writes", 1), seconds=60.0))
+    assert supervisor.list_failing(essential=True) == []
+    assert supervisor.list_failing(essential=False) == ["task"]
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailableError("down"), RuntimeError()])
+def test_an_awaited_task_is_failing_until_its_first_success(error: Exception) -> None:
+    async def scenario() -> None:
+        task = Task(error)
+        supervisor = TaskSupervisor(Metrics())
+        async with supervisor.run_every(0.05, "task", task.run, is_awaited=True):
+            assert supervisor.list_failing(essential=True) == ["task"]
+            async with asyncio.timeout(30):
+                while supervisor.list_failing(essential=True):
+                    await asyncio.sleep(INTERVAL_SECONDS)
+            assert task.runs == 2
+
+    asyncio.run(scenario())
 
 
 def test_pauses_grow_while_a_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +256,19 @@ def test_a_failing_task_that_is_not_essential_is_named_only(client: Client) -> N
         ready = client.get("/health/ready")
         assert ready.status_code == 200
         assert ready.json()["tasks"].startswith("trends: failed")
+
+
+def test_keys_that_were_never_read_make_the_process_unready(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: KeyRepository) -> list[Key]:
+        raise DatabaseUnavailableError("takes too long")
+
+    monkeypatch.setattr(KeyRepository, "list_all", refuse)
+    with running(settings) as client:
+        ready = client.get("/health/ready")
+    assert ready.status_code == 503
+    assert ready.json()["tasks"].startswith("keys: failed")
 
 
 def test_every_task_of_the_service_is_counted_from_zero(settings: Settings) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
 from app.db.failures import classify, translate_failures
+from app.db.tables import StoredItem
 from app.errors import (
     DatabaseConflictError,
     DatabaseDamagedError,
@@ -138,10 +140,17 @@ def test_a_serialization_failure_can_be_repeated(migrated_postgresql_url: str) -
         ("40P01", DatabaseConflictError),
         ("XX001", DatabaseDamagedError),
         ("XX002", DatabaseDamagedError),
+        ("XX000", DatabaseUnavailableError),
+        ("26000", DatabaseUnavailableError),
+        ("55000", DatabaseUnavailableError),  # no entry, but operational
         ("22001", None),
+        ("22P02", None),
         ("23505", None),
+        ("25P02", None),
+        ("40002", None),
         ("42601", None),
-        ("XX000", None),
+        ("42804", None),
+        ("54001", None),
     ],
 )
 def test_the_code_of_postgresql_decides(
@@ -161,6 +170,8 @@ def test_the_code_of_postgresql_decides(
         ("SQLITE_NOMEM", DatabaseUnavailableError),
         ("SQLITE_READONLY_DBMOVED", DatabaseReadOnlyError),
         ("SQLITE_CORRUPT_INDEX", DatabaseDamagedError),
+        ("SQLITE_SCHEMA", DatabaseUnavailableError),  # no entry, but operational
+        ("SQLITE_ERROR", None),
         ("SQLITE_CONSTRAINT_UNIQUE", None),
         ("SQLITE_MISMATCH", None),
         ("SQLITE_TOOBIG", None),
@@ -171,6 +182,49 @@ def test_the_code_of_sqlite_decides(code: str, kind: type[DatabaseUnavailableErr
     error.sqlite_errorcode = getattr(sqlite3, code)
     failure = classify(error)
     assert (None if failure is None else type(failure)) is kind
+
+
+def test_a_transaction_that_took_too_long_is_unavailable() -> None:
+    # PostgreSQL 17 added the code; older drivers have no class for it.
+    class TransactionTimeout(psycopg.InternalError):
+        sqlstate = "25P04"
+
+    assert type(classify(TransactionTimeout("x"))) is DatabaseUnavailableError
+
+
+def test_an_operational_error_without_a_code_is_unavailable() -> None:
+    assert type(classify(sqlite3.OperationalError("x"))) is DatabaseUnavailableError
+    assert classify(sqlite3.ProgrammingError("Cannot operate on a closed database.")) is None
+    assert classify(sqlite3.InterfaceError("x")) is None
+
+
+def test_a_text_that_is_no_utf8_is_damage(migrated_sqlite_url: str) -> None:
+    engine = open_engine(migrated_sqlite_url)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO items (item_id, title, categories, updated_at) "
+            "VALUES ('i1', CAST(x'736563726574ff' AS TEXT), '[]', 0)"
+        )
+        with pytest.raises(DatabaseDamagedError, match="kairos restore") as failure:
+            connection.exec_driver_sql("SELECT title FROM items").all()
+    engine.dispose()
+    assert failure.value.__notes__ == ["Could not decode to UTF-8 column 'title'"]
+
+
+def test_a_column_that_is_no_json_is_damage(engine: Engine) -> None:
+    # PostgreSQL checks the syntax of JSON, but not what its escapes stand for.
+    broken = {"sqlite": '["secret', "postgresql": r'["secret \ud800"]'}[engine.dialect.name]
+    insert = "INSERT INTO items (item_id, categories, updated_at) VALUES ('i1', :broken, 0)"
+    with Session(engine) as session:
+        session.execute(text(insert), {"broken": broken})
+        with pytest.raises(DatabaseDamagedError, match="kairos restore") as failure:
+            session.scalars(select(StoredItem)).all()
+    assert "secret" not in f"{failure.value} {failure.value.__notes__}"
+
+
+def test_json_that_sqlite_cannot_read_is_damage(migrated_sqlite_url: str) -> None:
+    failure = fail(migrated_sqlite_url, "SELECT * FROM json_each('[1')")
+    assert type(failure) is DatabaseDamagedError
 
 
 @pytest.mark.parametrize("content", [b"no database" * 1000, b"SQLite format 3\0" + b"\xff" * 8000])

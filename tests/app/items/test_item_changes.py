@@ -1,8 +1,9 @@
 """Processes follow each other's changes of items by the numbers that the database gives them."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine, event, text
@@ -10,13 +11,14 @@ from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
 from app.errors import DatabaseUnavailableError
-from app.items.repository import ItemRepository, ItemRow
+from app.items.repository import ItemRepository, ItemRow, ItemState
 from app.items.service import refresh_item_overlay
 from app.serving.item_overlay import ItemOverlay
 from app.settings import Settings
 from migrations.run import upgrade
 from model.clock import MICROSECONDS_PER_SECOND, now
-from tests.app.client import Client, running
+from tests.app.client import Client, recommend, running
+from tests.processes import eventually
 
 HOUR = 3600 * MICROSECONDS_PER_SECOND
 WRITERS, ROUNDS = 4, 25
@@ -148,6 +150,126 @@ def test_an_idle_refresh_reads_one_row(service: Client, engine: Engine) -> None:
     reads = [statement for statement in statements if "items" in statement or "SELECT" in statement]
     assert len(reads) == 1
     assert "change_numbers" in reads[0]
+
+
+@pytest.fixture
+def unread(settings: Settings, engine: Engine, database_url: str) -> Iterator[Client]:
+    """A service whose first read of the items failed; it reads again when a test refreshes."""
+    changed = {"database_url": database_url, "poll_interval_seconds": 3600.0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ItemRepository, "list_states_by_id", refuse)
+        application = running(settings.model_copy(update=changed))
+        client = application.__enter__()
+    yield client
+    application.__exit__(None, None, None)
+
+
+def refuse(*_: object) -> list[ItemState]:
+    raise DatabaseUnavailableError("takes too long")
+
+
+class Interruption:
+    """Runs changes by another process before the second page of all items is read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None:
+        self.pages: list[list[str]] = []
+        list_states = ItemRepository.list_states_by_id
+
+        def interrupt(items: ItemRepository, after: str | None, limit: int) -> list[ItemState]:
+            if len(self.pages) == 1:
+                change()
+            page = list_states(items, after, limit)
+            self.pages.append([state.item_id for state in page])
+            return page
+
+        monkeypatch.setattr(ItemRepository, "list_states_by_id", interrupt)
+
+
+def refresh_in_pages(client: Client, size: int) -> None:
+    context = client.app.state.context
+    client.portal.call(partial(refresh_item_overlay, context, page_size=size))
+
+
+def test_changes_between_pages_are_not_missed(
+    unread: Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(engine, "i1", "i2", "i3", "i4", "i5")
+
+    def change() -> None:
+        put(engine, "i1", title="Changed after its page")
+        delete(engine, "i2", at=now())
+        delete(engine, "i5", at=now())
+        put(engine, "a", "b", "c", title="New before the page")
+
+    interruption = Interruption(monkeypatch, change)
+    refresh_in_pages(unread, 2)
+    assert interruption.pages == [["i1", "i2"], ["i3", "i4"], ["i5"], []]
+    overlay = unread.app.state.context.item_overlay
+    assert overlay._items["i1"].title == "Changed after its page"
+    assert {key for key, item in overlay._items.items() if item.is_deleted} == {"i2", "i5"}
+    assert {"a", "b", "c"} <= overlay._items.keys()
+    titles = read_titles(unread)
+    assert titles["i1"] == "Changed after its page"
+    assert not {"i2", "i5"} & titles.keys()
+
+
+def test_many_changes_are_read_in_pages(service: Client, engine: Engine) -> None:
+    put(engine, "i1")
+    refresh(service)
+    put(engine, *(f"i{number}" for number in range(1, 6)))
+    delete(engine, "i3", at=now())
+    begun: list[object] = []
+    event.listen(service.app.state.context.database._reading, "begin", begun.append)
+    refresh_in_pages(service, 2)
+    assert len(begun) == 4  # the counter, then five items
+    assert "i3" not in read_titles(service)
+    assert read_titles(service)["i5"] == "Stored"
+
+
+def test_a_restore_between_pages_begins_the_read_again(
+    unread: Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(engine, "i1", "i2", "i3", title="Before the restore")
+
+    def restore() -> None:
+        with engine.begin() as connection:
+            connection.execute(text("DELETE FROM items"))
+            connection.execute(text("UPDATE change_numbers SET last = 1"))
+
+    Interruption(monkeypatch, restore)
+    with pytest.raises(DatabaseUnavailableError, match="one database"):
+        refresh_in_pages(unread, 1)
+    assert unread.app.state.context.item_overlay.last_change is None
+    assert "Before the restore" not in read_titles(unread).values()
+
+
+def test_a_process_that_never_read_the_items_is_not_ready(unread: Client) -> None:
+    ready = unread.get("/health/ready")
+    assert ready.status_code == 503
+    assert ready.json()["database"] == "ok"
+    assert ready.json()["tasks"].startswith("items: ")
+    recommend(unread)
+
+
+def test_the_items_are_read_again_until_that_succeeds(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(ItemRepository, "list_states_by_id", refuse)
+        with running(settings) as client:
+            assert client.get("/health/ready").status_code == 503
+            patch.undo()
+            eventually(lambda: client.get("/health/ready").status_code == 200)
+
+
+def test_an_item_is_stored_even_if_it_cannot_be_followed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ItemRepository, "list_states_by_change", refuse)
+    stored = client.put("/v1/items", {"items": [{"item_id": "i1", "title": "Stored"}]})
+    assert stored.status_code == 200
+    assert client.get("/v1/items/i1").json()["title"] == "Stored"
+    assert client.request("DELETE", "/v1/items/i1").status_code == 204
 
 
 def test_a_number_is_visible_only_after_the_smaller_ones(migrated_postgresql_url: str) -> None:

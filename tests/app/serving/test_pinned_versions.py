@@ -1,5 +1,6 @@
 """Versions that requests name: opened once for all who wait, and without delaying activations."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +81,53 @@ def test_an_activation_does_not_wait_for_a_named_version(
         assert not any(each.done() for each in pinning)
         slow.leave.set()
         assert [each.result(PATIENCE_SECONDS) for each in pinning] == [200] * 6
+
+
+@pytest.fixture
+def crowded(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lists of the models hold every thread that the process shares, and more of them wait."""
+    entered, leave = threading.Semaphore(0), threading.Event()
+    list_versions = BundleStore.list_versions
+
+    def list_slowly(store: BundleStore) -> list[str]:
+        entered.release()
+        assert leave.wait(PATIENCE_SECONDS)
+        return list_versions(store)
+
+    async def share(threads: ThreadPoolExecutor) -> None:
+        asyncio.get_running_loop().set_default_executor(threads)
+
+    monkeypatch.setattr(BundleStore, "list_versions", list_slowly)
+    shared = ThreadPoolExecutor(2)
+    client.portal.call(share, shared)
+    with ThreadPoolExecutor(6) as threads:
+        lists = [threads.submit(client.get, "/v1/models") for _ in range(6)]
+        for _ in range(2):
+            assert entered.acquire(timeout=PATIENCE_SECONDS)
+        yield
+        assert not any(each.done() for each in lists)
+        leave.set()
+        assert [each.result(PATIENCE_SECONDS).status_code for each in lists] == [200] * 6
+
+
+@pytest.mark.usefixtures("crowded")
+def test_an_activation_does_not_wait_for_lists_of_models(
+    client: Client, bundle_store: Path
+) -> None:
+    first = recommend(client)["model_version"]
+    (version,) = publish(bundle_store, 2)
+    activated = client.post(f"/v1/models/{version}/activate", {})
+    assert activated.status_code == 200, activated.text
+    assert recommend(client)["model_version"] == version
+    assert client.post("/v1/models/rollback", {}).status_code == 200
+    assert recommend(client)["model_version"] == first
+
+
+@pytest.mark.usefixtures("crowded")
+def test_a_pointer_is_followed_while_models_are_listed(client: Client, bundle_store: Path) -> None:
+    (version,) = publish(bundle_store, 2)
+    BundleStore(bundle_store).activate(version)
+    eventually(lambda: recommend(client)["model_version"] == version)
 
 
 def test_versions_beyond_the_bound_are_refused(
