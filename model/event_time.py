@@ -5,6 +5,8 @@ an earlier one is a missing time (0 is 1970), or a number in another unit than s
 
 Training also leaves out *strays*, events far from all others, since the periods of a model and the
 spans of its counts are chosen from the first instant to the last. One of them would stretch all.
+One rule finds them: a *long gap* is longer than a year and than the span of the middle nine tenths
+of the events, and what lies beyond it is left out if it is fewer than a twentieth.
 """
 
 from typing import NamedTuple
@@ -26,14 +28,11 @@ _MOST_OLD = 0.5
 _MOST_AHEAD = 0.01
 """Share of the events above which those ahead of the clock are meant so."""
 
-_FEWEST_EVENTS = 100
-"""Events below which none is a stray."""
+_STRAYS_BELOW = 20
+"""Strays are fewer than one in so many events."""
 
-_STRAY_SHARE = 0.001
-"""Share of the events at either end that does not count for the middle."""
-
-_LEAST_DISTANCE = 30 * MICROSECONDS_PER_DAY
-"""Microseconds from the middle within which no event is a stray."""
+_LEAST_GAP = 365 * MICROSECONDS_PER_DAY
+"""Microseconds that a gap exceeds which parts strays from the others: seasons are closer."""
 
 
 class TimeBounds(NamedTuple):
@@ -58,7 +57,7 @@ class TimeCheck(NamedTuple):
     Attributes:
         is_old: before 1990.
         is_ahead: ahead of the clock.
-        is_stray: within the bounds, but far from all others.
+        is_stray: within the bounds, but beyond a long gap.
     """
 
     is_old: NDArray[np.bool_]
@@ -74,10 +73,12 @@ class TimeCheck(NamedTuple):
 def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
     """Check the times of events to train on.
 
-    Times of which most are before 1990 count from another origin, and are meant so; where more than
-    a hundredth is ahead, they are simulated, or this machine's clock is behind. An event is a stray
-    if its distance from the middle of the events (all but the first and the last thousandth)
-    exceeds that middle's length and 30 days.
+    Times of which most are before 1990 count from another origin, and are meant so. A long gap is
+    longer than a year and than the span of the events without the first and the last twentieth.
+    The events beyond one are left out if they are fewer than a twentieth; also if they are fewer
+    than half and ahead, unless nearly all events are (a twentieth or less is not), and the gap is
+    longer than the span before it. Of what is left, the events ahead are left out if they are at
+    most a hundredth; where they are more, they are simulated, or this machine's clock is behind.
 
     Args:
         times: epoch microseconds.
@@ -90,18 +91,45 @@ def check_times(times: NDArray[np.int64], now: int) -> TimeCheck:
     is_old, is_ahead = times < bounds.earliest, times > bounds.latest
     if is_old.mean() > _MOST_OLD:
         is_old = none
-    if is_ahead.sum() > max(_MOST_AHEAD * len(times), 1):
-        is_ahead = none
-    if (is_old | is_ahead).all():
-        is_old = is_ahead = none
-    is_within = ~(is_old | is_ahead)
-    middle = _find_middle(times[is_within])
-    distance = max(middle.latest - middle.earliest, _LEAST_DISTANCE)
-    is_far = (times < middle.earliest - distance) | (times > middle.latest + distance)
-    return TimeCheck(is_old, is_ahead, is_within & is_far)
+    run = _find_run(np.sort(times[~is_old]), bounds.latest)
+    is_far = ~is_old & ((times < run.earliest) | (times > run.latest))
+    is_kept = ~(is_old | is_far)
+    is_next = is_kept & is_ahead
+    if is_next.sum() > max(_MOST_AHEAD * is_kept.sum(), 1):
+        is_next = none
+    if (is_next == is_kept).all():
+        is_old = is_next = none
+    return TimeCheck(is_old, is_next | (is_far & is_ahead), is_far & ~is_ahead)
 
 
-def _find_middle(times: NDArray[np.int64]) -> TimeBounds:
-    cut = max(int(len(times) * _STRAY_SHARE), 1) if len(times) >= _FEWEST_EVENTS else 0
-    ordered = np.partition(times, (cut, len(times) - 1 - cut))
-    return TimeBounds(int(ordered[cut]), int(ordered[len(times) - 1 - cut]))
+def _find_run(ordered: NDArray[np.int64], latest: int) -> TimeBounds:
+    """Return the first and the last instant of the events that no long gap parts from the most.
+
+    The longest gap is first, so strays that are far enough do not change what else is a stray.
+
+    Args:
+        ordered: ascending, at least one.
+        latest: the latest instant that is not ahead of the clock.
+    """
+    gaps = np.diff(ordered)
+    not_ahead = int(np.searchsorted(ordered, latest, side="right"))
+    first, last = 0, len(ordered) - 1
+    while True:
+        few = (last - first) // _STRAYS_BELOW
+        right = last - few
+        # A clock that nearly all events are ahead of shows nothing about them.
+        if not_ahead - first > few:
+            right = min(right, max(not_ahead - 1, last - (last - first) // 2))
+        # The place of a gap is that of the event before it.
+        places = np.r_[first : first + few, right:last]
+        ends = np.where(places < right, last - few, np.minimum(places, last - few))
+        spans = ordered[ends] - ordered[first + few]
+        places = places[gaps[places] > np.maximum(spans, _LEAST_GAP)]
+        if not len(places):
+            break
+        place = int(places[np.argmax(gaps[places])])
+        if place < right:
+            first = place + 1
+        else:
+            last = place
+    return TimeBounds(int(ordered[first]), int(ordered[last]))

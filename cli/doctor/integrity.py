@@ -1,12 +1,17 @@
-"""Checks of every page of the database: damage on disk shows only where something reads."""
+"""Checks of all that the database stores: damage on disk shows only where something reads.
+
+SQLite checks every page. PostgreSQL has no such statement: every value of every table is read, and
+every index is checked by the extension amcheck where it may run.
+"""
 
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import open_engine, parse_url
 from app.db.failures import translate_failures
@@ -21,6 +26,9 @@ _HEADER = b"SQLite format 3\0"
 _NAME = "database.integrity"
 _MOST_PROBLEMS = 20
 _INSTRUCTIONS_BETWEEN_LOOKS = 10_000
+# Internal errors such as impossible lengths, values that cannot be decoded, and files or states of
+# transactions that are missing: elsewhere they may be defects, but not where rows are only read.
+_DAMAGE_OF_VALUES = ("XX", "22", "58")
 _RESTORE = (
     "stop the service, keep a copy of the database, and restore the newest backup; then check the "
     "disk"
@@ -29,7 +37,7 @@ _CONSEQUENCE = "reads of the damaged part fail or return wrong events, and backu
 
 
 def check_integrity(database_url: str, seconds: float | None) -> Checks:
-    """Read every page of the database and check its structure.
+    """Read all that the database stores and check its structure.
 
     Args:
         seconds: the time limit; None for none.
@@ -81,27 +89,50 @@ def _check_sqlite(file: Path, deadline: float) -> Check:
 
 
 def _check_postgresql(connection: Connection, deadline: float) -> Checks:
-    """Read every row of every table, and check the structures with amcheck if it is installed."""
+    """Read every value of every table, and check the indexes with amcheck where it may run."""
     yield from _check_checksums(connection)
-    has_amcheck = connection.scalar(text("SELECT to_regproc('bt_index_check') IS NOT NULL"))
+    # Null without the extension. The name alone is ambiguous: amcheck has several of this name.
+    may_check_indexes = connection.scalar(
+        text(
+            "SELECT has_function_privilege("
+            "to_regprocedure('bt_index_check(regclass,boolean)'), 'EXECUTE')"
+        )
+    )
     connection.rollback()
+    problems: list[str] = []
+    unfinished = None
     try:
-        problems = [*_read_tables(connection, deadline)]
-        if has_amcheck:
-            problems += _check_structures(connection, deadline)
-    except TimeoutError:
-        yield _report_unfinished("reading every row")
-        return
+        for problem in _find_problems(connection, deadline, check_indexes=bool(may_check_indexes)):
+            problems.append(problem)
+    except TimeoutError as error:
+        unfinished = str(error)
+    # What was found counts even if the time ended afterwards.
     if problems:
         yield _report_damage(problems)
-    elif has_amcheck:
-        yield ok(_NAME, "every row is readable, and amcheck finds no problem in the indexes")
+    elif unfinished is not None:
+        yield _report_unfinished(unfinished)
+    elif may_check_indexes:
+        yield ok(_NAME, "every value is readable, and amcheck finds no problem in the indexes")
+    elif may_check_indexes is None:
+        yield ok(
+            _NAME,
+            "every value is readable; the indexes were not checked, since the extension amcheck "
+            "is not installed (CREATE EXTENSION amcheck)",
+        )
     else:
         yield ok(
             _NAME,
-            "every row is readable; the indexes were not checked, since the extension amcheck is "
-            "not installed (CREATE EXTENSION amcheck)",
+            "every value is readable; the indexes were not checked, since this role may not run "
+            "amcheck (GRANT EXECUTE ON FUNCTION bt_index_check(regclass, boolean))",
         )
+
+
+def _find_problems(
+    connection: Connection, deadline: float, *, check_indexes: bool
+) -> Iterator[str]:
+    yield from _read_tables(connection, deadline)
+    if check_indexes:
+        yield from _check_structures(connection, deadline)
 
 
 def _check_checksums(connection: Connection) -> Checks:
@@ -114,55 +145,112 @@ def _check_checksums(connection: Connection) -> Checks:
 
 
 def _read_tables(connection: Connection, deadline: float) -> Iterator[str]:
-    names = [table.name for table in Table.metadata.sorted_tables]
-    for name in names:
-        exists = connection.scalar(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": name})
-        # Indexes hold no rows: without them every page of the table is read.
+    """Read every value of every table; yield what the database reports.
+
+    Raises:
+        TimeoutError: if a table takes longer than is left; the message names it.
+    """
+    # The smallest first: a table that is too large for the time hides no damage of the others.
+    with _limit(connection, deadline, "measuring the tables"):
+        tables = connection.execute(
+            text(
+                "SELECT relname, pg_size_pretty(pg_total_relation_size(oid)) FROM pg_class WHERE "
+                "oid IN (SELECT to_regclass(name) FROM unnest(CAST(:names AS text[])) AS name) "
+                "ORDER BY pg_total_relation_size(oid), relname"
+            ),
+            {"names": [table.name for table in Table.metadata.sorted_tables]},
+        ).all()
+    for name, size in tables:
         yield from _run(
             connection,
             deadline,
             name,
+            f"reading every value of the table {name} ({size})",
+            # Indexes hold no rows: without them every page of the table is read.
             "SET LOCAL enable_indexscan = off",
             "SET LOCAL enable_indexonlyscan = off",
             "SET LOCAL enable_bitmapscan = off",
-            f"SELECT count(*) FROM {name}" if exists else "SELECT 1",
+            # Long values are stored apart, in pages that only a use of the value reads. The
+            # conversion also refuses bytes that are no text, as noise within a page is.
+            "SELECT sum(length(convert_to(CAST(stored_row AS text), 'UTF8'))) "
+            f"FROM {name} AS stored_row",
         )
 
 
 def _check_structures(connection: Connection, deadline: float) -> Iterator[str]:
+    """Check every index against its table; yield what amcheck reports.
+
+    Raises:
+        TimeoutError: if an index takes longer than is left; the message names it.
+    """
+    # An index that CREATE INDEX CONCURRENTLY left unfinished is not used, and amcheck refuses it.
     indexes = connection.scalars(
         text(
             "SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = "
-            "indexrelid JOIN pg_am ON pg_am.oid = relam WHERE amname = 'btree' AND relnamespace = "
-            "current_schema()::regnamespace ORDER BY 1"
+            "indexrelid JOIN pg_am ON pg_am.oid = relam WHERE amname = 'btree' AND indisvalid AND "
+            "relnamespace = current_schema()::regnamespace ORDER BY 1"
         )
     ).all()
     for index in indexes:
-        yield from _run(connection, deadline, index, f"SELECT bt_index_check('{index}', true)")
+        yield from _run(
+            connection,
+            deadline,
+            index,
+            f"checking the index {index}",
+            f"SELECT bt_index_check('{index}', true)",
+        )
 
 
-def _run(connection: Connection, deadline: float, name: str, *statements: str) -> Iterator[str]:
+def _run(
+    connection: Connection, deadline: float, name: str, step: str, *statements: str
+) -> Iterator[str]:
     """Run statements in a transaction of their own; yield what the database reports.
+
+    Args:
+        name: of the table or index, for problems.
+        step: what the statements do, for the message.
 
     Raises:
         TimeoutError: if they take longer than is left.
     """
+    try:
+        with _limit(connection, deadline, step):
+            for statement in statements:
+                connection.execute(text(statement))
+    except DatabaseDamagedError as error:
+        yield f"{name}: {_describe(error)}"
+    except (DatabaseUnavailableError, DBAPIError) as error:
+        if not _is_damage(error):
+            raise
+        yield f"{name}: {error.__cause__}"
+
+
+@contextmanager
+def _limit(connection: Connection, deadline: float, step: str) -> Iterator[None]:
+    """Run a transaction of statements that end at the deadline.
+
+    Raises:
+        TimeoutError: if they take longer than is left; its message is the step.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError
+        raise TimeoutError(step)
     try:
         if left < float("inf"):
             connection.execute(text(f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}"))
-        for statement in statements:
-            connection.execute(text(statement))
-    except DatabaseDamagedError as error:
-        yield f"{name}: {_describe(error)}"
+        yield
     except DatabaseUnavailableError as error:
-        if time.monotonic() <= deadline:
+        # Damage that is found at the last moment is damage.
+        if isinstance(error, DatabaseDamagedError) or time.monotonic() <= deadline:
             raise
-        raise TimeoutError from error
+        raise TimeoutError(step) from error
     finally:
         connection.rollback()
+
+
+def _is_damage(error: Exception) -> bool:
+    """Return whether statements that only read can fail like this because of damage alone."""
+    return str(getattr(error.__cause__, "sqlstate", None)).startswith(_DAMAGE_OF_VALUES)
 
 
 def _describe(error: DatabaseDamagedError) -> str:
