@@ -32,6 +32,7 @@ from model.store.traffic import Traffic
 
 _DATABASE, _STORE = "database", "store"
 _PARTIAL = ".backup-"
+_RESTORING = ".restoring"
 _REPLAY_SECONDS = 3600.0
 _POINTERS = (CURRENT, TRAFFIC, LAST_KNOWN_GOOD)
 
@@ -82,9 +83,9 @@ def restore_backup(
 ) -> tuple[BackupRecord, Replay]:
     """Restore a backup into an empty database and store; verify every file of it first.
 
-    Erases again who was erased since the backup was taken. The database and the store appear under
-    their names complete, or not at all; what an interrupted restore leaves, the next one removes or
-    refuses.
+    Erases again who was erased since the backup was taken. The database appears under its name
+    complete, or not at all; then the versions appear in the store one by one, and the pointers last.
+    What an interrupted restore leaves, the next one removes or refuses.
 
     Args:
         log: of the erasures of the database that the backup is of.
@@ -102,7 +103,7 @@ def restore_backup(
             f"a backup goes back to the kind of database it was taken from, {record.database}, but "
             f"got one of {dialect}; name another with --database"
         )
-    if store.exists() and any(store.iterdir()):
+    if store.exists() and any(entry.name != _RESTORING for entry in store.iterdir()):
         raise BackupError(
             f"a store is restored into an empty directory, but {store} is not empty; move it away, "
             "or name another with --store"
@@ -115,10 +116,10 @@ def restore_backup(
         else:
             _restore_postgresql(record, database_url, directory / _DATABASE)
             replay = _replay(database_url, log)
-        if store.exists():
-            store.rmdir()
-        staged.rename(store)
-        flush(store.parent)
+        # What the pointers name must be there before them.
+        for entry in sorted(staged.iterdir(), key=lambda entry: (entry.is_file(), entry.name)):
+            entry.rename(store / entry.name)
+        flush(store)
     return record.model_copy(update={"left_out": record.left_out | left_out}), replay
 
 
@@ -216,13 +217,15 @@ def _copy_bundle(source: Path, into: Path) -> None:
 
 @contextmanager
 def _stage_store(source: Path, store: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Copy the store of a backup beside its place; removed at the end unless it was moved there.
+    """Copy the store of a backup into a directory within its place, which is removed at the end.
 
     Yields:
         The copy, and the damaged versions that were left out, with the reasons.
     """
-    store.parent.mkdir(parents=True, exist_ok=True)
-    staged, left_out = store.with_name(f".{store.name}.restoring"), {}
+    existed = store.exists()
+    store.mkdir(parents=True, exist_ok=True)
+    # Not beside it: the store may be a volume of its own, or a link to one.
+    staged, left_out = store / _RESTORING, {}
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir()
     try:
@@ -241,6 +244,9 @@ def _stage_store(source: Path, store: Path) -> Iterator[tuple[Path, dict[str, st
         yield staged, left_out
     finally:
         shutil.rmtree(staged, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # not empty: the restore is complete
+                store.rmdir()
 
 
 @contextmanager
