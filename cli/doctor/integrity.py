@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import open_engine, parse_url
 from app.db.failures import translate_failures
@@ -219,7 +218,7 @@ def _run(
                 connection.execute(text(statement))
     except DatabaseDamagedError as error:
         yield f"{name}: {_describe(error)}"
-    except (DatabaseUnavailableError, DBAPIError) as error:
+    except Exception as error:
         if not _is_damage(error):
             raise
         yield f"{name}: {error.__cause__}"
