@@ -84,7 +84,7 @@ def restore_backup(
     """Restore a backup into an empty database and store; verify every file of it first.
 
     Erases again who was erased since the backup was taken. The database appears under its name
-    complete, or not at all; then the versions appear in the store one by one, and the pointers last.
+    complete, or not at all; then the versions appear in the store one by one, the pointers last.
     What an interrupted restore leaves, the next one removes or refuses.
 
     Args:

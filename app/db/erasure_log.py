@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import final
 from urllib.parse import quote
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import URL
 
 from app.db.engine import parse_url
@@ -15,6 +15,7 @@ from model.bundle.atomic import flush
 
 _DEFAULT_PORT = "5432"
 _DEFAULT_HOST = "local"
+_YEAR_10000 = 253_402_300_800_000_000
 _MOST_BYTES_OF_FIRST_LINE = 65_536
 
 
@@ -40,8 +41,8 @@ class LoggedDatabase(BaseModel):
 class _Entry(BaseModel):
     """Each other line: an erasure. It names nobody; `digest` is as in the table `erased_users`."""
 
-    digest: str
-    erased_at: int
+    digest: str = Field(pattern="^[0-9a-f]{1,64}$")
+    erased_at: int = Field(ge=0, lt=_YEAR_10000)
 
 
 @final
@@ -94,17 +95,15 @@ class ErasureLog:
         A line that a crash cut short is left out; its erasure was never acknowledged.
 
         Raises:
-            ErasureLogError: if the file cannot be read, or the log is of another database.
+            ErasureLogError: if the file cannot be read, the log is of another database, or a line
+                is damaged: the erasure in it must not be forgotten.
         """
         erasures: dict[str, int] = {}
         try:
             with self.file.open("rb") as lines:
-                self._require_own(lines.readline())
-                lines.seek(0)
-                for line in lines:
-                    try:
-                        entry = _Entry.model_validate_json(line)
-                    except ValidationError:
+                for number, line in enumerate(lines, start=1):
+                    entry = self._parse(number, line)
+                    if entry is None:
                         continue
                     erasures[entry.digest] = max(
                         entry.erased_at, erasures.get(entry.digest, entry.erased_at)
@@ -115,6 +114,25 @@ class ErasureLog:
             raise _build_error(self.file, error) from error
         return erasures
 
+    def _parse(self, number: int, line: bytes) -> _Entry | None:
+        """Parse a line; None for one that names the database, and for one that a crash cut short.
+
+        Raises:
+            ErasureLogError: if it is neither, or the database is another one.
+        """
+        try:
+            return _Entry.model_validate_json(line)
+        except ValidationError as error:
+            content = line.strip()
+            is_cut_short = content.startswith(b"{") and not content.endswith(b"}")
+            if not content or is_cut_short or self._names_database(content):
+                return None
+            raise ErasureLogError(
+                "a line of a log of erasures holds one JSON object with digest and erased_at, but "
+                f"line {number} of {self.file} does not; correct the line, or put a copy of the "
+                "file in its place"
+            ) from error
+
     def _begin(self, descriptor: int) -> bytes:
         """Return what comes before new lines: the first line, or the end of one cut short.
 
@@ -124,25 +142,26 @@ class ErasureLog:
         size = os.fstat(descriptor).st_size
         if not size:
             return b"" if self._of is None else f"{self._of.model_dump_json()}\n".encode()
-        self._require_own(os.pread(descriptor, _MOST_BYTES_OF_FIRST_LINE, 0).partition(b"\n")[0])
+        self._names_database(os.pread(descriptor, _MOST_BYTES_OF_FIRST_LINE, 0).partition(b"\n")[0])
         return b"\n" if os.pread(descriptor, 1, size - 1) != b"\n" else b""
 
-    def _require_own(self, first_line: bytes) -> None:
-        """Check the first line. A log that names no database may be of any.
+    def _names_database(self, line: bytes) -> bool:
+        """Return whether a line names a database; logs of several machines may be joined.
 
         Raises:
-            ErasureLogError: if it names another database.
+            ErasureLogError: if that is not the one that the log must be of.
         """
         try:
-            named = LoggedDatabase.model_validate_json(first_line)
+            named = LoggedDatabase.model_validate_json(line)
         except ValidationError:
-            return
+            return False
         if self._of is not None and not named.is_same_as(self._of):
             raise ErasureLogError(
                 f"a log of erasures belongs to one database, but {self.file.name} is of {named}, "
                 f"and the database in use is {self._of}; set KAIROS_ERASURE_LOG to another file, "
                 "or correct the first line if the database has moved"
             )
+        return True
 
 
 def open_erasure_log(database_url: str, file: Path | None = None) -> ErasureLog:

@@ -268,12 +268,12 @@ class BundleStore:
         """
         with (self.root / _LOCK).open("ab") as lock:
             self._wait_for(lock.fileno())
-            before = {name: self._read_content(name) for name in (CURRENT, TRAFFIC)}
+            before = {name: _read_pointer(self.root / name) for name in (CURRENT, TRAFFIC)}
             try:
                 yield
             except BaseException:
                 for name, content in before.items():
-                    if self._read_content(name) != content:
+                    if _read_pointer(self.root / name) != content:
                         self._replace(name, content)
                 raise
 
@@ -341,12 +341,6 @@ class BundleStore:
     def _draw_hidden_path(self, prefix: str = INCOMING) -> Path:
         """Draw a new hidden name in the store."""
         return self.root / f"{prefix}{uuid.uuid4().hex}"
-
-    def _read_content(self, name: str) -> bytes | None:
-        try:
-            return (self.root / name).read_bytes()
-        except FileNotFoundError:
-            return None
 
     def _replace(self, name: str, content: bytes | None) -> None:
         """Replace a small file atomically; None removes it."""

@@ -86,3 +86,38 @@ def test_a_log_of_another_database_erases_nobody(postgresql_url: str, tmp_path: 
         rows = connection.exec_driver_sql("SELECT count(*) FROM erased_users")
         assert rows.scalar_one() == 0
     engine.dispose()
+
+
+SOUND = b'{"digest":"a","erased_at":1}\n'
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        bytes(40),
+        SOUND.decode().encode("utf-16"),
+        b"\xef\xbb\xbf" + SOUND,
+        SOUND.replace(b"digest", b"digesx"),
+        SOUND.replace(b'"a"', b'"A"'),
+        SOUND.replace(b"1", b"9" * 24),
+        SOUND.replace(b"1", b"-1"),
+        SOUND.strip() + SOUND,
+        SOUND.strip(b"{"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, damaged: bytes) -> None:
+    """Left out, it would bring an erased user back without a word."""
+    file = tmp_path / "erasures"
+    file.write_bytes(SOUND + damaged.rstrip(b"\n") + b"\n" + SOUND)
+    with pytest.raises(ErasureLogError, match=r"line 2 of .* put a copy"):
+        ErasureLog(file).read()
+
+
+def test_joined_logs_of_one_database_are_read(tmp_path: Path) -> None:
+    logs = [open_erasure_log(STAGING, tmp_path / name) for name in ("one", "two")]
+    for number, log in enumerate(logs):
+        log.append({"a": number + 1, f"{number}": 7})
+    logs[0].file.write_bytes(b"".join(log.file.read_bytes() for log in logs))
+    assert logs[0].read() == {"a": 2, "0": 7, "1": 7}
+    with pytest.raises(ErasureLogError, match="is of staging"):
+        open_erasure_log(PRODUCTION, logs[0].file).read()

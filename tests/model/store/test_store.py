@@ -78,6 +78,15 @@ def test_an_older_version_can_be_activated(store: BundleStore) -> None:
     assert store.read_current() == first
 
 
+@pytest.mark.timeout(30)
+def test_an_activation_replaces_a_pipe_in_place_of_the_pointer(store: BundleStore) -> None:
+    version = publish(store)
+    (store.root / CURRENT).unlink()
+    os.mkfifo(store.root / CURRENT)
+    store.activate(version)
+    assert store.read_current() == version
+
+
 @pytest.mark.parametrize(
     "version", ["nothing", "..", "../elsewhere", ".", "", "/etc", ".incoming-1"]
 )
