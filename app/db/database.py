@@ -158,7 +158,8 @@ class Database:
         """Open a transaction where writes go, without writing.
 
         Raises:
-            DatabaseUnavailableError: if no server accepts writes, or the file is not where it was.
+            DatabaseUnavailableError: if no server accepts writes, the file is not where it was, or
+                its disk is full.
         """
         await self._run_within_timeout("control", self._try_writing)
 
@@ -284,6 +285,8 @@ class Database:
                 pass
 
         self._repeat(connect)
+        if self._file is not None:
+            self._file.require_room()
 
     def _truncate_wal(self) -> bool:
         if self._file is None:

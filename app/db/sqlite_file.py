@@ -1,11 +1,14 @@
 """The file of an SQLite database: whether its path still names the file that is open."""
 
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
 from app.errors import DatabaseMovedError, DatabaseUnavailableError
+
+_LEAST_ROOM = 1024 * 1024
 
 
 class FileIdentity(NamedTuple):
@@ -49,6 +52,20 @@ class SqliteFile:
     def identify(self) -> FileIdentity:
         """Read which files the path names now."""
         return FileIdentity(_identify(self.path), _identify(self._log))
+
+    def require_room(self) -> None:
+        """Check that the disk has room for a transaction; SQLite notices when one fails.
+
+        Raises:
+            DatabaseUnavailableError: if it has not.
+        """
+        found = os.statvfs(self.path.parent)
+        blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+        if blocks * found.f_frsize < _LEAST_ROOM:
+            raise DatabaseUnavailableError(
+                f"the disk of the database must have {_LEAST_ROOM} bytes free, but has "
+                f"{blocks * found.f_frsize}; make room, and writes are accepted again"
+            )
 
     def require(self, identity: FileIdentity) -> None:
         """Check that the path names the same files as when a connection was opened.

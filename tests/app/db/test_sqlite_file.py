@@ -1,11 +1,13 @@
 """The SQLite file is moved away, replaced or damaged while the service runs."""
 
+import os
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
@@ -95,6 +97,20 @@ def test_events_survive_the_loss_of_the_log_file(client: Client, file: Path) -> 
     file.with_name(f"{file.name}-wal").unlink()
     eventually(lambda: send(client, "after") == 200)
     assert read_ids(file) == {"before", "after"}
+
+
+def test_a_service_on_a_full_disk_is_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = os.statvfs("/")
+    fields = {name: getattr(found, name) for name in ("f_frsize", "f_bfree", "f_bavail")}
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**fields, f_files=0))
+    assert client.get("/health/ready").status_code == 200
+    fields["f_bfree"] = fields["f_bavail"] = 1
+    response = client.get("/health/ready")
+    assert response.status_code == 503
+    assert response.json()["writes"].startswith("the disk of the database must have")
+    assert client.post("/v1/recommendations", REQUEST).status_code == 200
 
 
 def test_writes_go_on_after_the_loss_of_a_log_in_use(migrated_sqlite_url: str) -> None:
