@@ -78,14 +78,14 @@ class Database:
             database_url,
             connections=threads + _CONTROL_THREADS,
             statement_seconds=timeout_seconds,
-            may_create=False,
+            file=self._file,
         )
         self._writing = open_engine(
             database_url,
             connections=writers,
             statement_seconds=timeout_seconds,
             needs_primary=True,
-            may_create=False,
+            file=self._file,
         )
         self._gate = ConnectionGate()
         self._timeout_seconds = timeout_seconds

@@ -75,7 +75,7 @@ def open_engine(
     poolclass: type[Pool] | None = None,
     statement_seconds: float | None = None,
     needs_primary: bool = False,
-    may_create: bool = True,
+    file: SqliteFile | None = None,
 ) -> Engine:
     """Create an engine with about `connections` connections, each set up for durable writes.
 
@@ -86,7 +86,8 @@ def open_engine(
             none.
         needs_primary: whether to connect only to a PostgreSQL server that accepts writes. If not,
             a standby among the hosts of the URL serves while none does.
-        may_create: whether to create the file of an SQLite database that has none.
+        file: the file that the URL of an SQLite database names, shared by all engines of a
+            `Database`. Without it, a missing file is created.
     """
     url = parse_url(database_url)
     pooling: dict[str, Any] = (
@@ -103,7 +104,7 @@ def open_engine(
     }
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, **common)
-        _listen_for_sqlite(engine, SqliteFile(Path(str(url.database)), may_create=may_create))
+        _listen_for_sqlite(engine, file or SqliteFile(Path(str(url.database))))
     else:
         engine = create_engine(
             url,
@@ -150,8 +151,12 @@ def _listen_for_sqlite(engine: Engine, file: SqliteFile) -> None:
         return cast(DBAPIConnection, file.connect(**options))
 
     def set_up(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
-        _set_up_sqlite(connection)
-        entry.info[IDENTITY] = file.identify()
+        try:
+            _set_up_sqlite(connection)
+        except BaseException:
+            connection.close()
+            raise
+        entry.info[IDENTITY] = file.identify_opened()
 
     def check_out(
         _: DBAPIConnection, entry: ConnectionPoolEntry, __: PoolProxiedConnection

@@ -64,12 +64,16 @@ def compute_natural_key(
 
 def is_natural_key(event_id: str) -> bool:
     """Return whether an id is of the form of `compute_natural_key`, and so not its sender's."""
-    return event_id.startswith(_NATURAL) and len(event_id) == len(_NATURAL) + 64
+    return _is_hash(event_id, _NATURAL)
 
 
 def is_sender_key(event_id: str) -> bool:
     """Return whether an id is of the form of `compute_sender_key`."""
-    return event_id.startswith(_OF_SENDER) and len(event_id) == len(_OF_SENDER) + 64
+    return _is_hash(event_id, _OF_SENDER)
+
+
+def _is_hash(event_id: str, kind: str) -> bool:
+    return event_id.startswith(kind) and len(event_id) == len(kind) + 64
 
 
 def compute_sender_key(user_prefix: str, event_id: str) -> str:

@@ -161,16 +161,17 @@ def _find_kind(error: BaseException) -> type[DatabaseUnavailableError] | None:
 
 def _find_sqlite_kind(error: sqlite3.Error) -> type[DatabaseUnavailableError] | None:
     # The driver's own errors, such as the use of a closed connection, have no code.
-    code = getattr(error, "sqlite_errorcode", None)
-    is_general = code is None or code & _PRIMARY_CODE == sqlite3.SQLITE_ERROR
-    if is_general and str(error).startswith(_DAMAGED_IN_SQLITE):
+    extended = getattr(error, "sqlite_errorcode", None)
+    code = None if extended is None else extended & _PRIMARY_CODE
+    if code in {None, sqlite3.SQLITE_ERROR} and str(error).startswith(_DAMAGED_IN_SQLITE):
         return DatabaseDamagedError
-    if is_general and code is not None and str(error).startswith(_MISSING_IN_SQLITE):
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING_IN_SQLITE):
         return SchemaMissingError
-    if code is not None and code & _PRIMARY_CODE in _BY_SQLITE_CODE:
-        return _BY_SQLITE_CODE[code & _PRIMARY_CODE]
-    is_defect = code is not None and code & _PRIMARY_CODE in _DEFECTS_IN_SQLITE
-    return None if is_defect else _find_unknown_kind(error, sqlite3.OperationalError)
+    if code in _BY_SQLITE_CODE:
+        return _BY_SQLITE_CODE[code]
+    if code in _DEFECTS_IN_SQLITE:
+        return None
+    return _find_unknown_kind(error, sqlite3.OperationalError)
 
 
 def _find_postgresql_kind(error: psycopg.Error) -> type[DatabaseUnavailableError] | None:

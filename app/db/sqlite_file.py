@@ -2,9 +2,12 @@
 
 import os
 import sqlite3
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
+from weakref import WeakSet
 
 from app.errors import DatabaseMovedError, DatabaseUnavailableError
 
@@ -29,17 +32,45 @@ class SqliteFile:
         may_create: whether opening creates a missing file.
     """
 
-    def __init__(self, path: Path, *, may_create: bool) -> None:
+    def __init__(self, path: Path, *, may_create: bool = True) -> None:
         self.path = path
         self._log = path.with_name(f"{path.name}-wal")
         self._may_create = may_create
+        self._lock = threading.Lock()
+        self._connections: WeakSet[_Connection] = WeakSet()
+        self._identity: FileIdentity | None = None
 
     def connect(self, **options: object) -> sqlite3.Connection:
         """Open the database with options of `sqlite3.connect`.
 
+        While connections are open, another one must lead to the same files: SQLite saves what is
+        left of a deleted log if the last connection to be closed had opened that log.
+
         Raises:
+            DatabaseMovedError: if the path names other files than those of the open connections.
             DatabaseUnavailableError: if there is no file, and none may be created.
         """
+        with self._lock:
+            if not self._connections:
+                self._identity = None
+            elif self._identity is not None:
+                self.require(self._identity)
+            connection = self._open(options)
+            connection.on_close = self._discard
+            self._connections.add(connection)
+            return connection
+
+    def identify_opened(self) -> FileIdentity:
+        """Read which files the path names now that a connection has opened both of them."""
+        with self._lock:
+            self._identity = self._identity or self.identify()
+            return self._identity
+
+    def _discard(self, connection: "_Connection") -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def _open(self, options: dict[str, object]) -> "_Connection":
         if not self._may_create and not self.path.exists():
             raise DatabaseUnavailableError(
                 "the file of the database must be where it was, but it is not; move it back or "
@@ -47,7 +78,7 @@ class SqliteFile:
             )
         mode = "rwc" if self._may_create else "rw"
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
-        return sqlite3.connect(uri, **{**options, "uri": True})  # type: ignore[call-overload,no-any-return]
+        return sqlite3.connect(uri, **{**options, "uri": True, "factory": _Connection})  # type: ignore[call-overload,no-any-return]
 
     def identify(self) -> FileIdentity:
         """Read which files the path names now."""
@@ -78,6 +109,17 @@ class SqliteFile:
                 "the file of the database must stay where it is, but it was moved, deleted or "
                 "replaced; try again shortly, and see /health/ready"
             )
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that calls `on_close` after its end."""
+
+    on_close: Callable[["_Connection"], None] | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.on_close is not None:
+            self.on_close(self)
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

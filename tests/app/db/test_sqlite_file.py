@@ -183,3 +183,21 @@ def test_a_service_starts_beside_a_damaged_file(
         assert response.status_code == 503
         assert "kairos restore" in response.json()["detail"]
     assert "Traceback" not in capsys.readouterr().out
+
+
+def test_a_deleted_log_is_saved_before_another_is_opened(migrated_sqlite_url: str) -> None:
+    """The first reader opens its connection after the log was deleted, and before the writer."""
+    database = Database(migrated_sqlite_url, threads=1, queue=0)
+    file = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
+
+    def count(session: Session) -> int:
+        return session.scalar(text("SELECT COUNT(*) FROM erased_users")) or 0
+
+    def write(session: Session) -> None:
+        session.execute(text("INSERT INTO erased_users (digest, erased_at) VALUES ('x', 0)"))
+
+    database.write_blocking(write)
+    file.with_name(f"{file.name}-wal").unlink()
+    database.read_blocking(lambda session: session.scalar(text("SELECT 1 FROM events")))
+    assert database.write_blocking(count) == 1
+    database.close()
