@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     the Python client of the same user. Default: `kairos` in `$XDG_RUNTIME_DIR`, or else
     `~/.local/state/kairos`."""
 
-    pinned_versions: _Threads = 2
+    pinned_versions: int = Field(default=2, ge=1, le=1024)
     """Versions that stay open because requests name them by `model_version`, beside the active
     ones."""
 

@@ -9,7 +9,6 @@ service and for the command line; the coroutines add the swap in this process.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from app.context import AppContext
 from app.db.clock import read_time
@@ -57,15 +56,13 @@ async def activate(
     async with manager.lock:
         with _translate_store_errors():
             change, predictor = await manager.run_following(
-                partial(
-                    activate_blocking,
-                    context.store,
-                    context.database,
-                    version,
-                    manager.load,
-                    actor=actor,
-                    reason=reason,
-                )
+                activate_blocking,
+                context.store,
+                context.database,
+                version,
+                manager.load,
+                actor=actor,
+                reason=reason,
             )
         manager.swap_current(predictor)
     return CurrentVersion(version, change.previous_version)
@@ -85,14 +82,12 @@ async def roll_back(context: AppContext, *, actor: str, reason: str | None) -> C
     async with manager.lock:
         with _translate_store_errors():
             change, predictor = await manager.run_following(
-                partial(
-                    roll_back_blocking,
-                    context.store,
-                    context.database,
-                    manager.load,
-                    actor=actor,
-                    reason=reason,
-                )
+                roll_back_blocking,
+                context.store,
+                context.database,
+                manager.load,
+                actor=actor,
+                reason=reason,
             )
         manager.swap_current(predictor)
     return CurrentVersion(predictor.version, change.previous_version)
@@ -113,15 +108,13 @@ async def set_traffic(context: AppContext, request: TrafficRequest, *, actor: st
     async with manager.lock:
         with _translate_store_errors():
             predictors = await manager.run_following(
-                partial(
-                    set_traffic_blocking,
-                    context.store,
-                    context.database,
-                    traffic,
-                    manager.load,
-                    actor=actor,
-                    reason=request.reason,
-                )
+                set_traffic_blocking,
+                context.store,
+                context.database,
+                traffic,
+                manager.load,
+                actor=actor,
+                reason=request.reason,
             )
         manager.swap_traffic(traffic, predictors)
     return _to_traffic_response(traffic)

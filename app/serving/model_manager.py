@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar, final
+from typing import ParamSpec, TypeVar, final
 
 import structlog
 
@@ -31,6 +31,7 @@ from model.store.last_known_good import LastKnownGood
 from model.store.store import CURRENT, BundleStore
 from model.store.traffic import Traffic
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _FOLLOWING_THREADS = 2
@@ -320,7 +321,7 @@ class ModelManager:
             )
         )
 
-    async def run_following(self, work: Callable[[], T]) -> T:
+    async def run_following(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run work that moves or follows the store's pointers, apart from all that reads the store.
 
         The caller holds `lock`.
@@ -329,7 +330,7 @@ class ModelManager:
             OverloadedError: if earlier calls, whose callers left them, do not end.
         """
         # The log lines of the work name the request.
-        return await self._following.run(partial(copy_context().run, work))
+        return await self._following.run(partial(copy_context().run, work, *arguments, **named))
 
     def close(self) -> None:
         """Complete running work, for a few seconds, and end the threads."""
@@ -347,7 +348,7 @@ class ModelManager:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        pointers = await self.run_following(partial(read_pointers, self._store))
+        pointers = await self.run_following(read_pointers, self._store)
         faults = pointers.faults
         good, previous = pointers.last_known_good, self._active.current
         if pointers.current is None and (previous is not None or good.versions):
@@ -373,7 +374,7 @@ class ModelManager:
         if not faults:
             good = good.with_traffic(traffic)
         if good != pointers.last_known_good:
-            await self.run_following(partial(self._record_last_known_good, good))
+            await self.run_following(self._record_last_known_good, good)
 
     def _replace_traffic(self, traffic: Traffic) -> None:
         if traffic != self._traffic and traffic.unknown_fields:
@@ -408,11 +409,11 @@ class ModelManager:
         predictor = self._find_open(version)
         if predictor is not None:
             return predictor
-        fingerprint = await self.run_following(partial(self._store.read_fingerprint, version))
+        fingerprint = await self.run_following(self._store.read_fingerprint, version)
         if not self._refusals.is_due(version, fingerprint):
             return None
         try:
-            predictor = await self.run_following(partial(self.load, version))
+            predictor = await self.run_following(self.load, version)
         except (ModelNotFoundError, ModelRefusedError, StoreUnavailableError) as error:
             if self._refusals.add(version, str(error), fingerprint):
                 self._metrics.model_swaps.labels("refused").inc()

@@ -78,7 +78,7 @@ def test_an_outage_is_logged_once_and_is_no_failure() -> None:
 
 
 class Clock:
-    """Seconds that pass only when a test says so."""
+    """Seconds that a test sets."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

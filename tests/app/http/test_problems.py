@@ -147,7 +147,7 @@ def test_a_body_that_grows_beyond_the_limit_is_not_kept(shared_client: Client) -
             yield b" " * 65536
 
     problem(shared_client.post(PATH, content=endless(), headers=JSON), 413, "body_too_large")
-    # The service reads and discards as much again, so that the shared_client receives the response.
+    # The service reads and discards as much again, so that the client receives the response.
     assert sent == 2 * 17
 
 
