@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.promises.claims import CLAIMS
+
 RECORDS = Path(__file__).parents[2] / "docs" / "promises"
 
 Figure = str | int | float | bool | None
@@ -26,7 +28,7 @@ class Figures:
         """Record one measurement of a promise; it replaces an earlier one of the same name.
 
         Args:
-            promise: "R1" to "R20".
+            promise: "R1" to "R21".
             measured: the experiment, in a few words; a promise may have several.
             figures: by name, units last: `p99_seconds`, `rss_growth`.
         """
@@ -38,6 +40,7 @@ class Figures:
         file = self.records / f"R{int(promise.removeprefix('R')):02}.json"
         known = json.loads(file.read_text()) if file.exists() else {}
         known[measured] = {
+            "claim": CLAIMS[promise],
             "figures": figures,
             "device": f"{_read_processor()}, {os.cpu_count()} cores",
             "measured_on": datetime.now(UTC).date().isoformat(),
