@@ -11,6 +11,7 @@ import structlog
 
 from app.errors import DatabaseUnavailableError, OverloadedError, StoreUnavailableError
 from app.observability.metrics import Metrics
+from model.errors import format_error
 
 Step = Callable[[], Awaitable[object]]
 """One run of a task; it raises if the run failed."""
@@ -189,14 +190,14 @@ class TaskSupervisor:
         task.is_overloaded = isinstance(error, OverloadedError)
         if task.waiting_since is None:
             task.waiting_since = now
-            _log.warning("background_task_waiting", task=task.name, error=str(error))
+            _log.warning("background_task_waiting", task=task.name, error=format_error(error))
         if now - task.waiting_since < _LONGEST_OUTAGE_SECONDS:
             return
         # Not in `failures`, on which the pauses depend: the end of an outage is to be noticed soon.
         self._metrics.background_task_failures.labels(task.name).inc()
         if not task.has_failed_long:
             task.has_failed_long = True
-            _log.error("background_task_keeps_waiting", task=task.name, error=str(error))
+            _log.error("background_task_keeps_waiting", task=task.name, error=format_error(error))
 
 
 @asynccontextmanager

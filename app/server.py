@@ -12,6 +12,7 @@ from types import FrameType
 
 import structlog
 import uvicorn
+from pydantic import ValidationError
 
 from app.auth.local_token import TokenFile, resolve_runtime_directory, write_token_file
 from app.context import AppContext
@@ -21,7 +22,8 @@ from app.observability.logs import (
     log_uncaught_exceptions,
 )
 from app.serving.shutdown import ShutdownState
-from app.settings import Settings
+from app.settings import Settings, format_settings_error
+from model.errors import KairosError, format_error
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _SWITCH_SECONDS = 0.0005
@@ -196,5 +198,15 @@ def _exit_successfully(_: int, __: FrameType | None) -> None:
     sys.exit(0)
 
 
+def main() -> None:
+    """Serve with the settings of the environment; an invalid one ends the process with one line."""
+    try:
+        run(Settings())
+    except ValidationError as error:
+        sys.exit(f"error {format_settings_error(error)}")
+    except KairosError as error:
+        sys.exit(f"error {format_error(error)}")
+
+
 if __name__ == "__main__":
-    run(Settings())
+    main()

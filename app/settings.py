@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -273,3 +273,12 @@ class Settings(BaseSettings):
         if self.bundle_key is None:
             return NO_KEYS
         return BundleKeys.parse(self.bundle_key.get_secret_value())
+
+
+def format_settings_error(error: ValidationError) -> str:
+    """Describe invalid settings by the names of their environment variables."""
+    return "; ".join(
+        f"{_PREFIX}{'_'.join(map(str, problem['loc'])).upper()}: "
+        f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, but got {problem['input']!r}"
+        for problem in error.errors()
+    )

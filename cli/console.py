@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from model.errors import KairosError
+from model.errors import KairosError, format_error
 from training.evaluation.counting import CountingSettings
 from training.evaluation.report import Report
 
@@ -30,6 +30,8 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
+        from app.settings import format_settings_error  # noqa: PLC0415 - needed here only
+
         _print_error(format_settings_error(error))
         raise typer.Exit(EXIT_FAILURE) from error
     except (KairosError, OSError) as error:
@@ -37,23 +39,8 @@ def exit_on_error() -> Iterator[None]:
         raise typer.Exit(EXIT_FAILURE) from error
 
 
-def format_error(error: BaseException) -> str:
-    """Format an error with its notes: what a database or a file reported itself."""
-    notes = "; ".join(getattr(error, "__notes__", ()))
-    return f"{error} ({notes})" if notes else str(error)
-
-
 def _print_error(message: str) -> None:
     print_message(f"[bold red]error[/] {escape(message)}")
-
-
-def format_settings_error(error: ValidationError) -> str:
-    """Describe invalid settings by the names of their environment variables."""
-    return "; ".join(
-        f"KAIROS_{'_'.join(map(str, problem['loc'])).upper()}: "
-        f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, but got {problem['input']!r}"
-        for problem in error.errors()
-    )
 
 
 def print_message(message: str) -> None:

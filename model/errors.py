@@ -13,6 +13,12 @@ class KairosError(Exception):
     code: str = "kairos_error"
 
 
+def format_error(error: BaseException) -> str:
+    """Format an error with its notes: what a database or a file reported itself."""
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    return f"{error} ({notes})" if notes else str(error)
+
+
 class EmptyHistoryError(KairosError):
     """A history to encode has no event of a catalog item."""
 

@@ -36,6 +36,7 @@ from app.errors import (
     UnsupportedMediaTypeError,
 )
 from app.http import validation_errors as rules
+from model.errors import format_error
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_ERRORS = 20
@@ -147,7 +148,7 @@ async def _handle_service_error(request: Request, error: Exception) -> Response:
     if error.shed_reason is not None:
         request.app.state.context.metrics.shed_requests.labels(error.shed_reason).inc()
     elif isinstance(error, DatabaseUnavailableError):
-        _log.warning("database_unavailable", error=str(error.__cause__))
+        _log.warning("database_unavailable", error=format_error(error))
     return build_error_response(request.scope, error)
 
 

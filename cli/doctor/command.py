@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 from rich.markup import escape
 
-from cli.console import EXIT_FAILURE, console, format_settings_error
+from cli.console import EXIT_FAILURE, console
 from cli.doctor.check import failure
 from cli.options import Json
 
@@ -30,6 +30,7 @@ def doctor_command(
     from app.settings import (  # noqa: PLC0415 - the service's modules load slowly
         Settings,
         SettingsError,
+        format_settings_error,
     )
     from cli.doctor.integrity import DEFAULT_SECONDS  # noqa: PLC0415
     from cli.doctor.run import run_checks  # noqa: PLC0415

@@ -12,9 +12,9 @@ from app.db.engine import WRITES, open_engine, parse_url
 from app.errors import DatabaseUnavailableError
 from app.health.repository import HealthRepository
 from app.settings import MEBIBYTE
-from cli.console import format_error
 from cli.doctor.check import Check, Checks, failure, ok, warning
 from migrations.run import get_head, list_revisions, read_revision
+from model.errors import format_error
 
 _WARNING_BYTES, _FAILURE_BYTES = 1024 * MEBIBYTE, 100 * MEBIBYTE
 _MIGRATE = "run kairos migrate"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from app.server import main
 from app.settings import Settings, SettingsError
 
 
@@ -41,6 +42,21 @@ def test_a_setting_out_of_bounds_is_refused(
     monkeypatch.setenv(f"KAIROS_{name}", value)
     with pytest.raises(ValidationError):
         Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("KAIROS_PORT", "http", "error KAIROS_PORT: input should be a valid integer"),
+        ("KAIROS_PROT", "80", "error a variable .*, but KAIROS_PROT is not"),
+    ],
+)
+def test_a_process_that_cannot_start_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit, match=message):
+        main()
 
 
 def test_the_default_host_is_loopback() -> None:
