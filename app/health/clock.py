@@ -3,7 +3,6 @@
 import structlog
 
 from app.context import AppContext
-from app.errors import DatabaseUnavailableError, OverloadedError
 
 MAX_OFFSET_SECONDS = 5.0
 """Offset from which a machine's clock is reported as wrong; responses do not depend on it."""
@@ -12,13 +11,15 @@ _log = structlog.get_logger()
 
 
 async def synchronize_clock(context: AppContext) -> None:
-    """Read the database's time once; if it does not answer, the clock goes on without."""
+    """Read the database's time once; if it does not answer, the clock goes on without.
+
+    Raises:
+        DatabaseUnavailableError: if it does not answer.
+        OverloadedError: if too many calls are waiting.
+    """
     clock = context.clock
     was_off = _is_off(clock.offset_seconds)
-    try:
-        await context.database.read(clock.synchronize, lane="control")
-    except (DatabaseUnavailableError, OverloadedError):
-        return
+    await context.database.read(clock.synchronize, lane="control")
     context.metrics.clock_offset_seconds.set(clock.offset_seconds)
     if _is_off(clock.offset_seconds) and not was_off:
         _log.warning(

@@ -14,7 +14,6 @@ import numpy as np
 import structlog
 
 from app.context import AppContext
-from app.errors import DatabaseUnavailableError, OverloadedError
 from app.popularity.repository import ItemEvents, Selection
 from app.popularity.tally import Tally
 from model.inference.predictor import Predictor
@@ -58,6 +57,10 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
 
     Args:
         counted: what the versions count, which is updated.
+
+    Raises:
+        DatabaseUnavailableError: if the events cannot be read.
+        OverloadedError: if too many requests are waiting.
     """
     predictors = {one.version: one for one in context.model_manager.list_open()}
     for version in counted.keys() - predictors.keys():
@@ -69,10 +72,7 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
         known = counted.get(version)
         if known is None or known.tally.selection != selection:
             known = counted[version] = Counted(Tally(selection, clock=context.clock.now))
-        try:
-            changed = await known.tally.refresh(context.database)
-        except (DatabaseUnavailableError, OverloadedError):
-            return
+        changed = await known.tally.refresh(context.database)
         events = known.tally.events
         # A model that was just opened counts no event beyond its training.
         if (known.predictor is predictor and not changed) or (

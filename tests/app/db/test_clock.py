@@ -118,6 +118,7 @@ def test_without_a_database_the_log_says_so(
     with running(settings.model_copy(update={"database_url": url})) as client:
         assert abs(client.app.state.context.clock.now() - now()) < HOUR
         assert "kairos_clock_offset_seconds NaN" in client.get("/metrics").text
+        assert "clock" in client.get("/health/ready").json()["tasks"]
     assert "clock_not_synchronized" in capsys.readouterr().out
 
 

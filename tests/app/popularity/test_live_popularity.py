@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.errors import DatabaseUnavailableError
+from app.popularity.service import refresh_popularity
+from app.popularity.tally import Tally
 from app.settings import Settings
 from model.wide import WideConfig
 from tests.app import tiny_bundle
@@ -133,3 +136,12 @@ def test_a_model_that_was_opened_again_counts_anew(settings: Settings, client: C
     assert client.post(f"/v1/models/{first}/activate", {"reason": None}).status_code == 200
     assert recommend(client)["model_version"] == first
     eventually(lambda: rank(client) == counted)
+
+
+def test_an_outage_is_one_of_the_task(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> bool:
+        raise DatabaseUnavailableError("down")
+
+    monkeypatch.setattr(Tally, "refresh", fail)
+    with running(settings) as client, pytest.raises(DatabaseUnavailableError):
+        client.portal.call(refresh_popularity, client.app.state.context, {})
