@@ -23,7 +23,7 @@ from model.clock import now
 from model.history import Query
 from model.inference.answers import Constraints
 from training.data.dataset import Dataset
-from training.data.sources import read_events
+from training.data.sources import is_database, read_events
 
 _SCHEMA = pl.Schema(
     {
@@ -71,7 +71,11 @@ def recommend_command(
     with exit_on_error():
         torch.set_num_threads(1)
         output.parent.mkdir(parents=True, exist_ok=True)  # fails now, not after hours of work
-        instant = now() if query_time is None else parse_instant("--query-time", query_time)
+        instant = (
+            _read_time(events, erased)
+            if query_time is None
+            else parse_instant("--query-time", query_time)
+        )
         predictor = open_store(store).open()
         dataset = Dataset.of(read_events(events, erasures=load_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
@@ -106,3 +110,13 @@ def recommend_command(
         table.write_parquet(output)
         print_message(f"{len(dataset.user_ids)} users, {len(rows)} rows")
         typer.echo(output)
+
+
+def _read_time(*sources: str | None) -> int:
+    """Read the time of the first source that is a database; this machine's if none is."""
+    from app.db.clock import read_database_time  # noqa: PLC0415 - the service's modules load slowly
+
+    for source in sources:
+        if source is not None and is_database(source):
+            return read_database_time(source)
+    return now()

@@ -1,5 +1,6 @@
 """All checks, in the order of their dependencies."""
 
+from app.db.clock import read_time
 from app.health.repository import HealthRepository
 from app.keys.repository import KeyRepository
 from app.models.repository import ClickRepository
@@ -53,8 +54,8 @@ def run_checks(settings: Settings, integrity_seconds: float | None) -> Checks:
 
 def _check_contents(settings: Settings) -> Checks:
     """Run the checks that read the database's tables."""
-    at = now()
     with open_session(settings.database_url) as session:
+        at = read_time(session)
         yield from check_keys(settings, KeyRepository(session).list_all(), at)
         newest = HealthRepository(session).read_newest_arrival()
         yield check_events(newest, at)

@@ -1,5 +1,7 @@
 """The `kairos recommend` command."""
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -23,6 +25,19 @@ def test_an_empty_store_names_the_commands_to_run(world: World, tmp_path: Path) 
         exit_code=1,
     ).output
     assert "run kairos train and kairos publish" in output
+
+
+def test_the_default_query_time_is_that_of_the_database(
+    world: World, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "top.parquet"
+    instant = datetime(2031, 2, 3, tzinfo=UTC)
+    monkeypatch.setattr("app.db.clock.read_database_time", lambda _: from_datetime(instant))
+    kairos(
+        *("recommend", "--events", world.events, "--erased", os.environ["KAIROS_DATABASE_URL"]),
+        *("--store", store, "--output", output),
+    )
+    assert pl.read_parquet(output)["query_time"].unique().to_list() == [instant]
 
 
 def test_batch_recommendations_equal_those_of_the_bundle(

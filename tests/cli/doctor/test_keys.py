@@ -1,5 +1,7 @@
 """The checks of the API keys."""
 
+import pytest
+
 from app.keys.issuing import create_key, list_keys, revoke_key
 from model.clock import MICROSECONDS_PER_DAY, now
 from tests.cli.doctor.checks import Environment, execute, failures, run_doctor, warnings
@@ -36,3 +38,13 @@ def test_expiring_keys_and_a_missing_admin_are_warnings(database: str) -> None:
     found = run_doctor(0)
     assert warnings(found) == {"keys", "keys.expiry"}
     assert "expires in 3.0 days" in found["keys.expiry"]["finding"]
+
+
+def test_keys_expire_by_the_time_of_the_database(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_key(database, "shop", "read", expires_at=now() + 30 * MICROSECONDS_PER_DAY)
+    assert "keys.expiry" not in run_doctor(0)
+    later = now() + 27 * MICROSECONDS_PER_DAY
+    monkeypatch.setattr("cli.doctor.run.read_time", lambda _: later)
+    assert "expires in 3.0 days" in run_doctor(0)["keys.expiry"]["finding"]
