@@ -48,6 +48,11 @@ def restore_command(
         record, replay = restore_backup(directory, url, store, log)
         if read_revision(url) == get_head():
             record_act(url, "restore", actor=get_current_actor(), taken_at=record.taken_at)
+        else:
+            print_message(
+                "[yellow]warning[/] the restore is not in the audit: the backup is of another "
+                f"revision of the schema than {get_head()}"
+            )
         typer.echo(f"{record.rows['events']} events, {record.rows['items']} items restored")
         typer.echo(f"{replay.erasures} erasures replayed: {replay.rows} rows deleted")
         if not log.file.exists():
