@@ -201,7 +201,8 @@ class Settings(BaseSettings):
 
     max_connections: _Connections = 2000
     """Most open connections of the process, and no more than half of its open files (`ulimit -n`).
-    Beyond it a new connection replaces the one that has been idle or slow for longest."""
+    Beyond it a new connection replaces the one that has waited for its client for longest, of the
+    network with the most such connections; if none waits, the new one gets status 503."""
 
     max_connections_per_address: _Connections = 1000
     """Most open connections of one IPv4 address, or one IPv6 /64 network. Behind a proxy, all
@@ -209,7 +210,7 @@ class Settings(BaseSettings):
 
     headers_timeout_seconds: _Seconds = 10.0
     """Longest time from a connection, or the first byte of a later request, to the end of the
-    headers; then status 408."""
+    headers; then status 408. A connection that sent nothing is closed without a response."""
 
     body_timeout_seconds: _Seconds = 30.0
     """Longest time from there to the end of the body; then status 408."""

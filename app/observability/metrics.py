@@ -39,7 +39,7 @@ class Metrics:
         )
         self.request_seconds = Histogram(
             "http_request_duration_seconds",
-            "Time from the first byte of a request to the last byte of its response.",
+            "Time from the end of a request's headers to the last byte of its response.",
             ["method", "route"],
             buckets=_SECONDS,
             registry=registry,
@@ -95,7 +95,8 @@ class Metrics:
         )
         self.model_swaps = Counter(
             "kairos_model_swaps_total",
-            "Bundles that CURRENT pointed to, by outcome: activated or refused.",
+            "Bundles by outcome: activated as the current one, or refused, also as challenger, "
+            "shadow or last known good.",
             ["result"],
             registry=registry,
         )
@@ -190,14 +191,15 @@ class Metrics:
         )
         self.background_task_failures = Counter(
             "kairos_background_task_failures_total",
-            "Unexpected failures of the process's periodic tasks, each of which is repeated.",
+            "Failed runs of the process's periodic tasks, each of which is repeated: defects, and "
+            "outages from their second minute on.",
             ["task"],
             registry=registry,
         )
         self.shed_requests = Counter(
             "kairos_shed_requests_total",
             "Requests rejected to protect a resource: inference, the share of it that one caller "
-            "has, the database, or versions that requests name.",
+            "has, the database, the bundle store, or versions that requests name.",
             ["reason"],
             registry=registry,
         )
@@ -223,6 +225,7 @@ class Metrics:
             "inference",
             "share",
             "versions",
+            "store",
             "database_reads",
             "database_writes",
             "database_control",

@@ -62,3 +62,22 @@ def test_every_alert_has_its_section_in_the_runbook(alert: str) -> None:
 
 def test_the_runbook_has_no_alert_that_is_not_shipped() -> None:
     assert {*re.findall(r"^### (Kairos\w+)$", document(RUNBOOK), re.M)} == {*ALERTS}
+
+
+def test_the_table_of_the_log_has_every_logged_line() -> None:
+    call = re.compile(r"\b_?log(?:ger)?(?:\.(\w+))?\)?\(\s*\"(\w+)\"")
+    logged = {
+        event
+        for file in (ROOT / "app").rglob("*.py")
+        for level, event in call.findall(file.read_text("utf-8"))
+        # Those at `debug` are for developers.
+        if level != "debug"
+    }
+    section = document("docs/operations.md").partition("\n## Logs\n")[2].partition("\n## ")[0]
+    described = {
+        event
+        for line in re.findall(r"^\| (`.+?`) \| ", section, re.M)
+        for event in re.findall(r"`(\w+)`", line)
+    }
+    assert len(logged) > 20
+    assert described == logged

@@ -58,7 +58,7 @@ def test_a_backup_and_its_restore_are_recorded(
     assert backup == ("backup", {})
 
 
-def test_a_restore_of_another_revision_says_that_it_is_not_recorded(
+def test_a_restore_of_another_revision_is_not_recorded(
     url: str, bundle_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kairos("backup", tmp_path / "backup", "--store", bundle_store, "--database", url)

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from app.db.database import _CONTROL_THREADS
+from app.db.engine import _EXTRA_CONNECTIONS
 from app.settings import Settings
+from tests.architecture.repository import document
 from tests.deployment.programs import program
 from tests.processes import ROOT
 
@@ -160,8 +163,14 @@ def test_replicas_use_at_most_half_of_the_connections() -> None:
             if option.startswith("--max_connections")
         ],
     )
-    threads = Settings.model_fields["database_threads"].default
-    assert api["deploy"]["replicas"] * threads < most / 2
+    fields = Settings.model_fields
+    threads = fields["database_threads"].default + fields["database_write_threads"].default
+    # Each of the two pools may open more than it keeps.
+    others = _CONTROL_THREADS + 2 * _EXTRA_CONNECTIONS
+    assert api["deploy"]["replicas"] * (threads + others) < most / 2
+    page = " ".join(document("docs/operations.md").split())
+    assert f"`KAIROS_DATABASE_WRITE_THREADS` + {others} connections" in page
+    assert f" {threads + others} by default" in page
 
 
 @every_service
