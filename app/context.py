@@ -21,6 +21,7 @@ from app.inference.refusals import RecentRefusals
 from app.inference.requester import Requester, requester
 from app.inference.scheduler import InferenceScheduler
 from app.observability.metrics import Metrics
+from app.overview_gate import OverviewGate
 from app.serving.impressions import ImpressionBuffer
 from app.serving.item_overlay import ItemOverlay
 from app.serving.model_manager import ModelManager
@@ -32,6 +33,10 @@ from model.inference.workload import Workload
 from model.store.store import BundleStore
 
 Result = TypeVar("Result")
+
+_SURPRISE = 2.0
+"""A short call may compute for so many times the bound of its estimate: a garbage collection or
+cold caches make no long one of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class AppContext:
     metrics: Metrics
     clock: ServiceClock
     database: Database
+    overviews: OverviewGate
     keys: KeyCache
     local_token: LocalToken
     access_control: AccessControl
@@ -83,15 +89,15 @@ class AppContext:
                 not run.
         """
         cost = self.costs.estimate(predictor, workload)
-        turn_seconds = self.costs.bound_short_calls(predictor)
-        call_class = CallClass.SHORT if cost <= turn_seconds else CallClass.LONG
+        short_seconds = self.costs.bound_short_calls(predictor)
+        call_class = CallClass.SHORT if cost <= short_seconds else CallClass.LONG
         request = requester.get()
         running = self._run_or_refuse(
             steps,
             request,
             CallClass.BACKGROUND if is_background else call_class,
             cost,
-            turn_seconds,
+            _SURPRISE * short_seconds,
         )
         if is_background:
             result, seconds = await running

@@ -286,7 +286,8 @@ class OverloadedError(ServiceError):
     """More work is waiting than the process accepts.
 
     Attributes:
-        shed_reason: what the work waits for: the name of a thread pool, or "versions".
+        shed_reason: what the work waits for: the name of a thread pool, "versions" or
+            "overviews".
     """
 
     code = "overloaded"

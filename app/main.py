@@ -52,6 +52,7 @@ from app.models.router import admin_router as models_admin
 from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
+from app.overview_gate import OverviewGate
 from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
 from app.recommendations.impression_writer import (
@@ -141,6 +142,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
             write_threads=settings.database_write_threads,
             metrics=metrics,
         ),
+        overviews=OverviewGate(patience_seconds=settings.database_timeout_seconds),
         keys=keys,
         local_token=local_token,
         access_control=AccessControl(

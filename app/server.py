@@ -27,6 +27,9 @@ from model.errors import KairosError, format_error
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _SWITCH_SECONDS = 0.0005
+_GARBAGE_THRESHOLDS = (2_000, 20, 500)
+"""Of `gc.set_threshold`. A full collection beside the hundred thousand objects of a sweep stops all
+threads for a tenth of a second; little of the service forms cycles, so it is rare."""
 _GRACE_SECONDS = 4
 _ACCEPTED_CONNECTIONS_SECONDS = 0.2
 _SEND_BUFFER_BYTES = 128 * 1024
@@ -101,6 +104,7 @@ def run(
     # Modules imported so far are permanent: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
     # After a graceful stop uvicorn raises the signal again; that must not count as a failure.
     for graceful in (signal.SIGTERM, signal.SIGINT):
         signal.signal(graceful, _exit_successfully)

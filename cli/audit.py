@@ -12,7 +12,7 @@ from cli.options import Database, Json, resolve_database_url
 
 
 def audit_command(
-    limit: Annotated[int, typer.Option(help="Most entries to show.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="Most entries to show.", min=1, max=100_000)] = 50,
     as_json: Json = False,
     database: Database = None,
 ) -> None:

@@ -1,6 +1,7 @@
 """The `kairos` command: registers every subcommand."""
 
 import typer
+from typer.core import TyperGroup
 
 from cli.audit import audit_command
 from cli.backup import backup_command
@@ -25,7 +26,23 @@ from cli.retrain import retrain_command
 from cli.serve import serve_command
 from cli.train import train_command
 
+
+class _Commands(TyperGroup):
+    """Refuses arguments that cannot be printed or stored, before any command reads them."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        for argument in args:
+            try:
+                argument.encode()
+            except UnicodeEncodeError as error:
+                raise typer.BadParameter(
+                    f"an argument is text in UTF-8, but got {argument!a}; correct it", ctx
+                ) from error
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="kairos",
     help="A time-aware sequential recommender: train it, serve it, see what it attends to.",
     no_args_is_help=True,

@@ -105,10 +105,10 @@ def run_training(
     torch.set_num_threads(threads)
     event_table = read_events(events, erasures=erasures)
     item_table = None if items is None else read_items(items)
-    _, left_out = drop_implausible(event_table, now())
+    plausible, left_out = drop_implausible(event_table, now())
     if left_out.total:
         print_message(f"[yellow]left out[/] {left_out.describe()}; kairos inspect describes them")
-    _, excess = drop_excess(event_table)
+    _, excess = drop_excess(plausible)
     if excess.events:
         print_message(f"[yellow]left out[/] {excess.describe()}; kairos inspect names the users")
     with TrainingProgress(config.fit.monitor) as progress:

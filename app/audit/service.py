@@ -20,9 +20,10 @@ async def list_audit_page(context: AppContext, *, cursor: str | None, limit: int
         OverloadedError: if too many requests are waiting.
     """
     before = None if cursor is None else _parse_cursor(cursor)
-    found = await context.database.read(
-        lambda session: AuditReader(session).list_page(before=before, limit=limit + 1)
-    )
+    async with context.overviews.take_turn():
+        found = await context.database.read(
+            lambda session: AuditReader(session).list_page(before=before, limit=limit + 1)
+        )
     page = found[:limit]
     next_cursor = ".".join(map(str, page[-1].position)) if len(found) > limit else None
     return AuditPage(tuple(map(to_response, page)), next_cursor)

@@ -22,7 +22,7 @@ from app.db.engine import parse_url
 from app.db.erasure_log import ErasureLog
 from app.db.erasure_replay import Replay, replay_erasures
 from app.db.tables import Table
-from migrations.run import get_head, read_revision, require_upgraded, upgrade
+from migrations.run import get_head, list_revisions, read_revision, require_upgraded, upgrade
 from model.bundle.atomic import flush
 from model.bundle.manifest import verify_digests
 from model.clock import now
@@ -103,6 +103,12 @@ def restore_backup(
             f"a backup goes back to the kind of database it was taken from, {record.database}, but "
             f"got one of {dialect}; name another with --database"
         )
+    if record.revision not in list_revisions():
+        raise BackupError(
+            "a backup is restored by a version of Kairos that has its revision of the schema, but "
+            f"this one has no {record.revision!r}; use the version that took it, "
+            f"{record.kairos!r}, or a later one"
+        )
     if store.exists() and any(entry.name != _RESTORING for entry in store.iterdir()):
         raise BackupError(
             f"a store is restored into an empty directory, but {store} is not empty; move it away, "
@@ -112,7 +118,7 @@ def restore_backup(
         sqlite.require_empty(database_url)
     with _stage_store(directory / _STORE, store) as (staged, left_out):
         if dialect == "sqlite":
-            replay = _restore_sqlite(database_url, directory / _DATABASE, log)
+            replay = _restore_sqlite(record, database_url, directory / _DATABASE, log)
         else:
             _restore_postgresql(record, database_url, directory / _DATABASE)
             replay = _replay(database_url, log)
@@ -123,9 +129,16 @@ def restore_backup(
     return record.model_copy(update={"left_out": record.left_out | left_out}), replay
 
 
-def _restore_sqlite(database_url: str, source: Path, log: ErasureLog) -> Replay:
+def _restore_sqlite(
+    record: BackupRecord, database_url: str, source: Path, log: ErasureLog
+) -> Replay:
     staged = sqlite.stage(database_url, source)
     try:
+        if (revision := read_revision(f"sqlite:///{staged}")) != record.revision:
+            raise BackupError(
+                f"the database of a backup is at the recorded revision, {record.revision!r}, but "
+                f"this one is at {revision!r}; take another backup"
+            )
         replay = _replay(f"sqlite:///{staged}", log)
         sqlite.put_in_place(staged, database_url)
     finally:

@@ -1,15 +1,19 @@
 """The record of a backup, `backup.json`: written last, so that an incomplete backup has none."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from model.bundle.atomic import flush
 from model.bundle.manifest import compute_digest
 from model.errors import KairosError
 
 RECORD = "backup.json"
+
+
+_TABLES = frozenset({"events", "items"})
+_YEAR_10000 = 253_402_300_800_000_000
 
 
 class BackupError(KairosError):
@@ -45,13 +49,20 @@ class BackupRecord(BaseModel):
 
     format: Literal[1] = 1
     kairos: str
-    taken_at: int
+    taken_at: Annotated[int, Field(ge=0, lt=_YEAR_10000)]
     database: Literal["sqlite", "postgresql"]
     revision: str
-    rows: dict[str, int]
+    rows: dict[str, Annotated[int, Field(ge=0)]]
     current: str | None
     files: dict[str, FileRecord]
     left_out: dict[str, str] = {}
+
+    @field_validator("rows")
+    @classmethod
+    def _require_tables(cls, rows: dict[str, int]) -> dict[str, int]:
+        if missing := _TABLES - rows.keys():
+            raise ValueError(f"the tables {sorted(missing)} are missing")
+        return rows
 
 
 def list_files(directory: Path) -> dict[str, FileRecord]:

@@ -51,7 +51,7 @@ def parse_url(database_url: str) -> URL:
     """
     try:
         url = make_url(database_url)
-    except exc.ArgumentError as error:
+    except (exc.ArgumentError, ValueError) as error:
         raise DatabaseUrlError(
             "a database URL must be a URL, but this one cannot be parsed; "
             "write sqlite:///path/to/file or postgresql://user@host/name"
@@ -183,6 +183,9 @@ def _set_up_sqlite(connection: DBAPIConnection) -> None:
     cursor.execute("PRAGMA foreign_keys=ON")
     # Deleted rows are overwritten with zeros: an erased user must not be legible in the file.
     cursor.execute("PRAGMA secure_delete=ON")
+    # The first transaction opens the log. A file whose log is not there yet would be taken for one
+    # that was replaced after the first write.
+    cursor.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
     cursor.close()
 
 

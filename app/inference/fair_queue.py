@@ -192,9 +192,23 @@ class FairQueue(Generic[Call]):
         """Forget every flow, when no call waits or runs: an idle model owes nobody anything."""
         self._flows.clear()
 
-    def find_longest(self) -> FlowKey | None:
-        """Find the flow with the most waiting calls; None if none waits."""
-        return max(self._flows, key=self.count, default=None) if self._waiting else None
+    def find_longest(self, *, of_short: bool = True) -> FlowKey | None:
+        """Find the flow with the most waiting calls; None if none waits.
+
+        Args:
+            of_short: whether flows of short calls count, too.
+        """
+        waiting = (key for key, flow in self._flows.items() if flow.waiting)
+        eligible = (key for key in waiting if of_short or key.call_class is not CallClass.SHORT)
+        return max(eligible, key=self.count, default=None)
+
+    def count_long(self) -> int:
+        """Count the calls that are not short, waiting or with a thread."""
+        return sum(
+            len(flow.waiting) + len(flow.running)
+            for key, flow in self._flows.items()
+            if key.call_class is not CallClass.SHORT
+        )
 
     def count(self, key: FlowKey) -> int:
         """Count the waiting calls of a flow."""

@@ -22,6 +22,8 @@ T = TypeVar("T")
 _NAME = "inference"
 _TURN_SECONDS = 0.002
 """Seconds after which a long call lets others go first, at the end of its step."""
+_LONG_SHARE = 0.5
+"""Share of the places in the queue that calls which are not short may take."""
 _SUSTAINED_SECONDS = 0.25
 """Seconds of waiting calls without a break after which it is no burst any more."""
 
@@ -87,6 +89,8 @@ class InferenceScheduler:
         self._threads = threads
         self._most = threads + queue
         self._queue_length = queue
+        # Long calls wait for seconds: without a limit of their own they would take every place.
+        self._most_long = math.ceil(queue * _LONG_SHARE)
         self._patience_seconds = {
             CallClass.SHORT: patience_seconds,
             CallClass.LONG: long_patience_seconds,
@@ -135,7 +139,7 @@ class InferenceScheduler:
 
         Args:
             cost: estimated seconds.
-            turn_seconds: of a short call, seconds after which it becomes a long one.
+            turn_seconds: of a short call, seconds of a processor after which it is a long one.
 
         Raises:
             OverloadedError, OverShareError: as `require_capacity` does.
@@ -151,7 +155,7 @@ class InferenceScheduler:
         )
         with self._lock:
             self._require_capacity(call.flow, cost)
-            evicted = self._make_room()
+            evicted = self._make_room(call.flow)
             self._pending += 1
             self._queue.push(call)
             if not self._workers:
@@ -189,7 +193,7 @@ class InferenceScheduler:
     def _require_capacity(self, flow: FlowKey, cost: float) -> None:
         if self._pending < self._threads:
             return
-        if self._pending >= self._most and not self._may_displace(flow):
+        if self._is_full(flow) and not self._may_displace(flow):
             raise self._build_full_error(flow)
         limit = self._patience_seconds[flow.call_class]
         prospect = self._queue.predict(flow, cost)
@@ -201,19 +205,30 @@ class InferenceScheduler:
         if prospect.seconds / self._threads > limit:
             raise self._build_wait_error(flow, prospect, limit)
 
+    def _is_full(self, flow: FlowKey) -> bool:
+        """Return whether no place is free for a call of a flow."""
+        most_long = self._threads + self._most_long
+        if flow.call_class is not CallClass.SHORT and self._queue.count_long() >= most_long:
+            return True
+        return self._pending >= self._most
+
     def _may_displace(self, flow: FlowKey) -> bool:
         """Return whether a call may take the place of one of the flow with the most calls."""
-        longest = self._queue.find_longest()
+        longest = self._find_displaced(flow)
         return (
             longest is not None
             and self._queue.count(longest) > self._queue.count(flow) + 1
             and self._queue.find_last(longest) is not None
         )
 
-    def _make_room(self) -> _Call | None:
-        """Remove a waiting call if too many wait, and return it."""
-        longest = self._queue.find_longest()
-        if self._pending < self._most or longest is None:
+    def _find_displaced(self, flow: FlowKey) -> FlowKey | None:
+        """Find the flow whose calls give way to one of another: never a short one to a long one."""
+        return self._queue.find_longest(of_short=flow.call_class is CallClass.SHORT)
+
+    def _make_room(self, flow: FlowKey) -> _Call | None:
+        """Remove a waiting call if no place is free for one of a flow, and return it."""
+        longest = self._find_displaced(flow)
+        if self._pending < self._threads or not self._is_full(flow) or longest is None:
             return None
         evicted = self._queue.find_last(longest)
         if evicted is not None and self._queue.discard(evicted):
@@ -223,13 +238,14 @@ class InferenceScheduler:
 
     def _build_full_error(self, flow: FlowKey) -> ServiceError:
         own = self._queue.count(flow)
+        most = self._queue_length if flow.call_class is CallClass.SHORT else self._most_long
         if own and len(self._queue) > own:
             return OverShareError(
-                f"at most {self._queue_length} calls may wait for the {_NAME} threads, and that "
+                f"at most {most} calls may wait for the {_NAME} threads, and that "
                 f"many do, {own} of this caller; send fewer at once, or try again shortly",
                 seconds=1,
             )
-        return OverloadedError(_NAME, self._queue_length)
+        return OverloadedError(_NAME, most)
 
     def _build_wait_error(self, flow: FlowKey, prospect: Prospect, limit: float) -> ServiceError:
         label, seconds = flow.call_class.label, prospect.seconds / self._threads
@@ -291,10 +307,15 @@ class InferenceScheduler:
             call.has_begun = True
             self._queue_seconds[call.flow.call_class].observe(began - call.submitted_at)
         outcome: Callable[[], None] | None = None
-        elapsed = 0.0
-        while outcome is None and elapsed < call.turn_seconds:
+        elapsed, computed_before = 0.0, time.thread_time()
+        has_time = True
+        while outcome is None and has_time:
             outcome = _run_step(call)
             elapsed = time.perf_counter() - began
+            # A short call is long if it computes for long, not if it waits for a processor.
+            is_short = call.flow.call_class is CallClass.SHORT
+            used = time.thread_time() - computed_before if is_short else elapsed
+            has_time = used < call.turn_seconds
         self._run_seconds[call.flow.call_class].inc(elapsed)
         with self._lock:
             self._queue.charge(call, elapsed)

@@ -62,7 +62,8 @@ async def read_item_popularity(
         response = _to_response(item_id, step, span, buckets, events.count_by_day(item_id, span))
         return replace(response, warnings=warnings)
 
-    return await context.database.read(lambda session: read(ItemEventRepository(session)))
+    async with context.overviews.take_turn():
+        return await context.database.read(lambda session: read(ItemEventRepository(session)))
 
 
 def compute_bucket_number(instant: int, step: Step) -> int:

@@ -40,11 +40,12 @@ async def list_items_page(
     """
     after = None if cursor is None else _decode_cursor(cursor)
     folded = None if search is None else search.casefold()
-    matches = await context.database.read(
-        lambda session: ItemRepository(session).list_page(
-            after=after, search=folded, limit=limit + 1
+    async with context.overviews.take_turn():
+        matches = await context.database.read(
+            lambda session: ItemRepository(session).list_page(
+                after=after, search=folded, limit=limit + 1
+            )
         )
-    )
     page = matches[:limit]
     return ItemPage(
         items=tuple(_to_response(stored) for stored in page),

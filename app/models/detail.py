@@ -54,8 +54,13 @@ async def describe_model(context: AppContext, version: str) -> ModelDetail:
         ModelNotFoundError: if no bundle of that version is published.
         ModelRefusedError: if its manifest was altered, or is of another format.
         StoreUnavailableError: if the store cannot be read.
-        OverloadedError: if too many requests wait for the model already.
+        OverloadedError: if too many requests wait for the model, or for descriptions and lists.
     """
+    async with context.overviews.take_turn():
+        return await _describe(context, version)
+
+
+async def _describe(context: AppContext, version: str) -> ModelDetail:
     manifest, is_current = await asyncio.to_thread(read_manifest, context.store, version)
     missing: list[Missing] = []
     curves, profile, is_normalised = await _read_predictor(context, version, manifest, missing)

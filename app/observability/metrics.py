@@ -225,6 +225,7 @@ class Metrics:
             "inference",
             "share",
             "versions",
+            "overviews",
             "store",
             "database_reads",
             "database_writes",

@@ -32,9 +32,10 @@ async def list_known_users(context: AppContext, *, prefix: str, limit: int, acto
         DatabaseUnavailableError: if the events cannot be read, or the list cannot be recorded.
         OverloadedError: if too many requests are waiting.
     """
-    users = await context.database.read(
-        lambda session: EventRepository(session).list_users(prefix, limit)
-    )
+    async with context.overviews.take_turn():
+        users = await context.database.read(
+            lambda session: EventRepository(session).list_users(prefix, limit)
+        )
     if limit > MOST_UNRECORDED:
         # Not in one transaction: SQLite's only writer would wait for the reading. Nobody gets a
         # list that is not recorded.

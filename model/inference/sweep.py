@@ -25,10 +25,10 @@ from model.interfaces import QuerySweep
 AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 """The rows that may be recommended at an instant, as `Constraints.allowed` has them."""
 
-_STEP_EVENTS = 1_024
+_STEP_EVENTS = 512
 """Events that are encoded side by side, in one step; at least one history is."""
 
-_STEP_SHARED_EVENTS = 8_192
+_STEP_SHARED_EVENTS = 4_096
 """The same for query times that share the encoding of their events, and cost little more each."""
 
 

@@ -31,7 +31,7 @@ from app.db.erasures import ErasureRepository, compute_user_digest
 from app.errors import DatabaseUnavailableError
 from app.imports import import_events
 from app.settings import Settings
-from migrations.run import upgrade
+from migrations.run import list_revisions, upgrade
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
 from tests.app.client import problem, running
@@ -208,6 +208,29 @@ def remove_the_record(backup: Path) -> None:
 def change_the_format(backup: Path) -> None:
     record = json.loads((backup / "backup.json").read_text())
     (backup / "backup.json").write_text(json.dumps(record | {"format": 2}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rows": {}},
+        {"rows": {"events": -1, "items": 0}},
+        {"taken_at": 10**30},
+        {"revision": "of a later version"},
+        {"revision": list_revisions()[0]},
+    ],
+    ids=["no table", "fewer than no rows", "beyond the calendar", "unknown", "another"],
+)
+def test_a_record_with_impossible_values_is_refused(
+    backup: Path, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    record = json.loads((backup / "backup.json").read_text())
+    (backup / "backup.json").write_text(json.dumps(record | fields))
+    database, store = tmp_path / "new" / "kairos.db", tmp_path / "new" / "bundles"
+    with pytest.raises(BackupError):
+        restore_backup(backup, f"sqlite:///{database}", store)
+    assert not database.exists()
+    assert not store.exists()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -249,10 +249,21 @@ _OBJECT = "properties are one JSON object"
 
 
 def _is_object(text: str | None) -> bool:
+    return text is not None and read_object(text) is not None
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """Parse one JSON object; None if the text is anything else, or nested too deeply to parse."""
     try:
-        return text is not None and isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse_constant(constant: str) -> None:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(constant)
 
 
 def _parse_texts(table: RawTable, column: str) -> pl.Series:

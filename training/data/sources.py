@@ -30,6 +30,7 @@ from training.data.columns import (
     parse_events,
     parse_items,
     parse_stored_events,
+    read_object,
 )
 from training.data.database_source import (
     format_database_name,
@@ -136,7 +137,7 @@ def _read_table(file: Path) -> RawTable:
             return _read_separated(file, _SEPARATORS[file.suffix])
         if file.suffix in _JSON_LINES:
             return _read_json_lines(file)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
         raise EventSourceError(
             f"{file}: a file must have the format of its suffix, but: {error}; repair or rename it"
         ) from error
@@ -154,6 +155,7 @@ def _read_parquet(file: Path) -> RawTable:
 def _read_separated(file: Path, separator: str) -> RawTable:
     # Everything stays text: an id such as 007 must not lose its zeros.
     frame = pl.read_csv(file, separator=separator, infer_schema=False, glob=False)
+    _require_distinct_columns(file, separator)
 
     def locate(row: int) -> str:
         with file.open(newline="", encoding="utf-8") as lines:
@@ -164,6 +166,18 @@ def _read_separated(file: Path, separator: str) -> RawTable:
             return f"line {records.line_num + 1}"
 
     return RawTable(str(file), frame, locate)
+
+
+def _require_distinct_columns(file: Path, separator: str) -> None:
+    """Refuse a header with a name twice: Polars would rename the second of the columns."""
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        header = next(csv.reader(lines, delimiter=separator), [])
+    doubled = sorted({name for name in header if header.count(name) > 1})
+    if doubled:
+        raise EventSourceError(
+            f"{file}: every column must have a name of its own, but {doubled[0]!r} appears "
+            f"{header.count(doubled[0])} times; remove or rename the others"
+        )
 
 
 def _read_json_lines(file: Path) -> RawTable:
@@ -201,7 +215,9 @@ def _require_ids_as_text(file: Path, frame: pl.DataFrame) -> None:
     for number, line in _number_lines(file):
         if not suspect.search(line):
             continue
-        record = json.loads(line)
+        record = read_object(line)
+        if record is None:
+            raise _build_line_error(file, number, line)
         for name in names:
             if isinstance(record.get(name), float | bool | list | dict):
                 raise EventSourceError(
@@ -211,17 +227,19 @@ def _require_ids_as_text(file: Path, frame: pl.DataFrame) -> None:
 
 
 def _find_broken_line(file: Path, error: Exception) -> EventSourceError:
-    rule = "each line must be one JSON object"
     for number, line in _number_lines(file):
-        try:
-            is_object = not line.strip() or isinstance(json.loads(line), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            return EventSourceError(
-                f"{file}, line {number}: {rule}, but got {line[:80].rstrip()!r}; repair the line"
-            )
-    return EventSourceError(f"{file}: {rule}, but: {error}; repair the file")
+        if line.strip() and read_object(line) is None:
+            return _build_line_error(file, number, line)
+    return EventSourceError(f"{file}: {_LINE}, but: {error}; repair the file")
+
+
+_LINE = "each line must be one JSON object"
+
+
+def _build_line_error(file: Path, number: int, line: str) -> EventSourceError:
+    return EventSourceError(
+        f"{file}, line {number}: {_LINE}, but got {line[:80].rstrip()!r}; repair the line"
+    )
 
 
 def _number_lines(file: Path) -> Iterator[tuple[int, str]]:

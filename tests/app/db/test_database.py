@@ -42,6 +42,12 @@ def test_a_url_gets_the_driver_that_is_installed(given: str, opened: str) -> Non
     assert parse_url(given).render_as_string(hide_password=False) == opened
 
 
+@pytest.mark.parametrize("url", ["nonsense", "postgresql://[::1/n", "postgresql://h:port/n"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="a database URL must be a URL"):
+        parse_url(url)
+
+
 @pytest.mark.parametrize("url", ["mysql://u:secret@h/n", "sqlite://", "sqlite:///:memory:"])
 def test_an_unsupported_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="a database is SQLite in a file or PostgreSQL") as refusal:

@@ -185,6 +185,21 @@ def test_a_service_starts_beside_a_damaged_file(
     assert "Traceback" not in capsys.readouterr().out
 
 
+def test_the_first_write_to_a_file_without_a_log_runs_once(migrated_sqlite_url: str) -> None:
+    """A restored backup is one file, in another journal mode."""
+    with sqlite3.connect(migrated_sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    connection.close()
+    database, runs = Database(migrated_sqlite_url, threads=1, queue=0), []
+
+    def write(session: Session) -> None:
+        runs.append(session.execute(text("UPDATE erased_users SET erased_at = 0")))
+
+    database.write_blocking(write)
+    assert len(runs) == 1
+    database.close()
+
+
 def test_a_deleted_log_is_saved_before_another_is_opened(migrated_sqlite_url: str) -> None:
     """The first reader opens its connection after the log was deleted, and before the writer."""
     database = Database(migrated_sqlite_url, threads=1, queue=0)

@@ -176,6 +176,41 @@ def test_the_call_beyond_the_queue_is_refused() -> None:
     run(scenario())
 
 
+def test_long_calls_leave_places_to_short_ones() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(queue=4, long_patience=60.0), Stepper()
+        long = [
+            submit(scheduler.run(stepper.steps("long", 2), caller="a", call_class=LONG, cost=1.0))
+            for _ in range(3)
+        ]
+        await stepper.wait_until_entered()
+        with pytest.raises(OverloadedError, match="at most 2 calls may wait"):
+            scheduler.require_capacity("a", LONG, 1.0)
+        short = submit(scheduler.run(stepper.steps("short", 1), cost=0.001, turn_seconds=1.0))
+        await asyncio.sleep(0)
+        stepper.permit()
+        assert (await short)[0] == "short"
+        await asyncio.gather(*long)
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_a_short_call_that_waits_for_a_processor_stays_short() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(), Stepper()
+        waiting = submit(scheduler.run(stepper.steps("waiting", 2), cost=0.001, turn_seconds=0.02))
+        await stepper.wait_until_entered()
+        long = submit(scheduler.run(stepper.steps("long", 1), call_class=LONG, cost=9.0))
+        await asyncio.sleep(0.05)  # longer than the turn, without computing
+        stepper.permit()
+        await asyncio.gather(waiting, long)
+        assert stepper.record == ["waiting", "waiting", "long"]
+        scheduler.close()
+
+    run(scenario())
+
+
 def test_the_caller_that_fills_the_queue_gives_way_to_others() -> None:
     async def scenario() -> None:
         scheduler, stepper = build(queue=4), Stepper()

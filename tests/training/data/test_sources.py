@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.clock import to_datetime
 from model.errors import EventSourceError
 from training.data.columns import EVENT_SCHEMA, ITEM_SCHEMA
-from training.data.sources import read_events, read_items
+from training.data.sources import read_events, read_items, read_stored_events
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_SECONDS = 1_769_860_800
@@ -282,11 +282,27 @@ def test_a_line_number_counts_the_blank_lines_between_objects(tmp_path: Path) ->
     assert "line 3, column 'item_id'" in refusal(file)
 
 
-@pytest.mark.parametrize("line", ['{"user_id":', "[1]", "nonsense"])
+DEEP = '{"a":' * 5000 + "1" + "}" * 5000
+
+
+@pytest.mark.parametrize("line", ['{"user_id":', "[1]", "nonsense", '{"value":NaN}', DEEP])
 def test_a_line_that_is_no_json_object_is_named(tmp_path: Path, line: str) -> None:
     good = '{"user_id":"u","item_id":"i","timestamp":0}'
     message = refusal(write(tmp_path / "e.jsonl", f"{good}\n{line}\n"))
     assert "line 2: each line must be one JSON object" in message
+
+
+@pytest.mark.parametrize("properties", ["[1]", "nonsense", '{"price": NaN}', DEEP])
+def test_properties_that_are_no_json_object_are_refused(tmp_path: Path, properties: str) -> None:
+    columns = {"event_id": ["e"], "action": ["view"], "properties": [properties]}
+    write_parquet(tmp_path, **columns)
+    with pytest.raises(EventSourceError, match=r"row 1, column 'properties'.*one JSON object"):
+        read_stored_events(tmp_path)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path / "e.csv", "user_id,item_id,item_id,timestamp\nu,i,j,0\n"))
+    assert "every column must have a name of its own, but 'item_id' appears 2 times" in message
 
 
 @pytest.mark.parametrize("name", ["e.parquet", "e.csv", "e.jsonl"])
