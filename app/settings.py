@@ -244,12 +244,12 @@ class Settings(BaseSettings):
     """Threads that run the model. One is cheapest per request; add processes before threads."""
 
     inference_queue: _Queue = 40
-    """Most requests that wait for the model in a burst; beyond it they get status 503 at once. Long
-    ones, such as sweeps, take at most half of the places."""
+    """Most requests that wait for the model in a burst; beyond it they get status 503. Long ones,
+    such as sweeps, take at most half of the places."""
 
     inference_patience_seconds: _Seconds = 0.075
     """Longest expected wait of a request for the model while requests of its caller have been
-    waiting without a break; beyond it requests get status 503 at once, or 429 if the caller has
+    waiting without a break; beyond it requests get status 503, or 429 if the caller has
     its share of the model, which bounds the latency of the others."""
 
     inference_long_patience_seconds: _Seconds = 5.0

@@ -58,7 +58,6 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
     )
 
 
