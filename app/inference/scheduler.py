@@ -228,7 +228,7 @@ class InferenceScheduler:
     def _make_room(self, flow: FlowKey) -> _Call | None:
         """Remove a waiting call if no place is free for one of a flow, and return it."""
         longest = self._find_displaced(flow)
-        if self._pending < self._threads or not self._is_full(flow) or longest is None:
+        if not self._is_full(flow) or longest is None:
             return None
         evicted = self._queue.find_last(longest)
         if evicted is not None and self._queue.discard(evicted):
@@ -306,16 +306,14 @@ class InferenceScheduler:
         if not call.has_begun:
             call.has_begun = True
             self._queue_seconds[call.flow.call_class].observe(began - call.submitted_at)
-        outcome: Callable[[], None] | None = None
-        elapsed, computed_before = 0.0, time.thread_time()
-        has_time = True
-        while outcome is None and has_time:
+        # A short call is long if it computes for long, not if it waits for a processor.
+        is_short = call.flow.call_class is CallClass.SHORT
+        clock = time.thread_time if is_short else time.perf_counter
+        ends_at = clock() + call.turn_seconds
+        outcome = _run_step(call)
+        while outcome is None and clock() < ends_at:
             outcome = _run_step(call)
-            elapsed = time.perf_counter() - began
-            # A short call is long if it computes for long, not if it waits for a processor.
-            is_short = call.flow.call_class is CallClass.SHORT
-            used = time.thread_time() - computed_before if is_short else elapsed
-            has_time = used < call.turn_seconds
+        elapsed = time.perf_counter() - began
         self._run_seconds[call.flow.call_class].inc(elapsed)
         with self._lock:
             self._queue.charge(call, elapsed)

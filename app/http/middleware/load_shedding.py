@@ -77,14 +77,13 @@ class LoadSheddingMiddleware:
         if scope["type"] == "http":
             check = self._capacity_checks.get((scope["method"], scope["path"]))
         if check is not None:
+            send = self._pace_refusals(scope, send)
             try:
                 check(scope)
             except ServiceError as error:
                 self._count(scope, error)
-                response = build_error_response(scope, error)
-                await response(scope, receive, self._pace_refusals(scope, send))
+                await build_error_response(scope, error)(scope, receive, send)
                 return
-            send = self._pace_refusals(scope, send)
         await self._app(scope, receive, send)
 
     def _pace_refusals(self, scope: Scope, send: Send) -> Send:
