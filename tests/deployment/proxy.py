@@ -23,7 +23,7 @@ from tests.processes import ROOT, Server, Start, eventually, free_port, processe
 TEMPLATE = ROOT / "docker" / "proxy" / "nginx.conf.template"
 CONNECTIONS_PER_ADDRESS = 128
 
-needs_nginx = requires_program("nginx", "nginx-light")
+needs_nginx = requires_program("nginx", "apt-get install nginx-light")
 
 
 def fill_template(template: str, values: dict[str, str]) -> str:

@@ -34,7 +34,7 @@ def role_url(postgresql_server: str) -> str:
     )
 
 
-@requires_program("psql", "postgresql-client")
+@requires_program("psql", "apt-get install postgresql-client")
 def test_the_role_serves_but_reaches_nothing_else(role_url: str, published: Path) -> None:
     upgrade(role_url)
     with running(Settings(database_url=role_url, bundle_store=published)) as client:

@@ -17,7 +17,7 @@ LARGEST_MEBIBYTES = 1600
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@requires_program("debootstrap", "debootstrap")
+@requires_program("debootstrap", "apt-get install debootstrap")
 @pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
 def test_the_images_build_and_run(tmp_path: Path, published: Path) -> None:
     volume = Path(shutil.copytree(published, tmp_path / "volume"))

@@ -38,8 +38,8 @@ REQUIRED_ALERTS = {
 }
 # Metrics of Prometheus itself.
 BUILT_IN = {"up", "ALERTS"}
-needs_promtool = requires_program("promtool", "prometheus")
-needs_prometheus = requires_program("prometheus", "prometheus")
+needs_promtool = requires_program("promtool", "apt-get install prometheus")
+needs_prometheus = requires_program("prometheus", "apt-get install prometheus")
 
 
 def graph_expressions() -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ README_REQUEST = {"user_id": "u1", "n": 3, "exclude_seen": False, "explain": "at
 each_proxy = pytest.mark.parametrize(
     "proxy",
     [
-        pytest.param(proxy, id=proxy.name, marks=requires_program(proxy.program, proxy.package))
+        pytest.param(proxy, id=proxy.name, marks=requires_program(proxy.program, proxy.install))
         for proxy in PROXIES
     ],
 )
