@@ -96,11 +96,18 @@ class Server:
         """The address of the service."""
         return f"http://127.0.0.1:{self.port}"
 
+    def is_alive(self) -> bool:
+        """Return whether it answers, though perhaps not ready."""
+        return self._probe("live")
+
     def is_ready(self) -> bool:
         """Return whether its readiness probe succeeds."""
+        return self._probe("ready")
+
+    def _probe(self, name: str) -> bool:
         assert self.process.poll() is None, f"the server died; see {self.log}"
         try:
-            return self.http.get("/health/ready").status_code == 200
+            return self.http.get(f"/health/{name}").status_code == 200
         except httpx.TransportError:
             return False
 

@@ -88,7 +88,7 @@ def test_a_stopped_database_fails_only_requests_that_need_it(
         # Down at the start: the service starts without it, and connects later.
         database.stop()
         server = start(wait=False, KAIROS_DATABASE_URL=url, KAIROS_OPEN_TO_LOOPBACK="true")
-        eventually(lambda: _is_live(server))
+        eventually(server.is_alive)
         assert_degraded(send_each_kind(server))
         database.start()
         recoveries.append(measure_recovery(server))
@@ -268,14 +268,6 @@ def test_an_exhausted_pool_is_503(
         assert {*found} == {200, 503}
         assert codes == {"overloaded"}
         assert all("Retry-After" in a.headers for a in answers if a.status_code == 503)
-
-
-def _is_live(server: Server) -> bool:
-    """Whether the process answers its liveness probe."""
-    try:
-        return server.http.get("/health/live").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 @contextmanager
