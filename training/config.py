@@ -180,6 +180,9 @@ class GateConfig(Config):
     """Bound on the 95th percentile of the latency, on one thread of the training machine."""
     user_share: float = Field(default=0.2, gt=0, le=1)
     """Bound on the share of the events that one user has: a crawler, or a shared account."""
+    item_share: float = Field(default=0.2, gt=0, le=1)
+    """Bound on the share of the events that are one item's, of users who have no other item: new
+    accounts that promote it. Not checked with fewer than 20 items."""
 
 
 class RunConfig(Config):

@@ -1,4 +1,4 @@
-"""Drops what a single user has too much of, before anything is counted or learned."""
+"""Drops what a single user has too much of, and measures how much one user or item has."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from model.event_limits import MOST_OF_ITEM_PER_DAY, MOST_PER_DAY, find_excess
+
+FEW_ITEMS = 20
+"""Users of one item only are suspicious where there are at least so many items."""
 
 
 class ExcessEvents(NamedTuple):
@@ -46,6 +49,23 @@ def drop_excess(events: pl.DataFrame) -> tuple[pl.DataFrame, ExcessEvents]:
 def find_largest_share(events: pl.DataFrame) -> float:
     """Return the share of the events that the user with most of them has."""
     most = events["user_id"].value_counts()["count"].max()
+    return float(most) / len(events) if isinstance(most, int) else 0.0
+
+
+def find_largest_item_share(events: pl.DataFrame) -> float | None:
+    """Find an item that is promoted by new accounts, which have events of nothing else.
+
+    Returns:
+        The share of the events that are one item's, of users who have no event of another: of the
+        item with the largest share. None in a catalog of fewer than 20 items, where such users
+        are usual.
+    """
+    if events["item_id"].n_unique() < FEW_ITEMS:
+        return None
+    items = pl.col("item_id")
+    users = events.group_by("user_id").agg(items.first(), items.n_unique().alias("items"), pl.len())
+    of_one_item = users.filter(pl.col("items") == 1)
+    most = of_one_item.group_by("item_id").agg(pl.col("len").sum())["len"].max()
     return float(most) / len(events) if isinstance(most, int) else 0.0
 
 

@@ -11,13 +11,13 @@ from model.clock import MICROSECONDS_PER_DAY, to_datetime
 from model.event_limits import MOST_OF_ITEM_PER_DAY, MOST_PER_DAY, find_excess
 from model.event_time import EARLIEST_EVENT
 from training.data.dataset import Dataset
+from training.data.limited_users import FEW_ITEMS
 from training.data.plausible_times import LeftOutEvents
 from training.inspection.action_names import format_name, list_names
 
 _FEW_EVENTS = 1_000
 _MOST_OPTIONS = 20
 _FEW_FOLLOWERS = 30
-_FEW_ITEMS = 20
 _UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
 
 
@@ -212,7 +212,7 @@ def _find_pumped_item(dataset: Dataset) -> Finding | None:
     """Find an item that is chosen by many users who choose nothing else, such as new accounts."""
     pairs = pl.DataFrame([dataset.user_of, dataset.rows], schema=["user", "row"]).unique()
     of_one_item = pairs.filter(pl.len().over("user") == 1)
-    if len(of_one_item) < _FEW_FOLLOWERS or len(dataset.catalog) < _FEW_ITEMS:
+    if len(of_one_item) < _FEW_FOLLOWERS or len(dataset.catalog) < FEW_ITEMS:
         return None
     alone = np.bincount(of_one_item["row"].to_numpy(), minlength=len(dataset.catalog) + 1)
     choosers = np.bincount(pairs["row"].to_numpy(), minlength=len(dataset.catalog) + 1)

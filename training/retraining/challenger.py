@@ -14,7 +14,7 @@ from model.inference.predictor import Predictor
 from model.recommender import Recommender
 from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
-from training.data.limited_users import drop_excess, find_largest_share
+from training.data.limited_users import drop_excess, find_largest_item_share, find_largest_share
 from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
 from training.evaluation.latency import LatencyCheck
@@ -148,6 +148,7 @@ def read_training_data(
             "implausible_times": left_out.describe() or None,
             "excess_events": excess.describe() or None,
             "largest_user_share": find_largest_share(events),
+            "largest_item_share": find_largest_item_share(events),
         }
     )
     return events, summary
@@ -173,4 +174,5 @@ def _gather_evidence(comparison: Comparison, latency: LatencyCheck, data: DataSu
         index_recall=latency.index_recall,
         p95_seconds=latency.p95_seconds,
         user_share=data.largest_user_share,
+        item_share=data.largest_item_share,
     )

@@ -28,6 +28,7 @@ class Evidence(Config):
         index_recall: share of the exact ten best items that the index found.
         p95_seconds: 95th percentile of the latency.
         user_share: the share of the events that the user with most of them has.
+        item_share: the share of the events that are one item's, of users who have no other item.
     """
 
     unsound: str | None = None
@@ -40,6 +41,7 @@ class Evidence(Config):
     index_recall: float | None = None
     p95_seconds: float | None = None
     user_share: float | None = None
+    item_share: float | None = None
 
 
 class Check(Config):
@@ -156,6 +158,22 @@ def _check_user_share(gate: GateConfig, evidence: Evidence) -> Check | None:
     )
 
 
+def _check_item_share(gate: GateConfig, evidence: Evidence) -> Check | None:
+    share = evidence.item_share
+    if share is None:
+        return None
+    return Check(
+        name="item_share",
+        value=share,
+        threshold=gate.item_share,
+        passed=share <= gate.item_share,
+        sentence=(
+            f"largest share of the events of one item, of users who have no other, {share:.1%}, "
+            f"allowed at most {gate.item_share:.1%}"
+        ),
+    )
+
+
 _RULES: tuple[Rule, ...] = (
     _check_questions,
     _check_floor,
@@ -164,6 +182,7 @@ _RULES: tuple[Rule, ...] = (
     _check_index_recall,
     _check_latency,
     _check_user_share,
+    _check_item_share,
 )
 
 

@@ -17,6 +17,7 @@ GOOD = Evidence(
     index_recall=1.0,
     p95_seconds=0.004,
     user_share=0.02,
+    item_share=0.01,
 )
 
 
@@ -29,9 +30,9 @@ def test_nothing_speaks_against_a_good_challenger() -> None:
     assert decision.promote
     assert [check.name for check in decision.checks] == [
         *("sound", "questions", "floor", "champion", "popularity", "index_recall", "latency"),
-        "user_share",
+        *("user_share", "item_share"),
     ]
-    assert decision.reason == "all 8 checks of the gate passed"
+    assert decision.reason == "all 9 checks of the gate passed"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,7 @@ def test_nothing_speaks_against_a_good_challenger() -> None:
         ({"index_recall": 0.9899}, "index_recall"),
         ({"p95_seconds": 0.1001}, "latency"),
         ({"user_share": 0.2001}, "user_share"),
+        ({"item_share": 0.2001}, "item_share"),
     ],
 )
 def test_one_broken_rule_is_enough_and_says_by_how_much(
