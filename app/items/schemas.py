@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from app.http.properties import Properties
 from app.http.types import RESPONSE_CONFIG, Id, Instant, RequestModel, Rfc3339
@@ -29,9 +30,19 @@ class ItemDescription(RequestModel):
     available_from: Instant | None = None
     """When it becomes available; null: it always was."""
     available_until: Instant | None = None
-    """When it ceases to be available; null: never."""
+    """When it ceases to be available, not before `available_from`; null: never."""
     properties: Properties | None = None
     """Additional data, stored unchanged."""
+
+    @model_validator(mode="after")
+    def _require_order_of_availability(self) -> "ItemDescription":
+        first, end = self.available_from, self.available_until
+        if first is not None and end is not None and end < first:
+            raise PydanticCustomError(
+                "availability_ends_before_it_begins",
+                "available_until must not be before available_from",
+            )
+        return self
 
 
 class ItemBatch(RequestModel):

@@ -99,6 +99,16 @@ def test_a_bad_item_refuses_the_batch(client: Client) -> None:
     assert client.get("/v1/items/a").status_code == 404
 
 
+def test_an_item_ceases_to_be_available_after_it_began(client: Client) -> None:
+    reversed_item = {"item_id": "b", "available_from": 20, "available_until": 10}
+    response = client.put("/v1/items", {"items": [{"item_id": "a"}, reversed_item]})
+    assert response.status_code == 422
+    (error,) = response.json()["errors"]
+    assert error["where"] == "#/items/1"
+    assert "available_until must not be before available_from" in error["message"]
+    put(client, {"item_id": "b", "available_from": 20, "available_until": 20})
+
+
 def test_a_request_stores_at_most_a_thousand_items(
     client_on_either: Client,
 ) -> None:
