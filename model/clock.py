@@ -41,3 +41,9 @@ def from_datetime(moment: datetime) -> int:
 def now() -> int:
     """Return the current time in epoch microseconds."""
     return from_datetime(datetime.now(UTC))
+
+
+FIRST_INSTANT = from_datetime(datetime.min.replace(tzinfo=UTC))
+"""The first instant of the year 1, epoch microseconds."""
+LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
+"""The last instant of the year 9999, epoch microseconds."""

@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from model.bundle.atomic import flush
 from model.bundle.manifest import compute_digest
+from model.clock import LAST_INSTANT
 from model.errors import KairosError
 
 RECORD = "backup.json"
 
 
 _TABLES = frozenset({"events", "items"})
-_YEAR_10000 = 253_402_300_800_000_000
 
 
 class BackupError(KairosError):
@@ -49,7 +49,7 @@ class BackupRecord(BaseModel):
 
     format: Literal[1] = 1
     kairos: str
-    taken_at: Annotated[int, Field(ge=0, lt=_YEAR_10000)]
+    taken_at: Annotated[int, Field(ge=0, le=LAST_INSTANT)]
     database: Literal["sqlite", "postgresql"]
     revision: str
     rows: dict[str, Annotated[int, Field(ge=0)]]

@@ -12,10 +12,10 @@ from sqlalchemy import URL
 from app.db.engine import parse_url
 from app.errors import ErasureLogError
 from model.bundle.atomic import flush
+from model.clock import LAST_INSTANT
 
 _DEFAULT_PORT = "5432"
 _DEFAULT_HOST = "local"
-_YEAR_10000 = 253_402_300_800_000_000
 _MOST_BYTES_OF_FIRST_LINE = 65_536
 
 
@@ -42,7 +42,7 @@ class _Entry(BaseModel):
     """Each other line: an erasure. It names nobody; `digest` is as in the table `erased_users`."""
 
     digest: str = Field(pattern="^[0-9a-f]{1,64}$")
-    erased_at: int = Field(ge=0, lt=_YEAR_10000)
+    erased_at: int = Field(ge=0, le=LAST_INSTANT)
 
 
 @final

@@ -15,7 +15,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from model.clock import MICROSECONDS_PER_SECOND, from_datetime, to_datetime
+from model.clock import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    MICROSECONDS_PER_SECOND,
+    from_datetime,
+    to_datetime,
+)
 
 _MOST_UNKNOWN_FIELDS = 4
 
@@ -24,8 +30,6 @@ _RFC_3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
 )
 _EPOCH_SECONDS = re.compile(r"-?\d{1,15}(\.\d{1,9})?", re.ASCII)
-_FIRST_INSTANT = from_datetime(datetime.fromisoformat("0001-01-01T00:00:00Z"))
-_LAST_INSTANT = from_datetime(datetime.fromisoformat("9999-12-31T23:59:59.999999Z"))
 
 
 class RequestModel(BaseModel):
@@ -76,7 +80,7 @@ def parse_instant(value: object) -> int:
         raise PydanticCustomError(
             "instant_type", "an instant is an RFC 3339 text with an offset, or epoch seconds"
         )
-    if not _FIRST_INSTANT <= instant <= _LAST_INSTANT:
+    if not FIRST_INSTANT <= instant <= LAST_INSTANT:
         raise PydanticCustomError(
             "instant_range", "an instant lies within the years 1 to 9999 (UTC)"
         )

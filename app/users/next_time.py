@@ -1,7 +1,6 @@
 """The predicted time of a user's next event."""
 
 import math
-from datetime import UTC, datetime
 
 import torch
 
@@ -11,7 +10,7 @@ from app.histories.schemas import HistoryRequest
 from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant, format_optional_instant
 from app.users.schemas import NextTimeAnswer, NextTimeDensity, NextTimeQuantile
-from model.clock import MICROSECONDS_PER_DAY, from_datetime
+from model.clock import LAST_INSTANT, MICROSECONDS_PER_DAY
 from model.history import Query
 from model.inference.predictor import Predictor
 from model.inference.steps import Steps
@@ -21,8 +20,6 @@ from model.layers.interval_distribution import IntervalDistribution
 SHARES = (0.1, 0.5, 0.9)
 GRID = tuple(step / 50 for step in range(50))
 """Probabilities at which the density is evaluated: equal steps put points where the mass is."""
-
-_LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 
 
 async def predict_next_time(
@@ -105,4 +102,4 @@ def _compute_density(
 def _add_days(instant: int, days: float) -> int | None:
     """Add days to an instant; None beyond the calendar."""
     interval = days * MICROSECONDS_PER_DAY
-    return instant + round(interval) if interval <= _LAST_INSTANT - instant else None
+    return instant + round(interval) if interval <= LAST_INSTANT - instant else None

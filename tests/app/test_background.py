@@ -15,6 +15,7 @@ from app.keys.repository import KeyRepository
 from app.observability.metrics import Metrics
 from app.settings import Settings
 from tests.app.client import Client, recommend, running
+from tests.app.clock import Clock
 from tests.processes import eventually
 
 FAILURES = "kairos_background_task_failures_total"
@@ -75,16 +76,6 @@ def test_an_outage_is_logged_once_and_is_no_failure() -> None:
         "background_task_waiting",
         "background_task_recovered",
     ]
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 async def endure(error: Exception, *, seconds: float) -> tuple[Metrics, TaskSupervisor]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from model.clock import FIRST_INSTANT, LAST_INSTANT, MICROSECONDS_PER_SECOND
 from model.errors import EventSourceError
 
 EVENT_SCHEMA = pl.Schema(
@@ -40,10 +41,9 @@ DEFAULT_ACTION = "event"
 
 _INSTANT = EVENT_SCHEMA["timestamp"]
 
-# Years 1 to 9999, what a Python datetime can hold. Milliseconds mistaken for seconds land far
-# outside, at least if they were taken after 1978.
-_EARLIEST_SECOND = -62_135_596_800
-_LATEST_SECOND = 253_402_300_799
+# Milliseconds mistaken for seconds land far outside, at least if they were taken after 1978.
+_EARLIEST_SECOND = FIRST_INSTANT // MICROSECONDS_PER_SECOND
+_LATEST_SECOND = LAST_INSTANT // MICROSECONDS_PER_SECOND
 
 _DATE_AND_TIME = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?"
 _RFC_3339 = _DATE_AND_TIME + r"([Zz]|[+-]\d{2}:?\d{2})$"

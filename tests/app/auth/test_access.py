@@ -1,6 +1,6 @@
 """Authentication, roles and rate limits, decided on the request alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -19,19 +19,10 @@ from app.errors import (
 )
 from model.clock import MICROSECONDS_PER_SECOND, now
 from tests.app.auth.bare_requests import HERE, build_request
+from tests.app.clock import Clock
 
 TOKEN = LocalToken()
 LOCAL = {**HERE, "authorization": f"Bearer {TOKEN.secret}"}
-
-
-@dataclass
-class Clock:
-    """A clock that only a test advances."""
-
-    seconds: float = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def make_key(role: Role = "read", **changed: object) -> tuple[Key, str]:

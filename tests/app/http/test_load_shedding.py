@@ -12,21 +12,12 @@ from starlette.types import Message, Receive, Scope, Send
 from app.http.middleware import load_shedding
 from app.http.middleware.load_shedding import LoadSheddingMiddleware, RefusalPace
 from app.observability.metrics import Metrics
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.app.clock import Clock
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=400))
 def test_refusals_of_a_caller_are_spaced(gaps: list[float]) -> None:
-    clock, due = Clock(), []
+    clock, due = Clock(100.0), []
     pace = RefusalPace(clock=clock)
     for gap in gaps:
         clock.seconds += gap / 100
@@ -38,13 +29,13 @@ def test_refusals_of_a_caller_are_spaced(gaps: list[float]) -> None:
 
 
 def test_a_caller_does_not_wait_for_the_refusals_of_another() -> None:
-    pace = RefusalPace(clock=Clock())
+    pace = RefusalPace(clock=Clock(100.0))
     assert [pace.take_pause("a") for _ in range(3)] == pytest.approx([0.0, 0.01, 0.02])
     assert pace.take_pause("b") == 0
 
 
 def test_refusals_are_forgotten_after_a_while() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     pace = RefusalPace(clock=clock)
     for _ in range(1000):
         pace.take_pause("a")
@@ -53,7 +44,7 @@ def test_refusals_are_forgotten_after_a_while() -> None:
 
 
 def test_the_callers_that_are_remembered_are_bounded() -> None:
-    pace = RefusalPace(clock=Clock())
+    pace = RefusalPace(clock=Clock(100.0))
     for number in range(5000):
         pace.take_pause(str(number))
     assert len(pace._next) == 1024
