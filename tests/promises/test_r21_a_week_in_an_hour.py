@@ -38,7 +38,7 @@ PAUSES = {
     "swap": 10.0,
     "erasure": 5.0,
     "restart": 60.0,
-    "backup": 900.0,
+    "backup": 450.0,
     "retraining": 600.0,
 }
 

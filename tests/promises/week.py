@@ -214,7 +214,8 @@ class Week:
     async def _repeat(self, name: str, occur: Callable[[], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         while not self._is_over:
-            until = loop.time() + self._random.expovariate(1 / self.plan.pauses[name])
+            # At most twice the mean: everything happens in a run.
+            until = loop.time() + self._random.uniform(0, 2 * self.plan.pauses[name])
             while loop.time() < until and not self._is_over:
                 await asyncio.sleep(0.1)
             if not self._is_over:
