@@ -27,8 +27,9 @@ browser: .venv/.installed  ## Test every page of the dashboard in Chromium
 test-all: test test-slow  ## Run the fast tests, then the slow ones
 
 # In two processes: the event loop of Playwright stays in the thread of the tests.
-test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, short promises, encoders end to end
-	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not browser and not gpu and not realdata"
+test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, short promises, encoders end to end, more examples
+	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
+		-m "(slow or hypothesis) and not browser and not gpu and not realdata"
 	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser"
 
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine

@@ -11,11 +11,12 @@ import structlog
 import torch
 from hypothesis import settings
 
-# The same examples every time: a change that passed here passes everywhere. Fresh ones are drawn
-# with `--hypothesis-profile=explore`.
-settings.register_profile("kairos", deadline=None, derandomize=True)
+# The same examples every time: a change that passed here passes everywhere. The slow tests try more
+# of them (`thorough`); fresh ones are drawn with `--hypothesis-profile=explore`.
+settings.register_profile("fast", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("explore", deadline=None, print_blob=True)
-settings.load_profile("kairos")
+settings.load_profile("fast")
 
 torch.set_num_threads(1)
 

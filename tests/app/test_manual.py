@@ -44,6 +44,7 @@ def time_client(settings: Settings, tmp_path: Path) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_every_example_of_the_manual_works(client: Client, time_client: Client) -> None:
     store: BundleStore = client.app.state.context.store
     tiny_bundle.publish(store.root, seed=2, activate=False)

@@ -98,6 +98,7 @@ def test_a_cancelled_running_call_keeps_its_thread() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_burst_may_wait_but_a_sustained_queue_is_short() -> None:
     async def scenario() -> None:
         pool = BoundedPool("inference", threads=1, queue=50, patience_seconds=0.1)

@@ -26,6 +26,7 @@ def test_the_recipe_reference_is_up_to_date() -> None:
     assert document(recipe_reference.PAGE) == recipe_reference.render(), "make docs"
 
 
+@pytest.mark.slow
 def test_the_demo_recipe_is_what_is_recommended_for_its_data() -> None:
     assert document(demo_recipe.PAGE) == demo_recipe.render(), "make docs"
 

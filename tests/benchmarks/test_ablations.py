@@ -156,6 +156,7 @@ def test_findings_stand_above_the_tables(tmp_path: Path) -> None:
     assert page.endswith("Nothing stands out.\n")
 
 
+@pytest.mark.slow
 def test_a_cell_keeps_its_metric_of_every_question(tmp_path: Path) -> None:
     folder = folder_with_ablations(tmp_path)
     suite = select_rows(read_tiny_ablation(folder), ("small",)).shorten(1)

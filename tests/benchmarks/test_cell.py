@@ -87,12 +87,14 @@ def test_a_record_is_written_over_at_once(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["record.json"]
 
 
+@pytest.mark.slow
 def test_a_sample_learns_from_fewer_users(cell: Cell, tmp_path: Path) -> None:
     few = cell.model_copy(update={"users": 20, "keep": None, "record": tmp_path / "few.json"})
     record = run_cell(few, lambda _: None)
     assert record.report.rows["model"]["questions"] <= 20
 
 
+@pytest.mark.slow
 def test_a_process_prints_progress_and_errors(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

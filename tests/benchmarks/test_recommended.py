@@ -122,6 +122,7 @@ def test_a_shortened_suite_shortens_the_recommended_recipe(suite: Suite) -> None
     assert {build(shortened, row).fit.epochs for row in ("kairos", "small", "mercer")} == {1}
 
 
+@pytest.mark.slow
 def test_a_sample_runs_with_the_recipe_of_all_events(suite: Suite, folder: Path) -> None:
     selection = Selection(folder / "data", folder / "results", ("small",), users=20)
     (cell,) = plan(suite, selection).cells

@@ -69,6 +69,7 @@ def test_a_failed_cell_is_printed_with_its_reason(tmp_path: Path) -> None:
     assert not (folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_a_quick_run_is_printed_and_not_recorded(tmp_path: Path) -> None:
     folder = folder_with_suite(tmp_path)
     output = run_papers(

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.world import World, kairos
 
 
@@ -21,6 +23,7 @@ def test_evaluate_prints_the_metrics_of_the_report(world: World, run: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_the_recipe_of_the_bundle_is_the_default(world: World, run: Path) -> None:
     arguments = ["evaluate", "--events", world.events, "--bundle", run, "--threads", "1"]
     assert kairos(*arguments).stdout == kairos(*arguments, "--recipe", world.recipe).stdout

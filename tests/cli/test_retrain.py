@@ -130,6 +130,7 @@ def test_the_run_and_the_change_are_recorded(job: Job) -> None:
     assert changes == [("retrain", version)]
 
 
+@pytest.mark.slow
 def test_events_that_arrived_later_are_left_out(job: Job) -> None:
     kairos("import-events", job.events(ring_world()), "--database", job.database)
     past = ("--until", "2024-06-01T00:00:00Z")
@@ -155,6 +156,7 @@ def test_erased_users_are_left_out_of_files(job: Job) -> None:
     assert report.data.users == events["user_id"].n_unique() - 1
 
 
+@pytest.mark.slow
 def test_the_same_until_uses_the_same_directory(job: Job) -> None:
     command = job.command(job.events(ring_world()), "--until", AFTERWARDS)
     kairos(*command)

@@ -44,6 +44,7 @@ def test_openapi_prints_the_snapshot() -> None:
     assert json.loads(printed) == json.loads(Path("docs/openapi.json").read_text())
 
 
+@pytest.mark.slow
 def test_training_and_http_compute_the_same_scores(
     world: World, store: Path, database: str
 ) -> None:

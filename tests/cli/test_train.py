@@ -25,6 +25,7 @@ def test_a_run_writes_a_report_and_a_bundle(run: Path) -> None:
     assert predictor.catalog.title(1) == f"Title of {predictor.catalog.item_id(1)}"
 
 
+@pytest.mark.slow
 def test_an_option_replaces_the_seed(world: World, tmp_path: Path) -> None:
     kairos(*world.train_arguments(tmp_path), "--seed", "7")
     recipe = open_predictor(find_bundle(tmp_path)).bundle.manifest.provenance["recipe"]

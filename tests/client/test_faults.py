@@ -101,6 +101,7 @@ def test_a_404_after_a_lost_response_means_deleted(kind: str, proxy: FaultyProxy
     assert proxy.requests[1:] == ["DELETE /v1/items/mug"] * 2
 
 
+@pytest.mark.slow
 def test_retries_wait_for_retry_after(kind: str, proxy: FaultyProxy) -> None:
     proxy.retry_after = "1"
     proxy.faults.extend([Fault.UNAVAILABLE, Fault.RATE_LIMITED])

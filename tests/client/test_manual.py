@@ -3,6 +3,8 @@
 import inspect
 import re
 
+import pytest
+
 import kairos_client
 from kairos_client import KairosClient, KairosError, Retries
 from tests.app import tiny_bundle
@@ -13,6 +15,7 @@ MANUAL = document("docs/client.md")
 PROGRAMS = re.findall(r"```python\n(.*?)```", MANUAL, re.S)
 
 
+@pytest.mark.slow
 def test_every_program_of_the_manual_runs(proxy: FaultyProxy) -> None:
     replacements = dict(zip(("sku-0002", "sku-0138"), tiny_bundle.ITEM_IDS, strict=False))
     printed: list[str] = []

@@ -60,6 +60,7 @@ def one_in(number: int) -> settings:
     return settings(max_examples=settings().max_examples // number)
 
 
+@pytest.mark.hypothesis
 class PredictorContract:
     config: ClassVar[RecommenderConfig]
 

@@ -487,6 +487,7 @@ def test_an_interrupted_restore_erases_at_the_next_start(
     assert list_stored(other_database) == [("kept", 5)]
 
 
+@pytest.mark.slow
 def test_replicas_that_start_together_replay_at_once(database_url: str, tmp_path: Path) -> None:
     log = ErasureLog(tmp_path / "erasures")
     log.append({compute_user_digest(f"u{number}"): SOME_TIME + 10 for number in range(50)})

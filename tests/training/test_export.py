@@ -80,6 +80,7 @@ def now(predictor: Predictor) -> KernelCurve:
     return curve
 
 
+@pytest.mark.slow
 def test_a_bundle_has_every_epoch_of_the_measured_fit(either: Outcome) -> None:
     kept = EPOCHS.read(open_predictor(either.bundle).bundle.manifest)
     assert [epoch.epoch for epoch in kept] == [1, 2, 3]
@@ -124,6 +125,7 @@ def test_training_changes_the_kernel(either: Outcome) -> None:
     assert kept.psi != pytest.approx(learned.psi, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_after_a_warm_start_the_kernel_is_the_champions(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -141,6 +143,7 @@ def test_after_a_warm_start_the_kernel_is_the_champions(
     assert kept.psi == pytest.approx(now(champion).psi, rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_epochs_before_the_kill(
     outcome: Outcome, events: pl.DataFrame, tmp_path: Path
 ) -> None:

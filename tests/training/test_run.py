@@ -71,6 +71,7 @@ def test_the_bundle_holds_metrics_and_provenance(
     assert str(outcome.bundle.parent) not in json.dumps(manifest.provenance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("year", [1, 1970, 1995, 2999])
 def test_one_implausible_event_changes_nothing_learned(
     run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path, year: int
@@ -115,6 +116,7 @@ def test_without_a_refit_the_bundle_holds_training_events_only(
     assert manifest.data_window.last_at == split.dataset.times[split.is_training].max()
 
 
+@pytest.mark.slow
 def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) -> None:
     progress = RecordingProgress()
     outcome = train(REFIT, events, None, tmp_path, progress=progress)
@@ -125,6 +127,7 @@ def test_a_refit_learns_from_everything(events: pl.DataFrame, tmp_path: Path) ->
     assert manifest.data_window.last_at == events["timestamp"].to_physical().max()
 
 
+@pytest.mark.slow
 def test_a_refit_from_fitted_weights_goes_on_from_them(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_refit_from_fitted_weights_goes_on_from_them(
     assert losses["fitted"] < losses["random"] - 0.2
 
 
+@pytest.mark.slow
 def test_a_refit_from_fitted_weights_does_not_begin_anew(
     events: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -175,6 +179,7 @@ def test_the_same_run_gives_the_same_weights(
     assert np.array_equal(item_vectors(again), item_vectors(run[0]))
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_an_epoch_resumes_to_the_same_end(
     run: tuple[Outcome, RecordingProgress], events: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -207,6 +212,7 @@ def item_vectors(outcome: Outcome) -> NDArray[np.float32]:
     return vectors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moves", "built"), [(False, 1), (True, 2)])
 def test_live_counts_are_built_once_per_catalog(
     events: pl.DataFrame,
@@ -229,6 +235,7 @@ def test_live_counts_are_built_once_per_catalog(
     assert len(catalogs) == built
 
 
+@pytest.mark.slow
 def test_counting_is_tuned_before_the_validation_moves(
     events: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +255,7 @@ def test_counting_is_tuned_before_the_validation_moves(
     assert questions[0] > 0
 
 
+@pytest.mark.slow
 def test_a_model_reads_the_clock_of_the_data(events: pl.DataFrame, tmp_path: Path) -> None:
     data = RUN.data.model_copy(update={"time_zone": "Asia/Kolkata"})
     fit = RUN.fit.model_copy(update={"epochs": 1})

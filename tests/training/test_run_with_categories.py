@@ -36,6 +36,7 @@ def trained(
     return open_predictor(train(run, events, items, output, progress=RecordingProgress()).bundle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", [tiny.ENCODER, MODULATED], ids=["plain", "modulated"])
 def test_categories_do_not_change_the_weights(encoder: EncoderConfig, tmp_path: Path) -> None:
     events = tiny.gap_world(users=15, length=8)

@@ -240,7 +240,10 @@ def write(engine: Engine, kind: str, value: Any) -> None:
             ImpressionRepository(session).delete_before(value, most=3)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings().max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(sequence=st.lists(writes, max_size=12))
 def test_counts_equal_a_recount_after_any_writes(
     engine: Engine, sequence: list[tuple[str, Any]]

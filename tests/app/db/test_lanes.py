@@ -70,6 +70,7 @@ def client(settings: Settings, url: str) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_slow_reads_delay_neither_writes_nor_probes(client: Client, url: str) -> None:
     reads = SlowReads(client, 12)
     reads.wait_until_started(8)

@@ -182,6 +182,7 @@ def test_concurrent_overlapping_batches_store_each_event_once(client_on_either: 
     assert len(client_on_either.get("/v1/users/u?limit=1000").json()["events"]) == 400
 
 
+@pytest.mark.slow
 def test_a_batch_aborted_by_a_deadlock_is_retried(settings: Settings, postgresql_url: str) -> None:
     """Another transaction inserts the same two events in the opposite order."""
     insert = (

@@ -290,6 +290,7 @@ def test_a_number_is_visible_only_after_the_smaller_ones(migrated_postgresql_url
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_writers_of_the_same_items_never_deadlock(engine: Engine) -> None:
     ids = [f"item{number}" for number in range(20)]
     put(engine, *ids)

@@ -58,6 +58,7 @@ def test_a_first_key_closes_the_service_within_a_poll(service: tuple[Client, str
     assert get_from_elsewhere(client, "/v1/items", headers=bearer(key.secret)).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_revoked_key_is_refused_within_a_poll(service: tuple[Client, str]) -> None:
     client, database_url = service
     key = create_key(database_url, "shop", "read")

@@ -81,6 +81,7 @@ def test_an_activated_version_serves_at_once(
     assert BundleStore(bundle_store).read_current() == new
 
 
+@pytest.mark.slow
 def test_another_process_follows_within_two_seconds(
     client_on_either: Client, other_process: Client, versions: list[str]
 ) -> None:
@@ -269,6 +270,7 @@ def test_traffic_can_be_set_and_cleared(client_on_either: Client, versions: list
     assert answer["model_version"] == first
 
 
+@pytest.mark.slow
 def test_traffic_reaches_the_other_process(
     client_on_either: Client, other_process: Client, versions: list[str]
 ) -> None:
@@ -305,6 +307,7 @@ def test_an_unreadable_traffic_file_can_be_replaced(client: Client, bundle_store
     assert client.get("/v1/models/traffic").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("brief_shutdown")
 def test_without_a_database_nothing_changes(
     client: Client, versions: list[str], bundle_store: Path, tmp_path: Path
@@ -354,6 +357,7 @@ def test_a_store_that_cannot_be_written_to_changes_nothing(
     assert read_changes(client) == []
 
 
+@pytest.mark.slow
 def test_changes_in_two_processes_at_once_follow_one_another(
     client_on_either: Client, other_process: Client, versions: list[str], bundle_store: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_an_unreadable_part_affects_no_other(client: Client, bundle_store: Path)
     assert (description["epochs"], description["index_recall"]) == (None, 0.5)
 
 
+@pytest.mark.slow
 def test_of_very_many_epochs_the_last_are_returned(client: Client, bundle_store: Path) -> None:
     epochs: list[JsonValue] = [EPOCH | {"epoch": number} for number in range(MOST_EPOCHS + 2)]
     returned = describe(client, bundle_store, {"epochs": epochs})["epochs"]

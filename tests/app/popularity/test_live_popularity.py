@@ -75,6 +75,7 @@ def test_users_without_a_history_get_what_sold(client: Client) -> None:
     eventually(lambda: recommend()[0] == least)
 
 
+@pytest.mark.slow
 def test_a_restart_and_a_second_replica_answer_the_same(
     settings: Settings, migrated_database_url: str
 ) -> None:

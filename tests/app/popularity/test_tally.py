@@ -88,7 +88,10 @@ writes = st.one_of(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings().max_examples // 4,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(sequence=st.lists(writes, max_size=8))
 def test_a_tally_equals_a_count_of_everything(
     database: Database, sequence: list[list[EventRow] | str]

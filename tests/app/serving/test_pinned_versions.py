@@ -130,6 +130,7 @@ def test_a_pointer_is_followed_while_models_are_listed(client: Client, bundle_st
     eventually(lambda: recommend(client)["model_version"] == version)
 
 
+@pytest.mark.slow
 def test_versions_beyond_the_bound_are_refused(
     client: Client, bundle_store: Path, slow: SlowStore
 ) -> None:

@@ -61,6 +61,7 @@ def test_traffic_positions_are_uniform(share: float) -> None:
     assert abs(below / users - share) < 4 * spread
 
 
+@pytest.mark.slow
 def test_every_process_assigns_the_same_users_to_the_challenger(
     services: tuple[Client, Client], bundle_store: Path, challenger: str
 ) -> None:
@@ -77,6 +78,7 @@ def test_every_process_assigns_the_same_users_to_the_challenger(
     assert {*served[0]} == {current, challenger}
 
 
+@pytest.mark.slow
 def test_a_larger_share_keeps_the_users_of_the_challenger(
     client: Client, bundle_store: Path, challenger: str
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_pinned_version_that_fails_to_open_is_refused(
     assert status_of(client, challenger) == 200
 
 
+@pytest.mark.slow
 def test_the_least_recently_pinned_versions_are_closed(
     settings: Settings, bundle_store: Path
 ) -> None:

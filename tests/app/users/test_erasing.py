@@ -183,6 +183,7 @@ def test_buffered_impressions_of_an_erased_user_are_dropped(settings: Settings) 
         assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
 
 
+@pytest.mark.slow
 def test_impressions_buffered_in_another_process_are_dropped(
     settings: Settings, database_url: str
 ) -> None:
@@ -255,6 +256,7 @@ def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -
     assert legible == list(range(1, 20, 2))
 
 
+@pytest.mark.slow
 def test_a_long_read_does_not_block_an_erasure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ def stoppable_database(environment: Environment, stoppable_postgresql: "Postgres
     return database
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stoppable_database")
 def test_a_stopped_database_fails_and_bundles_are_checked(
     stoppable_postgresql: "PostgresServer",
@@ -63,6 +64,7 @@ def test_a_missing_database_is_a_failure_and_not_created(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_an_old_schema_is_a_failure(service_database: str) -> None:
     downgrade(service_database, "0001")
     found = run_doctor(1)
@@ -77,6 +79,7 @@ def test_a_newer_schema_is_a_warning(service_database: str) -> None:
     assert found["keys"]["verdict"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_database_without_fsync_is_a_failure(stoppable_database: str) -> None:
     with psycopg.connect(stoppable_database, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")

@@ -26,6 +26,7 @@ _IMPRESSION = (
 )
 
 
+@pytest.mark.slow
 def test_impressions_of_unknown_versions_are_a_warning(service_database: str) -> None:
     current = str(BundleStore(Path(os.environ["KAIROS_BUNDLE_STORE"])).read_current())
     execute(service_database, _IMPRESSION, version=current)

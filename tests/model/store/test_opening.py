@@ -92,6 +92,7 @@ def test_a_manifest_without_a_file_is_refused(tmp_path: Path, missing: str) -> N
         open_predictor(bundle.rename(bundle.parent / version))
 
 
+@pytest.mark.slow
 def test_opening_unpickles_nothing(tmp_path: Path) -> None:
     """Neither the audit event of unpickling nor a call of `torch.load` occurs."""
     bundle = tiny.write_bundle(tmp_path)

@@ -34,6 +34,7 @@ def test_a_warm_start_from_another_model_kind_fails(with_champion: Workspace) ->
     assert with_champion.store.read_current() == champion
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_an_outdated_champion_can_be_replaced(with_champion: Workspace, warm_start: bool) -> None:
     champion = age_current(with_champion.store)
@@ -50,6 +51,7 @@ def test_an_outdated_champion_can_be_replaced(with_champion: Workspace, warm_sta
     assert with_champion.store.read_current() == report.candidate
 
 
+@pytest.mark.slow
 def test_an_outdated_champion_stays_if_the_gate_refuses(with_champion: Workspace) -> None:
     champion = age_current(with_champion.store)
     report = with_champion.retrain(with_champion.job(shuffle_items(add_later_events(ring_world()))))

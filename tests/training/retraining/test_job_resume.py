@@ -51,6 +51,7 @@ def test_a_run_killed_after_its_decision_resumes_it(with_champion: Workspace) ->
     assert report.comparison is not None
 
 
+@pytest.mark.slow
 def test_a_new_champion_invalidates_a_decision(with_champion: Workspace) -> None:
     job = with_champion.job(add_later_events(ring_world()))
     run_until_killed(with_champion, "publish", job)
@@ -59,6 +60,7 @@ def test_a_new_champion_invalidates_a_decision(with_champion: Workspace) -> None
     assert with_champion.recorder.phases[0] == "read"
 
 
+@pytest.mark.slow
 def test_an_outdated_challenger_invalidates_a_decision(with_champion: Workspace) -> None:
     job = with_champion.job(add_later_events(ring_world()))
     run_until_killed(with_champion, "publish", job)
@@ -74,6 +76,7 @@ def test_an_outdated_challenger_invalidates_a_decision(with_champion: Workspace)
     assert with_champion.recorder.phases[0] == "read"
 
 
+@pytest.mark.slow
 def test_new_gate_settings_invalidate_a_decision(with_champion: Workspace) -> None:
     job = with_champion.job(add_later_events(ring_world()))
     run_until_killed(with_champion, "publish", job)
