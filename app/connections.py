@@ -34,6 +34,9 @@ MAX_HEAD_BYTES = 64 * 1024
 _FRAMING_BYTES = 8
 """Bytes of chunk headers allowed per byte of a body: chunks of one byte have five."""
 
+_MOST_WAITING = 16
+"""Requests of one connection that may wait while it is being answered; one read has thousands."""
+
 _LEAST_BYTES = 64 * 1024
 """Bytes of a response that a client must read within the time limit."""
 
@@ -221,6 +224,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refusal = self._build_size_error()
             # The parser reports it to `send_400_response`.
             raise self._refusal
+        if len(self.pipeline) >= _MOST_WAITING:
+            self._refusal = MalformedRequestError(
+                f"at most {_MOST_WAITING} requests may wait for their responses on one connection, "
+                "and that many do; send the next one after a response"
+            )
+            raise self._refusal
         super().on_headers_complete()
         self._is_reading_head, self._is_reading_body = False, True
         # The body has a time limit of its own.
@@ -241,6 +250,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or handle the next one of a pipeline."""
         super().on_response_complete()
+        if self.pipeline:
+            # uvicorn reads on after every response, however many requests wait.
+            self.flow.pause_reading()
         if self.transport.get_write_buffer_size():
             self._limit_writing()
         self._pool.set_waiting(self, waits=self._waits_for_client)

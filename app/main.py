@@ -281,7 +281,13 @@ async def _replay_erasures(context: AppContext) -> None:
     """
     settings = context.settings
     log = open_erasure_log(settings.database_url, settings.erasure_log)
-    replay = await asyncio.to_thread(replay_erasures, context.database, log)
+    replay = await asyncio.to_thread(
+        replay_erasures,
+        context.database,
+        log,
+        # Other replicas may be erasing: each gives up after this time.
+        settle_seconds=settings.database_timeout_seconds,
+    )
     if replay.erasures:
         _log.warning("erasures_replayed", erasures=replay.erasures, deleted_rows=replay.rows)
 

@@ -1,5 +1,6 @@
 """Migrations of a database's schema, without a configuration file."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -33,6 +34,9 @@ def upgrade(database_url: str, revision: str = "head") -> None:
         NewerSchemaError: if the schema is at a revision that this version does not have.
         DatabaseUnavailableError: if the database does not respond.
     """
+    # Alembic would take SQLite's only write lock, for which every start would compete with writers.
+    if revision == "head" and read_revision(database_url) == get_head():
+        return
     try:
         command.upgrade(_build_config(database_url), revision)
     except CommandError as error:
@@ -49,6 +53,7 @@ def downgrade(database_url: str, revision: str) -> None:
     command.downgrade(_build_config(database_url), revision)
 
 
+@cache
 def get_head() -> str:
     """Return the newest revision of this version of Kairos."""
     return str(_load_scripts().get_current_head())

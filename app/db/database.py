@@ -15,6 +15,7 @@ from app.db.deadline import Deadline, get_deadline
 from app.db.engine import IDENTITY, WRITES, open_engine, parse_url
 from app.db.failures import translate_failures
 from app.db.gate import ConnectionGate
+from app.db.shared_check import SharedCheck
 from app.db.sqlite_file import SqliteFile
 from app.errors import (
     DatabaseConflictError,
@@ -87,6 +88,10 @@ class Database:
             needs_primary=True,
             file=self._file,
         )
+        self._reading_check = SharedCheck(lambda: self.read(_read_revision, lane="control"))
+        self._writing_check = SharedCheck(
+            lambda: self._run_within_timeout("control", self._try_writing)
+        )
         self._gate = ConnectionGate()
         self._timeout_seconds = timeout_seconds
         self._metrics = metrics
@@ -147,21 +152,21 @@ class Database:
             return self._transact_write(work)
 
     async def check_reading(self) -> None:
-        """Read the revision of the schema.
+        """Read the revision of the schema; calls at the same time share one read.
 
         Raises:
             DatabaseUnavailableError: if the database does not answer, or holds no schema.
         """
-        await self.read(_read_revision, lane="control")
+        await self._reading_check.run()
 
     async def check_writing(self) -> None:
-        """Open a transaction where writes go, without writing.
+        """Open a transaction where writes go, without writing; calls at the same time share one.
 
         Raises:
             DatabaseUnavailableError: if no server accepts writes, the file is not where it was, or
                 its disk is full.
         """
-        await self._run_within_timeout("control", self._try_writing)
+        await self._writing_check.run()
 
     async def truncate_wal(self) -> bool:
         """Copy SQLite's write-ahead log into the file, and truncate it with the deleted rows in it.

@@ -3,16 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic, sleep
 
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.db.clock import read_time
 from app.db.database import Database
 from app.db.erasure_log import ErasureLog
 from app.db.erasures import ErasureRepository, compute_user_digest
 from app.db.tables import StoredEvent, StoredRecommendation
+from model.clock import MICROSECONDS_PER_SECOND
 
 _USERS_PER_PAGE = 1000
+_SECONDS_BETWEEN_READS = 0.1
 _ERASURES_PER_PAGE = 1000
 
 
@@ -31,7 +35,7 @@ class Replay:
     logged: int = 0
 
 
-def replay_erasures(database: Database, log: ErasureLog) -> Replay:
+def replay_erasures(database: Database, log: ErasureLog, *, settle_seconds: float = 0.0) -> Replay:
     """Make a database and its log of erasures agree: each gets what only the other knows.
 
     Rows up to the instant of an erasure that the database forgot are deleted again. Later rows are
@@ -39,15 +43,22 @@ def replay_erasures(database: Database, log: ErasureLog) -> Replay:
     id is read once. The database knows an erasure only once its rows are deleted, so the next
     replay finishes one that was interrupted.
 
+    Args:
+        settle_seconds: how long another process may take from logging an erasure to storing it.
+            One that was logged since is awaited, not taken for forgotten.
+
     Raises:
         ErasureLogError: if the log cannot be read or written.
         DatabaseUnavailableError: if the database does not answer; replaying again is safe.
     """
-    logged = log.read()
-    stored = database.read_blocking(lambda session: ErasureRepository(session).read_all())
+    logged, stored, is_settled = _compare(database, log, settle_seconds)
+    ends_at = monotonic() + settle_seconds
+    while not is_settled and monotonic() < ends_at:
+        sleep(_SECONDS_BETWEEN_READS)
+        logged, stored, is_settled = _compare(database, log, settle_seconds)
     if unlogged := {it: at for it, at in stored.items() if at > logged.get(it, at - 1)}:
         log.append(unlogged)
-    forgotten = {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
+    forgotten = _find_forgotten(logged, stored)
     rows = 0
     if forgotten:
         # From here on copies of erased rows are refused. Until the rows are deleted, each erasure
@@ -56,6 +67,22 @@ def replay_erasures(database: Database, log: ErasureLog) -> Replay:
         rows = sum(_erase(database, *found) for found in _find_users(database, forgotten))
         _record(database, forgotten)
     return Replay(len(forgotten), rows, len(unlogged))
+
+
+def _compare(
+    database: Database, log: ErasureLog, settle_seconds: float
+) -> tuple[dict[str, int], dict[str, int], bool]:
+    """Read the erasures that are logged, those that are stored, and whether none is under way."""
+    logged = log.read()
+    stored, now = database.read_blocking(
+        lambda session: (ErasureRepository(session).read_all(), read_time(session))
+    )
+    since = now - round(settle_seconds * MICROSECONDS_PER_SECOND)
+    return logged, stored, all(at <= since for at in _find_forgotten(logged, stored).values())
+
+
+def _find_forgotten(logged: dict[str, int], stored: dict[str, int]) -> dict[str, int]:
+    return {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
 
 
 def _record(database: Database, erasures: dict[str, int]) -> None:

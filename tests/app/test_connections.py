@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -227,6 +227,27 @@ def test_a_body_in_chunks_of_one_byte_is_accepted() -> None:
     with serving() as service, service.connect(CHUNKED) as client:
         client.sendall(b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
         assert read_status(client) == 200
+
+
+def test_requests_of_a_pipeline_are_answered_in_order() -> None:
+    with serving() as service, service.connect(HOLD + 16 * GET) as client:
+        eventually(lambda: service.held == 1)
+        service.released.set()
+        received = b""
+        while received.count(b"HTTP/1.1 200") < 17:
+            received += client.recv(65536)
+
+
+def test_an_endless_pipeline_is_refused() -> None:
+    with serving() as service, service.connect(HOLD + 17 * GET) as client:
+        assert "16 requests" in problem_of(read(client))["detail"]
+        assert service.closed("malformed") == 1
+        eventually(lambda: service.connections == 0)
+    with serving() as service, service.connect() as client:
+        with suppress(OSError):
+            for _ in range(200):
+                client.sendall(1_000 * GET)
+        assert b"16 requests" in read(client)
 
 
 def test_what_is_not_http_is_a_problem() -> None:

@@ -114,17 +114,15 @@ class Week:
             "backup": self._back_up,
             "retraining": self._retrain,
         }
-        beside = [
-            *(asyncio.create_task(self._read()) for _ in range(self.plan.readers)),
-            asyncio.create_task(self._watch()),
-            *(
-                asyncio.create_task(self._repeat(name, occurrences[name]))
-                for name in self.plan.pauses
-            ),
-        ]
-        await asyncio.gather(*(self._write() for _ in range(self.plan.writers)))
-        self._is_over = True
-        await asyncio.gather(*beside)
+        # A group, so that what fails ends the run at once.
+        async with asyncio.TaskGroup() as beside:
+            for _ in range(self.plan.readers):
+                beside.create_task(self._read())
+            beside.create_task(self._watch())
+            for name in self.plan.pauses:
+                beside.create_task(self._repeat(name, occurrences[name]))
+            await asyncio.gather(*(self._write() for _ in range(self.plan.writers)))
+            self._is_over = True
         self.lives += [replica.readings for replica in self.replicas]
 
     def count_lasting_events(self) -> int:

@@ -1,13 +1,16 @@
 """Logs of erasures: each belongs to one database."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from app.db.clock import read_time
 from app.db.database import Database
 from app.db.engine import open_engine
 from app.db.erasure_log import ErasureLog, open_erasure_log
-from app.db.erasure_replay import replay_erasures
+from app.db.erasure_replay import Replay, replay_erasures
+from app.db.erasures import ErasureRepository
 from app.errors import ErasureLogError
 from migrations.run import upgrade
 
@@ -86,6 +89,27 @@ def test_a_log_of_another_database_erases_nobody(postgresql_url: str, tmp_path: 
         rows = connection.exec_driver_sql("SELECT count(*) FROM erased_users")
         assert rows.scalar_one() == 0
     engine.dispose()
+
+
+def test_an_erasure_under_way_is_awaited(migrated_sqlite_url: str, tmp_path: Path) -> None:
+    log = open_erasure_log(migrated_sqlite_url, tmp_path / "erasures")
+    database = Database(migrated_sqlite_url, threads=1, queue=0)
+    at = database.read_blocking(read_time)
+
+    def store() -> None:
+        database.write_blocking(lambda session: ErasureRepository(session).record({"a": at}))
+
+    # Logged, and not yet committed by the process that erases.
+    log.append({"a": at})
+    with ThreadPoolExecutor(1) as other:
+        replaying = other.submit(replay_erasures, database, log, settle_seconds=60.0)
+        with pytest.raises(TimeoutError):
+            replaying.result(timeout=0.3)
+        store()
+        assert replaying.result() == Replay()
+    log.append({"b": at})
+    assert replay_erasures(database, log, settle_seconds=0.2).erasures == 1
+    database.close()
 
 
 SOUND = b'{"digest":"a","erased_at":1}\n'

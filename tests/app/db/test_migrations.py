@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.pool import NullPool
 
-from app.db.engine import open_engine
+from app.db.engine import WRITES, open_engine
 from app.db.tables import Table
 from migrations import run
 
@@ -40,6 +40,13 @@ def test_a_schema_of_a_later_version_is_left_unchanged(database_url: str) -> Non
     with pytest.raises(run.NewerSchemaError, match="9999"):
         run.upgrade(database_url)
     engine.dispose()
+
+
+def test_a_current_schema_needs_no_write_lock(sqlite_url: str) -> None:
+    run.upgrade(sqlite_url)
+    engine = open_engine(sqlite_url, poolclass=NullPool)
+    with engine.connect().execution_options(**WRITES) as connection, connection.begin():
+        run.upgrade(sqlite_url)
 
 
 @pytest.mark.slow
