@@ -1,11 +1,13 @@
 """A limit on requests that read much, so that others keep the processor and the interpreter."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import final
 
 from app.errors import OverloadedError
+from app.inference.requester import requester
 
 _NAME = "overviews"
 
@@ -18,17 +20,19 @@ class OverviewGate:
     for much of it. Many at once would take both from recommendations and events.
     """
 
-    def __init__(self, *, queue: int = 64, patience_seconds: float) -> None:
+    def __init__(self, *, queue: int = 64, share: int = 8, patience_seconds: float) -> None:
         """Let the first one pass at once.
 
         Args:
             queue: most requests that wait for their turn.
+            share: most of one caller that do.
             patience_seconds: longest that one waits.
         """
         self._queue = queue
         self._patience_seconds = patience_seconds
         self._turn = asyncio.Semaphore(1)
-        self._waiting = 0
+        self._share = share
+        self._waiting: Counter[str] = Counter()
 
     @asynccontextmanager
     async def take_turn(self) -> AsyncIterator[None]:
@@ -37,9 +41,14 @@ class OverviewGate:
         Raises:
             OverloadedError: if too many requests wait already, or this one has waited too long.
         """
-        if self._waiting >= self._queue:
+        caller = requester.get().caller
+        if self._waiting.total() >= self._queue:
             raise self._build_error(f"at most {self._queue} overviews may wait, and that many do")
-        self._waiting += 1
+        if self._waiting[caller] >= self._share:
+            raise self._build_error(
+                f"at most {self._share} overviews of one caller may wait, and that many do"
+            )
+        self._waiting[caller] += 1
         try:
             async with asyncio.timeout(self._patience_seconds):
                 await self._turn.acquire()
@@ -49,7 +58,9 @@ class OverviewGate:
                 "this one has waited longer"
             ) from error
         finally:
-            self._waiting -= 1
+            self._waiting[caller] -= 1
+            if not self._waiting[caller]:
+                del self._waiting[caller]
         try:
             yield
         finally:

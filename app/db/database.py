@@ -311,5 +311,5 @@ class Database:
         return not is_busy
 
 
-def _read_revision(session: Session) -> object:
-    return session.scalar(text("SELECT version_num FROM alembic_version"))
+def _read_revision(session: Session) -> None:
+    session.execute(text("SELECT version_num FROM alembic_version"))

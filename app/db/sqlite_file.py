@@ -71,13 +71,17 @@ class SqliteFile:
             self._connections.discard(connection)
 
     def _open(self, options: dict[str, object]) -> "_Connection":
-        if not self._may_create and not self.path.exists():
+        try:
+            is_there, path = self.path.exists(), self.path.resolve()
+        except (OSError, RuntimeError) as error:  # a RuntimeError: links in a circle
+            raise _build_access_error(error) from error
+        if not self._may_create and not is_there:
             raise DatabaseUnavailableError(
                 "the file of the database must be where it was, but it is not; move it back or "
                 "restore a backup, and it is opened again without a restart"
             )
         mode = "rwc" if self._may_create else "rw"
-        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
+        uri = f"{path.as_uri()}?mode={mode}"
         return sqlite3.connect(uri, **{**options, "uri": True, "factory": _Connection})  # type: ignore[call-overload,no-any-return]
 
     def identify(self) -> FileIdentity:
@@ -90,7 +94,10 @@ class SqliteFile:
         Raises:
             DatabaseUnavailableError: if it has not.
         """
-        found = os.statvfs(self.path.parent)
+        try:
+            found = os.statvfs(self.path.parent)
+        except OSError as error:
+            raise _build_access_error(error) from error
         blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
         if blocks * found.f_frsize < _LEAST_ROOM:
             raise DatabaseUnavailableError(
@@ -120,6 +127,14 @@ class _Connection(sqlite3.Connection):
         super().close()
         if self.on_close is not None:
             self.on_close(self)
+
+
+def _build_access_error(error: OSError | RuntimeError) -> DatabaseUnavailableError:
+    reason = error.strerror if isinstance(error, OSError) else "its links form a circle"
+    return DatabaseUnavailableError(
+        f"the file of the database must be reachable, but is not ({reason}); check its disk and "
+        "permissions, and it is opened again without a restart"
+    )
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

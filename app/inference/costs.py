@@ -41,6 +41,8 @@ _KEPT_VERSIONS = 32
 _SHORT_RECOMMENDATIONS = 2
 """Recommendations from the longest history that take as long as the longest short call."""
 _SHORT_SECONDS = 0.005
+_LEAST_SECONDS = 1e-6
+"""Of an estimate: a fit may find that a part costs nothing, and times are compared as ratios."""
 
 _HOUR = 3_600_000_000
 _CALIBRATIONS = ((0, 1), (None, 1), (None, 100))
@@ -61,8 +63,8 @@ class CostFit:
         self._unfitted: list[tuple[Workload, float]] = []
 
     def estimate(self, workload: Workload) -> float:
-        """Estimate the seconds of a call."""
-        return math.fsum(map(mul, self._seconds, workload))
+        """Estimate the seconds of a call, more than none."""
+        return max(math.fsum(map(mul, self._seconds, workload)), _LEAST_SECONDS)
 
     def calibrate(self, calls: Sequence[tuple[Workload, float]]) -> None:
         """Start from the workloads and seconds of the first calls, whatever was assumed before."""

@@ -11,6 +11,7 @@ from app.errors import (
     DatabaseUnavailableError,
     ModelRefusedError,
     OverloadedError,
+    ServiceError,
     StoreUnavailableError,
 )
 from app.models.repository import ClickRepository
@@ -56,14 +57,25 @@ async def describe_model(context: AppContext, version: str) -> ModelDetail:
         StoreUnavailableError: if the store cannot be read.
         OverloadedError: if too many requests wait for the model, or for descriptions and lists.
     """
+    opened = await _open(context, version)
     async with context.overviews.take_turn():
-        return await _describe(context, version)
+        return await _describe(context, version, opened)
 
 
-async def _describe(context: AppContext, version: str) -> ModelDetail:
+async def _open(context: AppContext, version: str) -> Predictor | ServiceError:
+    """Open a version, which may take seconds, or return why it does not open."""
+    try:
+        return await context.model_manager.open_version(version)
+    except (ModelRefusedError, StoreUnavailableError) as error:
+        return error
+
+
+async def _describe(
+    context: AppContext, version: str, opened: Predictor | ServiceError
+) -> ModelDetail:
     manifest, is_current = await asyncio.to_thread(read_manifest, context.store, version)
     missing: list[Missing] = []
-    curves, profile, is_normalised = await _read_predictor(context, version, manifest, missing)
+    curves, profile, is_normalised = await _read_predictor(context, opened, manifest, missing)
     epochs = _read_epochs(manifest, missing)
     index_recall = _read_part(provenance.INDEX_RECALL, manifest, missing)
     p95_seconds = _read_part(provenance.P95_SECONDS, manifest, missing)
@@ -100,13 +112,15 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 async def _read_predictor(
-    context: AppContext, version: str, manifest: Manifest, missing: list[Missing]
+    context: AppContext,
+    predictor: Predictor | ServiceError,
+    manifest: Manifest,
+    missing: list[Missing],
 ) -> tuple[tuple[KernelCurve, ...] | None, tuple[ProfilePoint, ...] | None, bool | None]:
     """Read kernels, attention profile and whether attention is normalised, of an open bundle."""
-    try:
-        predictor = await context.model_manager.open_version(version)
-    except (ModelRefusedError, StoreUnavailableError) as error:
-        missing += (Missing("kernels", str(error)), Missing("attention_profile", str(error)))
+    if isinstance(predictor, ServiceError):
+        why = str(predictor)
+        missing += (Missing("kernels", why), Missing("attention_profile", why))
         return None, None, None
     computed = await context.infer(
         predictor, Workload(), run_at_once(lambda: predictor.kernel_curves)

@@ -116,6 +116,7 @@ class ModelManager:
         self._awaiting_openings = 0
         self._one_opening = asyncio.Semaphore(1)
         self._opening_budget = OpeningBudget()
+        self._pinned_refusals = Refusals()
         # Of its own: pages that list the store fill the threads that all others share.
         self._following = BoundedPool("store", threads=_FOLLOWING_THREADS, queue=_MOST_FOLLOWING)
 
@@ -221,9 +222,19 @@ class ModelManager:
             found = self._find_open(version)
             if found is not None:
                 return found
+            fingerprint = await asyncio.to_thread(self._store.read_fingerprint, version)
+            error = self._pinned_refusals.get_error(version)
+            if error is not None and not self._pinned_refusals.is_due(version, fingerprint):
+                raise ModelRefusedError(error)
             began = time.monotonic()
-            predictor = await asyncio.to_thread(self.load, version)
-            self._opening_budget.spend(time.monotonic() - began)
+            try:
+                predictor = await asyncio.to_thread(self.load, version)
+            except ModelRefusedError as refusal:
+                self._pinned_refusals.add(version, str(refusal), fingerprint)
+                raise
+            finally:
+                self._opening_budget.spend(time.monotonic() - began)
+            self._pinned_refusals.discard(version)
             self._pinned[version] = predictor
             while len(self._pinned) > self._pinned_versions:
                 self._pinned.popitem(last=False)

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from app.errors import OverloadedError
+from app.inference.requester import Requester, requester
 from app.overview_gate import OverviewGate
 
 
@@ -36,6 +37,24 @@ def test_an_overview_beyond_the_queue_is_refused() -> None:
             await asyncio.sleep(0)
             with pytest.raises(OverloadedError, match="at most 1 overviews may wait"):
                 await gate.take_turn().__aenter__()
+        await waiting
+
+    asyncio.run(scenario())
+
+
+def test_one_caller_leaves_places_for_others() -> None:
+    async def scenario() -> None:
+        gate = OverviewGate(share=1, patience_seconds=30.0)
+        async with gate.take_turn():
+            waiting = asyncio.create_task(gate.take_turn().__aenter__())
+            await asyncio.sleep(0)
+            with pytest.raises(OverloadedError, match="of one caller may wait"):
+                await gate.take_turn().__aenter__()
+            requester.set(Requester(caller="another"))
+            other = asyncio.create_task(gate.take_turn().__aenter__())
+            await asyncio.sleep(0)
+            assert not other.done()
+            other.cancel()
         await waiting
 
     asyncio.run(scenario())

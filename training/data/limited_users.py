@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from model.event_limits import MOST_OF_ITEM_PER_DAY, MOST_PER_DAY, find_excess
 
 FEW_ITEMS = 20
-"""Users of one item only are suspicious where there are at least so many items."""
+"""Users of one item are suspicious where there are at least so many items."""
+_MOSTLY = 0.8
 
 
 class ExcessEvents(NamedTuple):
@@ -53,19 +54,18 @@ def find_largest_share(events: pl.DataFrame) -> float:
 
 
 def find_largest_item_share(events: pl.DataFrame) -> float | None:
-    """Find an item that is promoted by new accounts, which have events of nothing else.
+    """Find an item that is promoted by accounts which have little else.
 
     Returns:
-        The share of the events that are one item's, of users who have no event of another: of the
-        item with the largest share. None in a catalog of fewer than 20 items, where such users
-        are usual.
+        The share of the events that are one item's, of users four fifths of whose events are of
+        it: of the item with the largest share. None in a catalog of fewer than 20 items, where
+        such users are usual.
     """
     if events["item_id"].n_unique() < FEW_ITEMS:
         return None
-    items = pl.col("item_id")
-    users = events.group_by("user_id").agg(items.first(), items.n_unique().alias("items"), pl.len())
-    of_one_item = users.filter(pl.col("items") == 1)
-    most = of_one_item.group_by("item_id").agg(pl.col("len").sum())["len"].max()
+    pairs = events.group_by("user_id", "item_id").agg(pl.len())
+    mostly = pl.col("len") >= _MOSTLY * pl.col("len").sum().over("user_id")
+    most = pairs.filter(mostly).group_by("item_id").agg(pl.col("len").sum())["len"].max()
     return float(most) / len(events) if isinstance(most, int) else 0.0
 
 

@@ -28,7 +28,7 @@ class Evidence(Config):
         index_recall: share of the exact ten best items that the index found.
         p95_seconds: 95th percentile of the latency.
         user_share: the share of the events that the user with most of them has.
-        item_share: the share of the events that are one item's, of users who have no other item.
+        item_share: the share of the events that are one item's, of users who have little else.
     """
 
     unsound: str | None = None
@@ -168,8 +168,8 @@ def _check_item_share(gate: GateConfig, evidence: Evidence) -> Check | None:
         threshold=gate.item_share,
         passed=share <= gate.item_share,
         sentence=(
-            f"largest share of the events of one item, of users who have no other, {share:.1%}, "
-            f"allowed at most {gate.item_share:.1%}"
+            f"largest share of the events of one item, of users who have little else, "
+            f"{share:.1%}, allowed at most {gate.item_share:.1%}"
         ),
     )
 

@@ -29,8 +29,8 @@ class DataSummary(Config):
         implausible_times: a sentence on the events left out because of their times; None without.
         excess_events: the same on events left out because one user had too many.
         largest_user_share: share of the events of the user with most of them.
-        largest_item_share: share of the events that are one item's, of users who have no other
-            item; None in a small catalog.
+        largest_item_share: share of the events that are one item's, of users who have little else;
+            None in a small catalog.
     """
 
     source: str

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from app.db.database import Database
+from app.db.sqlite_file import FileIdentity, SqliteFile
 from app.errors import DatabaseUnavailableError
 from app.settings import Settings
 from tests.app.client import REQUEST, Client, running
@@ -216,3 +217,20 @@ def test_a_deleted_log_is_saved_before_another_is_opened(migrated_sqlite_url: st
     database.read_blocking(lambda session: session.scalar(text("SELECT 1 FROM events")))
     assert database.write_blocking(count) == 1
     database.close()
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "no answer")])
+def test_a_file_that_cannot_be_reached_is_an_outage(
+    client: Client, file: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def refuse(_: Path) -> bool:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "exists", refuse)
+        patched.setattr(SqliteFile, "identify", lambda _: FileIdentity(None, None))
+        refused = [client.get("/v1/users/u"), client.get("/health/ready")]
+        refused.append(client.post("/v1/events", {"events": [EVENT | {"event_id": "a"}]}))
+        assert [answer.status_code for answer in refused] == [503] * 3
+    eventually(lambda: send(client, "b") == 200)
+    assert read_ids(file) == {"b"}

@@ -69,6 +69,15 @@ def test_estimates_are_never_negative() -> None:
     assert all(fit.estimate(draw(rng)) > 0 for _ in range(100))
 
 
+def test_a_part_that_seems_to_cost_nothing_costs_something() -> None:
+    rng, fit = np.random.default_rng(0), CostFit()
+    for _ in range(400):
+        items = int(rng.choice([1, 10, 100, 500]))
+        # What grows faster than linearly leaves nothing for the call itself.
+        fit.add(Workload(rows=5000, items=items), 2e-4 * (items / 10) ** 1.5)
+    assert 0 < fit.estimate(Workload()) < 1e-4
+
+
 def test_a_new_model_is_measured_before_it_serves(tmp_path: Path) -> None:
     version = tiny_bundle.publish(tmp_path, seed=1)
     predictor = BundleStore(tmp_path).open(version)

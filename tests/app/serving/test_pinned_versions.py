@@ -67,6 +67,33 @@ def test_requests_for_one_version_share_one_opening(
     assert slow.opened.count(version) == 1
 
 
+def test_a_damaged_version_is_not_opened_again_at_once(
+    client: Client, bundle_store: Path, slow: SlowStore
+) -> None:
+    (version,) = publish(bundle_store, 2)
+    weights = bundle_store / version / "weights.safetensors"
+    sound = weights.read_bytes()
+    weights.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    assert [pin(client, version) for _ in range(3)] == [409] * 3
+    assert slow.opened.count(version) == 1
+    weights.write_bytes(sound)
+    # Once to see that the files have changed, and once that they stay the same.
+    assert [pin(client, version) for _ in range(2)] == [409, 200]
+
+
+def test_a_version_that_opens_slowly_delays_no_list(
+    client: Client, bundle_store: Path, slow: SlowStore
+) -> None:
+    (version,) = publish(bundle_store, 2)
+    slow.held = {version}
+    with ThreadPoolExecutor(1) as threads:
+        describing = threads.submit(client.get, f"/v1/models/{version}")
+        assert slow.entered.acquire(timeout=PATIENCE_SECONDS)
+        assert client.get("/v1/items").status_code == 200
+        slow.leave.set()
+        assert describing.result(PATIENCE_SECONDS).json()["missing"] is not None
+
+
 def test_an_activation_does_not_wait_for_a_named_version(
     client: Client, bundle_store: Path, slow: SlowStore
 ) -> None:
