@@ -181,8 +181,8 @@ class GateConfig(Config):
     user_share: float = Field(default=0.2, gt=0, le=1)
     """Bound on the share of the events that one user has: a crawler, or a shared account."""
     item_share: float = Field(default=0.2, gt=0, le=1)
-    """Bound on the share of the events that are one item's, of users four fifths of whose events are
-    of it: accounts that promote it. Not checked with fewer than 20 items."""
+    """Bound on the share of the events that are one item's, of users four fifths of whose events
+    are of it: accounts that promote it. Not checked with fewer than 20 items."""
 
 
 class RunConfig(Config):
