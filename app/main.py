@@ -45,7 +45,7 @@ from app.inference.refusals import RecentRefusals
 from app.inference.scheduler import InferenceScheduler
 from app.items.router import router as items
 from app.items.router import writing as items_writing
-from app.items.service import refresh_item_overlay
+from app.items.service import build_item_reader, refresh_item_overlay
 from app.keys.router import router as caller
 from app.keys.service import refresh_keys
 from app.models.router import admin_router as models_admin
@@ -126,7 +126,15 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     """
     metrics, clock = Metrics(), ServiceClock()
     store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
-    item_overlay = ItemOverlay()
+    database = Database(
+        settings.database_url,
+        threads=settings.database_threads,
+        queue=settings.database_queue,
+        timeout_seconds=settings.database_timeout_seconds,
+        write_threads=settings.database_write_threads,
+        metrics=metrics,
+    )
+    item_overlay = ItemOverlay(build_item_reader(database))
     keys = KeyCache(clock.now)
     local_token = LocalToken()
     costs = InferenceCosts()
@@ -134,14 +142,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         settings=settings,
         metrics=metrics,
         clock=clock,
-        database=Database(
-            settings.database_url,
-            threads=settings.database_threads,
-            queue=settings.database_queue,
-            timeout_seconds=settings.database_timeout_seconds,
-            write_threads=settings.database_write_threads,
-            metrics=metrics,
-        ),
+        database=database,
         overviews=OverviewGate(patience_seconds=settings.database_timeout_seconds),
         keys=keys,
         local_token=local_token,

@@ -54,7 +54,7 @@ async def ready(context: Annotated[AppContext, Depends(get_context)]) -> JsonRes
         "model": "ok",
         "database": database,
         "writes": writes,
-        "tasks": _describe_tasks(context.supervisor.list_failing(essential=True)),
+        "tasks": _describe_needed_tasks(context),
         "process": "is shutting down; use another replica" if context.shutdown.has_begun else "ok",
     }
     has_model = True
@@ -82,6 +82,13 @@ async def _describe_failure(check: Awaitable[None]) -> str:
     except ServiceError as error:
         return str(error)
     return "ok"
+
+
+def _describe_needed_tasks(context: AppContext) -> str:
+    failing = context.supervisor.list_failing(essential=True)
+    if not failing and context.item_overlay.last_change is None:
+        return "items: those of a model could not be read when it was opened; they are read again"
+    return _describe_tasks(failing)
 
 
 def _describe_tasks(failing: list[str]) -> str:

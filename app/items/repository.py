@@ -134,6 +134,11 @@ class ItemRepository:
         ).one_or_none()
         return LastChange(0, 0) if counter is None else LastChange(*counter)
 
+    def list_states(self, item_ids: Sequence[str]) -> list[ItemState]:
+        """Read some items by id, deletions included."""
+        found = select(*_STATE).where(StoredItem.item_id.in_(item_ids))
+        return [ItemState(*row) for row in self._session.execute(found)]
+
     def list_states_by_id(self, after: str | None, limit: int) -> list[ItemState]:
         """Read a page of all items after an id, in order of id, deletions included.
 

@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import final
 
 import structlog
 
 from app.context import AppContext
+from app.db.database import Database
 from app.db.tables import StoredItem
 from app.errors import (
     DatabaseUnavailableError,
@@ -24,6 +25,8 @@ from app.serving.item_overlay import ItemChanges, LastChange, OverlaidItem
 
 _ITEMS_PER_PAGE = 5_000
 """Items that one transaction reads to follow the changes: tens of milliseconds."""
+_IDS_PER_READ = 1_000
+_MOST_READS = 3
 
 _log = structlog.get_logger()
 
@@ -102,8 +105,8 @@ async def remove_item(context: AppContext, item_id: str) -> None:
 async def refresh_item_overlay(context: AppContext, *, page_size: int = _ITEMS_PER_PAGE) -> None:
     """Apply the items that any process has stored or deleted since the last refresh.
 
-    Every item is read the first time, and again after a backup was restored: the counter then went
-    back, or its table is a new one. If the read fails, the overlay stays as it is.
+    Every item is read again after a backup was restored: the counter then went back, or its table
+    is a new one. If the read fails, the overlay stays as it is.
 
     Args:
         page_size: items that one transaction reads, so that none exceeds its deadline.
@@ -115,24 +118,50 @@ async def refresh_item_overlay(context: AppContext, *, page_size: int = _ITEMS_P
     overlay = context.item_overlay
     # Sequentially: an older read must not be applied after a newer one.
     async with overlay.refresh_lock:
-        applied = overlay.last_change
-        # Before the items: what changes meanwhile has a larger number, and is read again.
-        last = await context.database.read(
-            lambda session: ItemRepository(session).read_last_change(), lane="control"
-        )
-        if last == applied:
-            return
-        reader = _ItemReader(context, page_size, last)
-        if applied is not None and last.follows(applied):
-            changed = await reader.read_changed(applied.number, last.number)
-            changes = ItemChanges(last, list(changed.values()), is_complete=False)
-        else:
-            every = await reader.read_all()
-            # What changed meanwhile may be on pages that were read before.
-            newest = await reader.read_newest()
-            every |= await reader.read_changed(last.number, newest.number)
-            changes = ItemChanges(newest, list(every.values()), is_complete=True)
-        await asyncio.to_thread(overlay.apply, changes)
+        # Again if a model was opened meanwhile, up to a limit: the next refresh tries again.
+        for _ in range(_MOST_READS):
+            changes = await _read_changes(context, page_size)
+            if changes is None or await asyncio.to_thread(overlay.apply, changes):
+                return
+
+
+async def _read_changes(context: AppContext, page_size: int) -> ItemChanges | None:
+    """Read what changed since the last refresh; None if nothing has."""
+    overlay = context.item_overlay
+    applied, generation = overlay.last_change, overlay.generation
+    # Before the items: what changes meanwhile has a larger number, and is read again.
+    last = await context.database.read(
+        lambda session: ItemRepository(session).read_last_change(), lane="control"
+    )
+    if last == applied:
+        return None
+    if not overlay.has_catalogs:
+        return ItemChanges(last, [], is_complete=True, generation=generation)
+    reader = _ItemReader(context, page_size, last)
+    if applied is not None and last.follows(applied):
+        changed = await reader.read_changed(applied.number, last.number)
+        return ItemChanges(last, list(changed.values()), is_complete=False, generation=generation)
+    every = await reader.read_all()
+    # What changed meanwhile may be on pages that were read before.
+    newest = await reader.read_newest()
+    every |= await reader.read_changed(last.number, newest.number)
+    return ItemChanges(newest, list(every.values()), is_complete=True, generation=generation)
+
+
+def build_item_reader(database: Database) -> Callable[[Sequence[str]], list[OverlaidItem]]:
+    """Build a function that reads the stored items of some ids, deletions included; it blocks."""
+
+    def read_page(item_ids: Sequence[str]) -> list[ItemState]:
+        return database.read_blocking(lambda session: ItemRepository(session).list_states(item_ids))
+
+    def read(item_ids: Sequence[str]) -> list[OverlaidItem]:
+        found: list[OverlaidItem] = []
+        for first in range(0, len(item_ids), _IDS_PER_READ):
+            page = item_ids[first : first + _IDS_PER_READ]
+            found += map(_to_overlaid, read_page(page))
+        return found
+
+    return read
 
 
 async def _refresh_after_commit(context: AppContext) -> None:
@@ -146,7 +175,7 @@ async def _refresh_after_commit(context: AppContext) -> None:
 
 @final
 class _ItemReader:
-    """Reads items in pages, each in a transaction of its own."""
+    """Reads the items that an open model has, in pages, each in a transaction of its own."""
 
     def __init__(self, context: AppContext, page_size: int, last: LastChange) -> None:
         """Begin after the last change `last`, which was read from the database that all pages need.
@@ -155,6 +184,7 @@ class _ItemReader:
             page_size: items of a page.
         """
         self._database = context.database
+        self._is_known = context.item_overlay.is_known
         self._page_size = page_size
         self._last = last
 
@@ -168,7 +198,7 @@ class _ItemReader:
         found: dict[str, OverlaidItem] = {}
         after: str | None = None
         while page := await self._read_page(partial(self._list_by_id, after)):
-            found |= {state.item_id: _to_overlaid(state) for state in page}
+            found |= self._select_known(page)
             after = page[-1].item_id
         return found
 
@@ -198,9 +228,14 @@ class _ItemReader:
         while after < until and (
             page := await self._read_page(partial(self._list_by_change, after))
         ):
-            found |= {state.item_id: _to_overlaid(state) for state in page}
+            found |= self._select_known(page)
             after = page[-1].change_number or until
         return found
+
+    def _select_known(self, page: list[ItemState]) -> dict[str, OverlaidItem]:
+        return {
+            state.item_id: _to_overlaid(state) for state in page if self._is_known(state.item_id)
+        }
 
     async def _read_page(
         self, read: Callable[[ItemRepository], list[ItemState]]

@@ -224,7 +224,10 @@ class ModelManager:
                 return found
             fingerprint = await asyncio.to_thread(self._store.read_fingerprint, version)
             error = self._pinned_refusals.get_error(version)
-            if error is not None and not self._pinned_refusals.is_due(version, fingerprint):
+            # At once when its files have changed: a repaired version may be named only once.
+            if error is not None and not self._pinned_refusals.is_due(
+                version, fingerprint, waits_until_still=False
+            ):
                 raise ModelRefusedError(error)
             began = time.monotonic()
             try:

@@ -50,14 +50,22 @@ class Refusals:
         refusal = self._refusals.get(version)
         return None if refusal is None else refusal.error
 
-    def is_due(self, version: str, fingerprint: Fingerprint) -> bool:
-        """Return whether a version is to be opened, given the fingerprint of its files now."""
+    def is_due(
+        self, version: str, fingerprint: Fingerprint, *, waits_until_still: bool = True
+    ) -> bool:
+        """Return whether a version is to be opened, given the fingerprint of its files now.
+
+        Args:
+            waits_until_still: whether files that have changed must be the same for two looks.
+        """
         refusal = self._refusals.get(version)
         if refusal is None:
             return True
         is_still, refusal.seen = fingerprint == refusal.seen, fingerprint
         has_changed = fingerprint != refusal.tried
-        return (has_changed and is_still) or time.monotonic() >= refusal.due_at
+        return (
+            has_changed and (is_still or not waits_until_still)
+        ) or time.monotonic() >= refusal.due_at
 
     def add(self, version: str, error: str, fingerprint: Fingerprint) -> bool:
         """Record a failure; return whether it is another than the last one of this version.

@@ -1,11 +1,15 @@
 """Live item data over the model's catalog, and its effect on recommendations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.errors import DatabaseUnavailableError
 from app.http.types import format_instant
 from app.serving.item_overlay import (
     ItemChanges,
@@ -201,11 +205,11 @@ def test_the_padding_row_is_never_allowed() -> None:
 
 
 def apply(overlay: ItemOverlay, number: int, *items: OverlaidItem, is_complete: bool) -> None:
-    overlay.apply(ItemChanges(LastChange(number, 0), items, is_complete))
+    assert overlay.apply(ItemChanges(LastChange(number, 0), items, is_complete, overlay.generation))
 
 
 def test_unchanged_items_leave_the_views_as_they_are() -> None:
-    overlay = ItemOverlay()
+    overlay = ItemOverlay(lambda _: [])
     overlay.add_catalog("v", build_catalog())
     apply(overlay, 1, build_item("a", title="New"), is_complete=True)
     view = overlay.get_view("v", build_catalog())
@@ -216,7 +220,7 @@ def test_unchanged_items_leave_the_views_as_they_are() -> None:
 
 
 def test_an_item_missing_among_all_items_is_forgotten() -> None:
-    overlay = ItemOverlay()
+    overlay = ItemOverlay(lambda _: [])
     overlay.add_catalog("v", build_catalog())
     both = build_item("a", title="New"), build_item("c", is_deleted=True)
     apply(overlay, 9, *both, is_complete=True)
@@ -227,7 +231,7 @@ def test_an_item_missing_among_all_items_is_forgotten() -> None:
 
 
 def test_a_view_is_rebuilt_after_an_item_changes() -> None:
-    overlay = ItemOverlay()
+    overlay = ItemOverlay(lambda _: [])
     overlay.add_catalog("v", build_catalog())
     before = overlay.get_view("v", build_catalog())
     changed = build_item("a", title="Renamed"), build_item("elsewhere")
@@ -236,8 +240,97 @@ def test_a_view_is_rebuilt_after_an_item_changes() -> None:
 
 
 def test_a_dropped_view_is_rebuilt_on_request() -> None:
-    overlay = ItemOverlay()
+    overlay = ItemOverlay(lambda _: [])
     overlay.add_catalog("v", build_catalog())
-    overlay.retain_versions([])
     apply(overlay, 1, build_item("a", title="Renamed"), is_complete=False)
+    overlay.retain_versions([])
     assert overlay.get_view("v", build_catalog()).title(1) == "Renamed"
+
+
+def test_items_that_no_open_model_has_are_not_kept() -> None:
+    overlay = ItemOverlay(lambda _: [])
+    overlay.add_catalog("v", build_catalog())
+    apply(overlay, 1, build_item("a"), build_item("elsewhere"), is_complete=True)
+    apply(overlay, 2, build_item("nowhere", is_deleted=True), is_complete=False)
+    assert overlay._items.keys() == {"a"}
+    overlay.retain_versions([])
+    overlay.add_catalog("w", replace(build_catalog(), item_ids=("x", "y", "z")))
+    assert overlay._items == {}
+
+
+def test_the_items_of_an_opened_model_are_read() -> None:
+    requested: list[list[str]] = []
+
+    def read(item_ids: Sequence[str]) -> list[OverlaidItem]:
+        requested.append(list(item_ids))
+        return [build_item("z", title="Z")] if "z" in item_ids else []
+
+    overlay = ItemOverlay(read)
+    overlay.add_catalog("v", build_catalog())
+    apply(overlay, 1, build_item("c", title="New"), is_complete=True)
+    second = replace(build_catalog(), item_ids=("c", "y", "z"))
+    overlay.add_catalog("w", second)
+    view = overlay.get_view("w", second)
+    assert requested == [["a", "b", "c"], ["y", "z"]]
+    assert [view.title(row) for row in (1, 2, 3)] == ["New", None, "Z"]
+
+
+def test_what_was_read_before_a_model_was_opened_is_read_again() -> None:
+    overlay = ItemOverlay(lambda _: [])
+    before = overlay.generation
+    overlay.add_catalog("v", build_catalog())
+    changes = ItemChanges(LastChange(1, 0), [build_item("a")], is_complete=True, generation=before)
+    assert not overlay.apply(changes)
+    assert overlay.last_change is None
+
+
+def test_after_a_failed_read_all_items_are_read() -> None:
+    def fail(_: Sequence[str]) -> list[OverlaidItem]:
+        raise DatabaseUnavailableError("the database must answer, but has not")
+
+    overlay = ItemOverlay(fail)
+    apply(overlay, 1, is_complete=True)
+    overlay.add_catalog("v", build_catalog())
+    assert overlay.last_change is None
+
+
+instants = st.none() | st.integers(0, 9)
+some_items = st.dictionaries(
+    st.sampled_from("abcdefx"),
+    st.tuples(
+        st.none() | st.just("New"),
+        st.lists(st.sampled_from("xyz"), unique=True).map(tuple),
+        instants,
+        instants,
+        st.booleans(),
+    ),
+)
+
+
+@given(some_items, some_items, st.integers(0, 9), st.sampled_from(("", "x", "z")))
+def test_a_view_with_replaced_items_equals_a_new_one(
+    before: dict[str, Any], after: dict[str, Any], at: int, category: str
+) -> None:
+    ones = np.ones(6, dtype=np.int64)
+    categories = (("x",), ("x", "y"), (), ("z",), ("y",), ("x", "z"))
+    catalog = Catalog(tuple("abcdef"), (None,) * 6, categories, ones, ones)
+    first, second = (
+        {item_id: OverlaidItem(item_id, *fields) for item_id, fields in items.items()}
+        for items in (before, after)
+    )
+    changed = {it for it in first.keys() | second.keys() if first.get(it) != second.get(it)}
+    view = ItemOverlayView(catalog, first)
+    untouched = [view.categories(row) for row in range(1, 7)], view.select_allowed(at)
+    replaced, new = view.replace(second, changed), ItemOverlayView(catalog, second)
+    chosen = [category] if category else []
+    for filters in ({"any_categories": chosen}, {"no_categories": chosen}):
+        masks = [each.select_allowed(at, **filters) for each in (replaced, new)]
+        everything = np.array([False] + 6 * [True])
+        assert np.array_equal(*(everything if mask is None else mask for mask in masks))
+    for row in range(1, 7):
+        assert (replaced.title(row), replaced.categories(row)) == (
+            new.title(row),
+            new.categories(row),
+        )
+    again = [view.categories(row) for row in range(1, 7)], view.select_allowed(at)
+    assert str(again) == str(untouched)
