@@ -1,12 +1,12 @@
 """Transactions off the event loop: in lanes, with deadlines, with failures as `ServiceError`s."""
 
+import asyncio
 import threading
-from asyncio import timeout
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
-from typing import Literal, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -15,7 +15,6 @@ from app.db.deadline import Deadline, get_deadline
 from app.db.engine import IDENTITY, WRITES, open_engine, parse_url
 from app.db.failures import translate_failures
 from app.db.gate import ConnectionGate
-from app.db.shared_check import SharedCheck
 from app.db.sqlite_file import SqliteFile
 from app.errors import (
     DatabaseConflictError,
@@ -39,6 +38,33 @@ _TRUNCATE_MILLISECONDS = 1000
 _UNLIMITED_WRITERS = 10_000
 # The share of the timeout that a call may wait in a queue that never empties: a second by default.
 _PATIENCE_SHARE = 0.2
+
+
+@final
+class SharedCheck:
+    """Runs a check once at a time; who asks while it runs gets the result of that run.
+
+    Anybody may send readiness probes. Were each one to check the database itself, a hundred
+    connections would fill the queue that the process needs for its keys, its items and its clock.
+    """
+
+    def __init__(self, check: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._check = check
+        self._running: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Await the check that runs, or begin one; its errors are those of the check."""
+        if self._running is None:
+            self._running = asyncio.create_task(self._check())
+            self._running.add_done_callback(self._end)
+        # A probe that is given up must not cancel the check for the others.
+        await asyncio.shield(self._running)
+
+    def _end(self, running: "asyncio.Task[None]") -> None:
+        self._running = None
+        # A failure is marked as seen, even if every probe was given up.
+        if not running.cancelled():
+            running.exception()
 
 
 @final
@@ -208,7 +234,7 @@ class Database:
         )
         try:
             with in_progress:
-                async with timeout(self._timeout_seconds):
+                async with asyncio.timeout(self._timeout_seconds):
                     return await self._lanes[lane].run(run)
         except TimeoutError as error:
             raise deadline.build_error() from error

@@ -51,14 +51,13 @@ def replay_erasures(database: Database, log: ErasureLog, *, settle_seconds: floa
         ErasureLogError: if the log cannot be read or written.
         DatabaseUnavailableError: if the database does not answer; replaying again is safe.
     """
-    logged, stored, is_settled = _compare(database, log, settle_seconds)
+    unlogged, forgotten, is_settled = _compare(database, log, settle_seconds)
     ends_at = monotonic() + settle_seconds
     while not is_settled and monotonic() < ends_at:
         sleep(_SECONDS_BETWEEN_READS)
-        logged, stored, is_settled = _compare(database, log, settle_seconds)
-    if unlogged := {it: at for it, at in stored.items() if at > logged.get(it, at - 1)}:
+        unlogged, forgotten, is_settled = _compare(database, log, settle_seconds)
+    if unlogged:
         log.append(unlogged)
-    forgotten = _find_forgotten(logged, stored)
     rows = 0
     if forgotten:
         # From here on copies of erased rows are refused. Until the rows are deleted, each erasure
@@ -72,17 +71,18 @@ def replay_erasures(database: Database, log: ErasureLog, *, settle_seconds: floa
 def _compare(
     database: Database, log: ErasureLog, settle_seconds: float
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """Read the erasures that are logged, those that are stored, and whether none is under way."""
+    """Find the erasures that only the database knows, those that only the log knows, by digest.
+
+    The third value is whether none of the latter may be under way in another process.
+    """
     logged = log.read()
     stored, now = database.read_blocking(
         lambda session: (ErasureRepository(session).read_all(), read_time(session))
     )
+    unlogged = {it: at for it, at in stored.items() if at > logged.get(it, at - 1)}
+    forgotten = {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
     since = now - round(settle_seconds * MICROSECONDS_PER_SECOND)
-    return logged, stored, all(at <= since for at in _find_forgotten(logged, stored).values())
-
-
-def _find_forgotten(logged: dict[str, int], stored: dict[str, int]) -> dict[str, int]:
-    return {it: at for it, at in logged.items() if at > stored.get(it, at - 1)}
+    return unlogged, forgotten, all(at <= since for at in forgotten.values())
 
 
 def _record(database: Database, erasures: dict[str, int]) -> None:

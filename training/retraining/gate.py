@@ -143,35 +143,12 @@ def _check_latency(gate: GateConfig, evidence: Evidence) -> Check:
 
 
 def _check_user_share(gate: GateConfig, evidence: Evidence) -> Check | None:
-    share = evidence.user_share
-    if share is None:
-        return None
-    return Check(
-        name="user_share",
-        value=share,
-        threshold=gate.user_share,
-        passed=share <= gate.user_share,
-        sentence=(
-            f"largest share of the events of one user {share:.1%}, allowed at most "
-            f"{gate.user_share:.1%}"
-        ),
-    )
+    return _check_share("user_share", evidence.user_share, gate.user_share, "one user")
 
 
 def _check_item_share(gate: GateConfig, evidence: Evidence) -> Check | None:
-    share = evidence.item_share
-    if share is None:
-        return None
-    return Check(
-        name="item_share",
-        value=share,
-        threshold=gate.item_share,
-        passed=share <= gate.item_share,
-        sentence=(
-            f"largest share of the events of one item, of users who have little else, "
-            f"{share:.1%}, allowed at most {gate.item_share:.1%}"
-        ),
-    )
+    whose = "one item, of users who have little else,"
+    return _check_share("item_share", evidence.item_share, gate.item_share, whose)
 
 
 _RULES: tuple[Rule, ...] = (
@@ -184,6 +161,18 @@ _RULES: tuple[Rule, ...] = (
     _check_user_share,
     _check_item_share,
 )
+
+
+def _check_share(name: str, share: float | None, most: float, whose: str) -> Check | None:
+    if share is None:
+        return None
+    return Check(
+        name=name,
+        value=share,
+        threshold=most,
+        passed=share <= most,
+        sentence=f"largest share of the events of {whose} {share:.1%}, allowed at most {most:.1%}",
+    )
 
 
 def _check_at_least(name: str, value: float | None, least: float, template: str) -> Check:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.db.shared_check import SharedCheck
+from app.db.database import SharedCheck
 from app.errors import OverloadedError
 
 
