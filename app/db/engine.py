@@ -5,6 +5,7 @@ the work that uses it (see `app.db.deadline`), and hands out no connection to a 
 that is not the right one any more.
 """
 
+import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +29,10 @@ WRITES = {"kairos_writes": True}
 IDENTITY = "identity"
 """Key of a connection's `info`: the `FileIdentity` of the SQLite file that it opened."""
 
-_BUSY_MILLISECONDS = 5000
+_BUSY_SECONDS = 5.0
+_SECONDS_BETWEEN_TRIES = 0.001
+_PRIMARY_CODE = 0xFF
+"""Mask of SQLite's extended codes of errors."""
 _INSTRUCTIONS_PER_CHECK = 100_000
 """Instructions of SQLite's virtual machine between two looks at the deadline: milliseconds."""
 _POSTGRESQL_NAMES = frozenset({"postgresql", "postgres"})
@@ -176,7 +180,7 @@ def _set_up_sqlite(connection: DBAPIConnection) -> None:
     connection.set_progress_handler(_is_over, _INSTRUCTIONS_PER_CHECK)
     cursor = connection.cursor()
     # First, so that switching to WAL waits for another process that switches, too.
-    cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
+    cursor.execute(f"PRAGMA busy_timeout={round(_BUSY_SECONDS * 1000)}")
     cursor.execute("PRAGMA journal_mode=WAL")
     # An acknowledged commit must survive a power cut, not only a crash of the process.
     cursor.execute("PRAGMA synchronous=FULL")
@@ -197,14 +201,39 @@ def _is_over() -> bool:
 
 def _begin_sqlite(connection: Connection) -> None:
     deadline = get_deadline()
+    seconds = _BUSY_SECONDS
     if deadline is not None:
         # SQLite looks at the deadline while it works, not while it waits for a lock.
-        most = min(_BUSY_MILLISECONDS, round(deadline.remaining_seconds * 1000))
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={most}")
+        seconds = min(seconds, deadline.remaining_seconds)
     # A transaction that reads first and then writes fails if another one wrote in between; one that
     # takes the write lock at its start waits for it instead.
-    writes = connection.get_execution_options().get("kairos_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get("kairos_writes", False):
+        _wait_for_write_lock(connection, seconds)
+    else:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={round(seconds * 1000)}")
+        connection.exec_driver_sql("BEGIN")
+
+
+def _wait_for_write_lock(connection: Connection, seconds: float) -> None:
+    """Begin a transaction that writes as soon as no other process does.
+
+    SQLite itself looks ten times a second. A process that writes without a pause has the lock again
+    within a millisecond, so others would wait for it until their time is over.
+    """
+    driver = cast(sqlite3.Connection, connection.connection.driver_connection)
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
+                break
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+        else:
+            return
+    # Here, because the errors of this call are translated.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _listen_for_postgresql(

@@ -258,7 +258,11 @@ class Week:
 
     def _start_replica(self, index: int | None = None) -> None:
         server = self.start(wait=False, **self.environment)
-        eventually(server.is_ready)
+        try:
+            eventually(server.is_ready)
+        except AssertionError as error:
+            error.add_note(server.http.get("/health/ready").text)
+            raise
         replica = Replica(server, self.environment)
         if index is None:
             self.replicas.append(replica)

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
+from app.db.database import Database
 from app.db.engine import open_engine, parse_url
 from app.settings import Settings
 from migrations import run
@@ -151,7 +152,7 @@ def test_a_service_runs_on_the_schema_of_a_later_version(
 def test_a_locked_sqlite_file_is_unavailable(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr("app.db.engine._BUSY_SECONDS", 0.05)
     with running(settings) as client:
         file = settings.database_url.removeprefix("sqlite:///")
         other = sqlite3.connect(file, isolation_level=None)
@@ -161,6 +162,29 @@ def test_a_locked_sqlite_file_is_unavailable(
         other.close()
         assert found == ALL_OK | {"events": 503}
         assert statuses(client) == ALL_OK
+
+
+def test_a_writer_looks_often_for_the_lock_of_another_process(
+    migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that writes without a pause leaves the lock free for a millisecond at a time."""
+    other = sqlite3.connect(str(parse_url(migrated_sqlite_url).database), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 20:
+            other.execute("COMMIT")
+            monkeypatch.undo()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    database = Database(migrated_sqlite_url, threads=1, queue=1)
+    database.write_blocking(lambda session: session.execute(text("DELETE FROM items")))
+    database.close()
+    other.close()
+    assert len(naps) == 20
+    assert max(naps) <= 0.002
 
 
 @pytest.mark.usefixtures("brief_shutdown")

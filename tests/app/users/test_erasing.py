@@ -260,7 +260,7 @@ def test_the_id_is_not_legible_in_the_file(tmp_path: Path, settings: Settings) -
 def test_a_long_read_does_not_block_an_erasure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("app.db.engine._BUSY_MILLISECONDS", 100)
+    monkeypatch.setattr("app.db.engine._BUSY_SECONDS", 0.1)
     with running(settings) as client:
         send(client, event("u", "i1"))
         engine = open_engine(settings.database_url)
