@@ -6,6 +6,7 @@ without a trace. It narrows down where a local token is accepted, and explains r
 
 import ipaddress
 import re
+from functools import lru_cache
 
 from starlette.requests import Request
 
@@ -24,6 +25,7 @@ _FORWARDING = re.compile(
 _SAME_SITES = frozenset({"same-origin", "none"})
 _IPV6_SITE = 64
 _HTTP_PORT = 80
+_KEPT_ADDRESSES = 1024
 
 
 def is_loopback(request: Request) -> bool:
@@ -72,17 +74,25 @@ def is_of_this_user(request: Request) -> bool:
 
 def get_client_network(request: Request) -> str:
     """Return the network of a client: an IPv4 address, or the /64 network of an IPv6 address."""
-    address = _get_client_address(request)
+    return "unknown" if request.client is None else _find_network(request.client.host)
+
+
+@lru_cache(_KEPT_ADDRESSES)
+def _find_network(host: str) -> str:
+    address = _parse_address(host)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address.packed, _IPV6_SITE), strict=False))
     return "unknown" if address is None else str(address)
 
 
 def _get_client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    if request.client is None:
-        return None
+    return None if request.client is None else _parse_address(request.client.host)
+
+
+@lru_cache(_KEPT_ADDRESSES)
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        address = ipaddress.ip_address(request.client.host)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return None
     # A socket that listens on both families reports IPv4 clients as mapped addresses.

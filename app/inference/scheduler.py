@@ -317,9 +317,10 @@ class InferenceScheduler:
         self._run_seconds[call.flow.call_class].inc(elapsed)
         with self._lock:
             self._queue.charge(call, elapsed)
-            if outcome is None and self._is_closing:
-                call.is_cancelled = True
-                outcome = partial(_deliver, call)
+            call.is_cancelled = call.is_cancelled or self._is_closing
+            if outcome is None and call.is_cancelled:
+                # Now, and not in another turn: what it holds would stay until then.
+                outcome = _run_step(call)
             if outcome is None:
                 if call.flow.call_class is CallClass.SHORT:
                     call.flow = call.flow._replace(call_class=CallClass.LONG)

@@ -134,8 +134,10 @@ def test_a_cancelled_long_call_runs_no_further_step() -> None:
         with suppress(asyncio.CancelledError):
             await long
         assert scheduler.is_busy  # the thread is in the step
+        next_call = asyncio.create_task(scheduler.call(lambda: [*stepper.closed]))
+        await asyncio.sleep(0)  # it waits before the step ends
         stepper.permit()
-        assert await scheduler.call(lambda: stepper.closed) == ["long"]
+        assert await next_call == ["long"]
         assert stepper.record == ["long"]
         scheduler.close()
 
