@@ -1,5 +1,6 @@
 """The Health page shows the values of the service's own metrics."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -28,7 +29,7 @@ from tests.browser.health_view import (
 )
 from tests.browser.world import HOSTILE_TITLE
 from tests.deployment.proxy import store_key
-from tests.processes import Server, eventually
+from tests.processes import LOCAL_TOKEN, Server, eventually
 
 Busy = tuple[Dashboard, MetricsRecorder]
 
@@ -289,7 +290,8 @@ def locked(open_shop: OpenShop) -> tuple[str, str]:
     server = open_shop()
     key_id, key = generate_key()
     store_key(f"sqlite:///{server.log.parent / 'kairos.db'}", key_id, key)
-    eventually(lambda: httpx.get(f"{server.url}/v1/metrics").status_code == 401)
+    # Without a token, it is refused before the process knows of the key, too.
+    eventually(lambda: httpx.get(f"{server.url}/v1/metrics", auth=LOCAL_TOKEN).status_code == 401)
     return server.url, key
 
 
@@ -314,3 +316,21 @@ def test_readiness_needs_no_key_and_metrics_need_one(
     dashboard.settle()
     expect(page.locator("#polled")).to_contain_text("1 process polled")
     expect(page.locator("#run-result")).to_have_text("promoted")
+
+
+def test_a_key_that_ends_within_a_poll_is_prompted_for_once(
+    shop_dashboard: Dashboard,
+) -> None:
+    shop_dashboard.expected_complaint = "401"
+    page = shop_dashboard.page
+    for path in ("training-runs", "models/changes"):
+        page.route(
+            re.compile(f"/v1/{path}"),
+            lambda route: route.fulfill(status=401, json={"detail": "this key is not valid"}),
+        )
+    page.goto(f"{shop_dashboard.service}/dashboard/{VIEW}#interval=1")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    assert sends_nothing(shop_dashboard)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator("#run")).to_contain_text("this key is not valid")

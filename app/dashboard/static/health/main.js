@@ -156,6 +156,7 @@ function* showHistory(receivedAt) {
  * show another version.
  *
  * @param {number} now milliseconds
+ * @throws {Problem} if a request was refused with 401
  */
 async function refreshCards(now) {
   const trigger = JSON.stringify(
@@ -172,6 +173,8 @@ async function refreshCards(now) {
     // Request again with the next poll.
     refreshed.at = -Infinity;
     showUnknown(id, error);
+    // The key expired or was revoked meanwhile: the next poll would prompt for one again.
+    if (error instanceof Problem && error.status === 401) throw error;
   };
   const query = { limit: 1 };
   await Promise.all([
