@@ -2,10 +2,24 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, text
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.db.tables import StoredEvent, StoredRecommendation
+
+_COUNTS_LOCK = int.from_bytes(b"clicks")
+"""Key of the advisory lock that the triggers of migration 0005 take."""
+
+
+def lock_click_counts(session: Session) -> None:
+    """Wait until no other transaction counts clicks, and keep others out until this one ends.
+
+    The triggers take the same lock after the events of a statement are inserted. A transaction that
+    inserts clicks takes it before: one that waits for it must hold no event that others wait for.
+    """
+    # On SQLite a writing transaction is exclusive from its beginning.
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text(f"SELECT pg_advisory_xact_lock({_COUNTS_LOCK})"))
 
 
 def match_click(session: Session) -> ColumnElement[bool]:

@@ -271,7 +271,7 @@ class Database:
                 with self._gate.use(deadline):
                     return attempt()
             except DatabaseConflictError:
-                # Two batches with some of the same new events may deadlock: one of them is undone.
+                # Such as a deadlock with a batch of the release before, which sorts no events.
                 continue
             except (DatabaseMovedError, DatabaseFileError):
                 # All connections, before another is opened: the last one that SQLite closes saves

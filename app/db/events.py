@@ -1,7 +1,7 @@
 """Events in the database: the row that requests and imports share, and its queries."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import collate, func, literal, select
 from sqlalchemy.orm import Session
 
-from app.db.clicks import list_clicked_versions
+from app.db.clicks import list_clicked_versions, lock_click_counts
 from app.db.erasures import ErasureRepository
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
@@ -100,6 +100,16 @@ class UserActivity:
     last_at: int
 
 
+def sort_for_insert(rows: Iterable[EventRow]) -> list[EventRow]:
+    """Sort events in the order in which every transaction inserts them.
+
+    A transaction waits for another one that is inserting the same event. Two that insert the same
+    events in different orders would wait for each other: on PostgreSQL a deadlock, which takes a
+    second to detect, and again for each batch that is aborted and repeated.
+    """
+    return sorted(rows, key=lambda row: row.event_id)
+
+
 class SeenItems(NamedTuple):
     """The distinct items of a user's events, and whether every event was read for them."""
 
@@ -139,7 +149,7 @@ class EventRepository:
         for row, until in zip(rows, erasures, strict=True):
             if until is None:
                 allowed.setdefault(row.event_id, row)
-        new_ids = self._insert(list(allowed.values()))
+        new_ids = self._insert(sort_for_insert(allowed.values()))
         new = tuple(row for event_id, row in allowed.items() if event_id in new_ids)
         naming = [row.event_id for row in new if row.recommendation_id is not None]
         clicked_versions = list_clicked_versions(self._session, StoredEvent.event_id, naming)
@@ -234,6 +244,8 @@ class EventRepository:
         """Insert rows and return the ids of those that are new; existing ones stay unchanged."""
         if not rows:
             return frozenset()
+        if any(row.recommendation_id is not None for row in rows):
+            lock_click_counts(self._session)
         statement = (
             insert_into(self._session, StoredEvent)
             .on_conflict_do_nothing(index_elements=["event_id"])
