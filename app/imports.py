@@ -13,7 +13,7 @@ from app.db.clock import read_database_time
 from app.db.engine import WRITES, open_engine
 from app.db.equal_events import EqualEvents
 from app.db.erasures import ErasureRepository
-from app.db.events import EventRepository, EventRow, compute_natural_key, sort_for_insert
+from app.db.events import EventRepository, EventRow, build_inserts, compute_natural_key
 from app.db.insert import insert_into
 from app.db.tables import StoredEvent
 from app.http.properties import Properties
@@ -186,7 +186,7 @@ def _build_event_row(event: Mapping[str, Any], now: int) -> EventRow:
 
 
 def _insert(session: Session, rows: list[EventRow]) -> int:
-    """Insert rows, and return how many were new."""
+    """Insert rows with ids in their order, and return how many were new."""
     if not rows:
         return 0
     if any(row.recommendation_id is not None for row in rows):
@@ -198,7 +198,7 @@ def _insert(session: Session, rows: list[EventRow]) -> int:
     # Through the connection: the ORM would return the new primary keys, which costs most time.
     result = session.connection().execute(
         statement,
-        [row._asdict() for row in sort_for_insert(rows)],
+        build_inserts(session, rows),
         execution_options={"preserve_rowcount": True},
     )
     return result.rowcount

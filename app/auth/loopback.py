@@ -26,6 +26,8 @@ _SAME_SITES = frozenset({"same-origin", "none"})
 _IPV6_SITE = 64
 _HTTP_PORT = 80
 _KEPT_ADDRESSES = 1024
+_LONGEST_ADDRESS = 64
+"""Characters, with the name of an interface. A forwarding header may have thousands instead."""
 
 
 def is_loopback(request: Request) -> bool:
@@ -74,7 +76,7 @@ def is_of_this_user(request: Request) -> bool:
 
 def get_client_network(request: Request) -> str:
     """Return the network of a client: an IPv4 address, or the /64 network of an IPv6 address."""
-    return "unknown" if request.client is None else _find_network(request.client.host)
+    return _find_network(_get_client_host(request))
 
 
 @lru_cache(_KEPT_ADDRESSES)
@@ -86,7 +88,13 @@ def _find_network(host: str) -> str:
 
 
 def _get_client_address(request: Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    return None if request.client is None else _parse_address(request.client.host)
+    return _parse_address(_get_client_host(request))
+
+
+def _get_client_host(request: Request) -> str:
+    """Return the text of the client's address; an empty one if there is none, or no such text."""
+    host = "" if request.client is None else request.client.host
+    return host if len(host) <= _LONGEST_ADDRESS else ""
 
 
 @lru_cache(_KEPT_ADDRESSES)

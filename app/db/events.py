@@ -1,7 +1,7 @@
 """Events in the database: the row that requests and imports share, and its queries."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -100,14 +100,24 @@ class UserActivity:
     last_at: int
 
 
-def sort_for_insert(rows: Iterable[EventRow]) -> list[EventRow]:
-    """Sort events in the order in which every transaction inserts them.
+def build_inserts(session: Session, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
+    """Build the values of an INSERT of events, in the order in which to insert them.
 
-    A transaction waits for another one that is inserting the same event. Two that insert the same
-    events in different orders would wait for each other: on PostgreSQL a deadlock, which takes a
-    second to detect, and again for each batch that is aborted and repeated.
+    A transaction waits for another one that inserts the same event. Two that insert the same events
+    in different orders would wait for each other: on PostgreSQL a deadlock, which takes a second to
+    detect, and again for each batch that is aborted and repeated. So every transaction inserts them
+    in the order of `event_id`, with `id`s in the order of `rows`, that of their arrival.
     """
-    return sorted(rows, key=lambda row: row.event_id)
+    inserts = [row._asdict() for row in rows]
+    # On SQLite a writing transaction is exclusive from its beginning.
+    if len(rows) == 1 or session.get_bind().dialect.name == "sqlite":
+        return inserts
+    sequence = func.pg_get_serial_sequence(StoredEvent.__tablename__, StoredEvent.id.name)
+    numbers = func.generate_series(1, len(rows)).table_valued("number")
+    ids = session.scalars(select(func.nextval(sequence)).select_from(numbers))
+    for insert, number in zip(inserts, sorted(ids), strict=True):
+        insert["id"] = number
+    return sorted(inserts, key=lambda insert: insert["event_id"])
 
 
 class SeenItems(NamedTuple):
@@ -149,7 +159,7 @@ class EventRepository:
         for row, until in zip(rows, erasures, strict=True):
             if until is None:
                 allowed.setdefault(row.event_id, row)
-        new_ids = self._insert(sort_for_insert(allowed.values()))
+        new_ids = self._insert(list(allowed.values()))
         new = tuple(row for event_id, row in allowed.items() if event_id in new_ids)
         naming = [row.event_id for row in new if row.recommendation_id is not None]
         clicked_versions = list_clicked_versions(self._session, StoredEvent.event_id, naming)
@@ -251,6 +261,5 @@ class EventRepository:
             .on_conflict_do_nothing(index_elements=["event_id"])
             .returning(StoredEvent.event_id)
         )
-        return frozenset(
-            self._session.execute(statement, [row._asdict() for row in rows]).scalars()
-        )
+        inserts = build_inserts(self._session, rows)
+        return frozenset(self._session.execute(statement, inserts).scalars())

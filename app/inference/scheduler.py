@@ -317,9 +317,9 @@ class InferenceScheduler:
         self._run_seconds[call.flow.call_class].inc(elapsed)
         with self._lock:
             self._queue.charge(call, elapsed)
-            call.is_cancelled = call.is_cancelled or self._is_closing
-            if outcome is None and call.is_cancelled:
+            if outcome is None and (call.is_cancelled or self._is_closing):
                 # Now, and not in another turn: what it holds would stay until then.
+                call.is_cancelled = True
                 outcome = _run_step(call)
             if outcome is None:
                 if call.flow.call_class is CallClass.SHORT:
@@ -335,10 +335,10 @@ class InferenceScheduler:
 
 def _run_step(call: _Call) -> Callable[[], None] | None:
     """Run one step; return how to deliver the outcome, or None before the last step."""
-    if call.is_cancelled:
-        call.steps.close()
-        return partial(_deliver, call)
     try:
+        if call.is_cancelled:
+            call.steps.close()
+            return partial(_deliver, call)
         next(call.steps)
     except StopIteration as last:
         return partial(_deliver, call, last.value)

@@ -1,5 +1,7 @@
 """Which requests count as coming from this machine."""
 
+import tracemalloc
+
 import pytest
 
 from app.auth.loopback import get_client_network, is_loopback
@@ -121,3 +123,16 @@ def test_one_customers_ipv6_addresses_are_one_network() -> None:
     assert get_client_network(build_request(address=None)) == get_client_network(
         build_request(address="?")
     )
+
+
+@pytest.mark.parametrize("start", ["x", "fe80::1%"])
+def test_long_addresses_of_a_forwarding_header_are_not_kept(start: str) -> None:
+    tracemalloc.start()
+    for number in range(8):
+        request = build_request(address=f"{start}{number}" + "z" * 60_000)
+        assert get_client_network(request) == "unknown"
+        assert not is_loopback(request)
+    del request
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 60_000

@@ -288,3 +288,50 @@ def test_closing_ends_a_long_call_and_cancels_the_others() -> None:
         assert stepper.record == ["long"]
 
     run(scenario())
+
+
+def test_closing_delivers_the_result_of_a_last_step() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(), Stepper()
+
+        def work() -> str:
+            stepper.entered.release()
+            assert stepper.permitted.acquire(timeout=30)
+            return "complete"
+
+        running = asyncio.create_task(scheduler.call(work))
+        await stepper.wait_until_entered()
+        waiting = submit(scheduler.run(stepper.steps("waiting", 1)))
+        await asyncio.sleep(0.01)
+        closing = asyncio.create_task(asyncio.to_thread(scheduler.close))
+        # What waits is cancelled first.
+        with suppress(asyncio.CancelledError):
+            await waiting
+        stepper.permit()
+        await closing
+        assert await running == "complete"
+
+    run(scenario())
+
+
+def test_steps_that_fail_when_they_are_cancelled_free_the_thread() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(), Stepper()
+
+        def fail() -> Steps[str]:
+            try:
+                yield from stepper.steps("cancelled", 3)
+            except GeneratorExit:
+                raise ValueError("failed at the end") from None
+            return "complete"
+
+        cancelled = submit(scheduler.run(fail(), call_class=LONG))
+        await stepper.wait_until_entered()
+        cancelled.cancel()
+        with suppress(asyncio.CancelledError):
+            await cancelled
+        stepper.permit()
+        assert await scheduler.call(lambda: "next") == "next"
+        scheduler.close()
+
+    run(scenario())
