@@ -1,6 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Some containers set it, and then each of the tests' many processes compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo serve test test-slow test-all browser promises fuzz check check-dashboard fmt bench migrate docs clean
 

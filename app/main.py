@@ -112,7 +112,6 @@ _ROUTERS = (
     audit,
     health,
     metrics_router,
-    dashboard,
 )
 
 _log = structlog.get_logger()
@@ -179,8 +178,6 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         version=version("kairos"),
         license_info={"name": "MIT", "identifier": "MIT"},
         openapi_tags=_TAGS,
-        # Generated clients name their methods after these, so functions keep their names.
-        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan,
         redirect_slashes=False,
         # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
@@ -205,7 +202,9 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     app.state.context = context
     install_exception_handlers(app)
     for router in _ROUTERS:
-        app.include_router(router)
+        # Its routes as they are: `include_router` would build each again, at the first request.
+        app.router.routes.extend(router.routes)
+    app.include_router(dashboard)
     complete_openapi(app)
     return app
 

@@ -35,6 +35,17 @@ class StrictRoute(APIRoute):
     applies.
     """
 
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        operation_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # Generated clients name their methods after these, so functions keep their names.
+        super().__init__(path, endpoint, operation_id=operation_id or endpoint.__name__, **kwargs)
+
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """Check the target, and parse the body, before FastAPI validates them."""
         handle = super().get_route_handler()
