@@ -56,7 +56,8 @@ class _SecretFiles(PydanticBaseSettingsSource):
         path = os.environ.get(variable + _FILE_SUFFIX)
         if path is None:
             return None, field_name, False
-        if variable in os.environ:
+        # An empty one is how a container unsets what its image sets.
+        if os.environ.get(variable):
             raise SettingsError(
                 f"a setting has one source, but {variable} and {variable}{_FILE_SUFFIX} are both "
                 "set; unset one"
@@ -121,8 +122,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read arguments, then the environment, then the files that it names."""
-        return init_settings, env_settings, _SecretFiles(settings_cls)
+        """Read arguments, then the files that the environment names, then the environment."""
+        return init_settings, _SecretFiles(settings_cls), env_settings
 
     @field_validator("bundle_store", "erasure_log", "runtime_directory", mode="before")
     @classmethod

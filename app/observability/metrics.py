@@ -199,7 +199,7 @@ class Metrics:
         self.shed_requests = Counter(
             "kairos_shed_requests_total",
             "Requests rejected to protect a resource: inference, the share of it that one caller "
-            "has, the database, the bundle store, or versions that requests name.",
+            "has, the database, overviews, the bundle store, or versions that requests name.",
             ["reason"],
             registry=registry,
         )

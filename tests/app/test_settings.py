@@ -117,6 +117,17 @@ def test_a_secret_may_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         Settings()
 
 
+def test_an_empty_variable_leaves_the_setting_to_its_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A container can set a variable of its image to nothing, but cannot unset it."""
+    file = tmp_path / "url"
+    file.write_text("postgresql://kairos@database/kairos")
+    monkeypatch.setenv("KAIROS_DATABASE_URL", "")
+    monkeypatch.setenv("KAIROS_DATABASE_URL_FILE", str(file))
+    assert Settings().database_url == "postgresql://kairos@database/kairos"
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff"])
 def test_an_unusable_secret_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None

@@ -1,5 +1,6 @@
 """The generated parts of the documents. `python -m tests.architecture.tables` rewrites them."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -39,12 +40,6 @@ def settings() -> str:
     return _table(("variable", "type", "default", "what it does"), rows)
 
 
-def _default(value: object) -> str:
-    if value is None:
-        return "none"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
 def metrics() -> str:
     """Every metric: its name, labels and meaning."""
     rows = (
@@ -63,7 +58,7 @@ def metrics() -> str:
 def problems() -> str:
     """Every code that a problem document may carry."""
     known = {
-        (error.status, error.code, error.title, str(error.retry_after or ""))
+        (error.status, error.code, error.title, _retry_after(error))
         for error in _all_of(ServiceError)
     }
     elsewhere = re.findall(
@@ -77,6 +72,14 @@ def problems() -> str:
         for status, code, title, retry_after in sorted(known)
     )
     return _table(("status", "code", "title", "Retry-After"), rows)
+
+
+def _retry_after(error: type[ServiceError]) -> str:
+    """The seconds of a code: a constant, or the least of those that each case computes."""
+    if error.retry_after is None:
+        return ""
+    is_computed = "seconds" in inspect.signature(error.__init__).parameters
+    return f"≥ {error.retry_after}" if is_computed else str(error.retry_after)
 
 
 def _default(value: object) -> str:

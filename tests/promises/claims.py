@@ -8,8 +8,8 @@ CLAIMS = {
     "none is there twice after a replay",
     "R4": "SIGTERM under load: not ready first, nothing in flight fails, gone within 10 s with 0",
     "R5": "hostile and random requests to every operation: no 5xx, no undocumented answer",
-    "R6": "a body of 1 GiB is 413 within 50 MB, a gzip bomb is refused, slow connections delay "
-    "no other client; idle and slow ones exhaust no process without a proxy either",
+    "R6": "a body of 1 GiB is 413 within 50 MB, a gzip bomb is refused, slow connections behind "
+    "the proxy delay no other client; without it, idle and slow ones exhaust no process",
     "R7": "without a database: inline histories are answered, the rest is 503, "
     "recovery within 5 s; disk full and pool exhausted are 503, too",
     "R8": "at three times its capacity: the excess is shed, p99 of the rest ≤ 3 times "
@@ -22,7 +22,8 @@ CLAIMS = {
     "R12": "every operation authorizes every kind of caller as declared",
     "R13": "migrations go up, down and up; the release before runs on the newest schema",
     "R14": "an erased user is in no table, no training set and no output",
-    "R15": "retraining killed in each phase leaves the champion alone; of two at once, one runs",
+    "R15": "retraining killed before it activates leaves the champion alone, and killed later the "
+    "challenger; of two at once, one runs",
     "R16": "the gate refuses shuffled labels, NaN and models below popularity, with the reason",
     "R17": "no class of requests starves another: beside ten times the sweeps that fit, "
     "recommendations and ingestion keep p99 ≤ 3 times and fail 0 times",

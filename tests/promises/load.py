@@ -101,6 +101,12 @@ class Load:
         ordered = sorted(answer.seconds for answer in self.answers if answer.status == status)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else math.nan
 
+    def add(self, other: "Load") -> None:
+        """Add the answers of another round of the same load."""
+        self.answers.extend(other.answers)
+        self.wall += other.wall
+        self.late = max(self.late, other.late)
+
     def rate(self, status: int = 200) -> float:
         """Compute answers of a status per second."""
         return len(self.select(status)) / self.wall

@@ -31,6 +31,13 @@ def build_stored(number: int) -> Request:
     return build_request("POST", "/v1/recommendations", body, name="stored")
 
 
+def build_sweep(number: int) -> Request:
+    """Build a sweep over the last ten days of an inline history."""
+    instants = [QUERY_TIME - day * DAY for day in range(10)]
+    body = {"history": build_history(number), "query_times": instants, "n": 5}
+    return build_request("POST", "/v1/attention", body, name="sweep")
+
+
 def build_ingest(number: int, events: int = 20) -> Request:
     """Build a batch of a user's events."""
     batch = [
@@ -59,7 +66,7 @@ def build_reads_and_writes(users: int = 100) -> list[Request]:
 
 
 def build_every_kind(users: int = 100) -> list[Request]:
-    """Build reads, writes, explanations of every kind, probes, and invalid requests."""
+    """Build requests of every kind that does not change what is served, and invalid ones."""
     return [
         request
         for number in range(users)
@@ -81,5 +88,23 @@ def build_every_kind(users: int = 100) -> list[Request]:
             ),
             build_request("GET", f"/v1/models/m{number}", name="unknown version"),
             build_request("GET", f"/nothing/{number}", name="unknown path"),
+            build_sweep(number),
+            build_request(
+                "POST",
+                "/v1/rankings",
+                {"history": build_history(number), "item_ids": ITEM_IDS[:8]},
+                name="rankings",
+            ),
+            build_request("GET", f"/v1/items/i{number % 20}/similar", name="similar"),
+            build_request("GET", f"/v1/items/i{number % 20}/popularity", name="popularity"),
+            build_request("GET", "/v1/users?limit=5", name="users"),
+            build_request("GET", "/v1/models", name="models"),
+            build_request(
+                "PUT",
+                "/v1/items",
+                {"items": [{"item_id": f"i{number % 20}", "title": f"Title {number}"}]},
+                name="item changes",
+            ),
+            build_request("DELETE", f"/v1/users/erased{number}", name="erasure"),
         )
     ]

@@ -37,10 +37,12 @@ def test_three_times_the_capacity_is_shed_and_the_rest_answered(
         server = start()
         run_at_capacity(server, strength.select(short=0.5, full=5.0))
         for _ in range(strength.select(short=1, full=3)):
-            before = run_at_capacity(server, seconds)
-            during = run_overload(server, TIMES * before.rate(), seconds)
-            p99_ratios.append(during.quantile(0.99) / before.quantile(0.99))
-            throughputs.append(during.rate() / before.rate())
+            at_capacity = run_at_capacity(server, seconds)
+            overloaded = run_overload(server, TIMES * at_capacity.rate(), seconds)
+            p99_ratios.append(overloaded.quantile(0.99) / at_capacity.quantile(0.99))
+            throughputs.append(overloaded.rate() / at_capacity.rate())
+            before.add(at_capacity)
+            during.add(overloaded)
         after = run_at_capacity(server, seconds)
         crashes = server.log.read_text().count("request_failed")
     figures.record(

@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app as cli
+from model.wide import WideConfig
+from tests.app import tiny_bundle
 from tests.app.tiny_bundle import ITEM_IDS
 from tests.processes import processes
 from tests.promises import mixture
@@ -71,9 +73,19 @@ def compute_difference(answers: Answers, reference: Answers) -> float:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("wide", "case"), [(None, "the same question"), (WideConfig(), "the same question, counting")]
+)
 def test_equal_requests_get_equal_answers(
-    tmp_path: Path, bundle_store: Path, strength: Strength, figures: Figures
+    tmp_path: Path,
+    bundle_store: Path,
+    strength: Strength,
+    figures: Figures,
+    wide: WideConfig | None,
+    case: str,
 ) -> None:
+    if wide is not None:
+        tiny_bundle.publish(bundle_store, seed=1, wide=wide)
     users = strength.select(short=20, full=500)
     threads = strength.select(short=[("1", "1"), ("2", "2")], full=list(product("12", "12")))
     differences: dict[str, float] = {}
@@ -101,9 +113,10 @@ def test_equal_requests_get_equal_answers(
     differences["in_one_batch"] = compute_difference(batch, reference)
     figures.record(
         "R10",
-        "the same question",
+        case,
         questions=users,
-        differing_answers=sum(d > CLOSE for d in differences.values()),
+        comparisons=len(differences),
+        differing=sum(d > CLOSE for d in differences.values()),
         largest_score_difference=max(differences.values()),
     )
     assert {name: d for name, d in differences.items() if d > CLOSE} == {}

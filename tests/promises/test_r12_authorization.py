@@ -15,7 +15,6 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from app.auth.local_token import LocalToken
 from app.http.routes import AuthorizedRoute
 from app.keys.issuing import create_key, revoke_key
 from app.main import create_app
@@ -58,6 +57,13 @@ CALLERS = (
 )
 
 Send = Callable[..., httpx.Response]
+
+
+class Running(NamedTuple):
+    """A running service: how to send it a request, and its local token."""
+
+    send: Send
+    local_token: str
 
 
 class Operation(NamedTuple):
@@ -141,7 +147,7 @@ def test_operations_with_a_role_document_401_403_and_429(app: FastAPI) -> None:
                 assert "Retry-After" in operation["responses"]["429"]["headers"], (method, path)
 
 
-def create_secrets(database_url: str) -> dict[str, str | None]:
+def create_secrets(database_url: str, local_token: str) -> dict[str, str | None]:
     """Create the secret of each kind of caller; None for no key."""
     soon = now() + MICROSECONDS_PER_SECOND // 2
     expired = create_key(database_url, "expired", "admin", expires_at=soon)
@@ -154,7 +160,7 @@ def create_secrets(database_url: str) -> dict[str, str | None]:
         "wrong": admin[:-4] + ("AAAA" if admin[-4:] != "AAAA" else "BBBB"),
         "expired": expired.secret,
         "revoked": revoked.secret,
-        "local token": LocalToken().secret,
+        "local token": local_token,
         "read": create_key(database_url, "read", "read").secret,
         "read, others' users": create_key(database_url, "acme", "read", user_prefix="acme/").secret,
         "read, no list": create_key(database_url, "shop", "read", may_list_users=False).secret,
@@ -169,17 +175,17 @@ def create_secrets(database_url: str) -> dict[str, str | None]:
 @contextmanager
 def running_service(
     strength: Strength, settings: Settings, bundle_store: Path, directory: Path
-) -> Iterator[Send]:
+) -> Iterator[Running]:
     """Run the service in this process, or at full strength as a process of its own."""
     if not strength.is_full:
         with running(settings.model_copy(update={"requests_per_second": 1e6})) as client:
-            yield client.request
+            yield Running(client.request, client.app.state.context.local_token.secret)
         return
     with processes(directory, bundle_store) as start:
         server = start(
             KAIROS_DATABASE_URL=settings.database_url, KAIROS_REQUESTS_PER_SECOND="1000000"
         )
-        yield server.http.request
+        yield Running(server.http.request, server.token)
 
 
 def call(send: Send, operation: Operation, secret: str | None) -> httpx.Response:
@@ -199,12 +205,13 @@ def test_every_caller_gets_the_declared_status(
     figures: Figures,
 ) -> None:
     upgrade(database_url)
-    secrets = create_secrets(database_url)
-    assert tuple(secrets) == CALLERS
     settings = settings.model_copy(update={"database_url": database_url})
     checked = list_operations(create_app(settings))
     wrong: dict[tuple[str, str], int] = {}
-    with running_service(strength, settings, bundle_store, tmp_path) as send:
+    with running_service(strength, settings, bundle_store, tmp_path) as (send, local_token):
+        secrets = create_secrets(database_url, local_token)
+        assert tuple(secrets) == CALLERS
+        eventually(lambda: send("GET", "/v1/caller").status_code == 401)
         for operation in checked:
             for caller, secret in secrets.items():
                 status = call(send, operation, secret).status_code

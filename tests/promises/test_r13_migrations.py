@@ -286,10 +286,14 @@ def test_the_previous_release_serves_on_the_newest_schema(
             for number in range(0, 100, 2):
                 # Both at once, as in a rolling update.
                 sent = {"events": [build_event(number)]}
-                theirs += old.post("/v1/events", json=sent).raise_for_status().json()["accepted"]
-                ours += client.post("/v1/events", {"events": [build_event(number + 1)]}).json()[
-                    "accepted"
-                ]
+                added = {"events": [build_event(number + 1)]}
+                for_old, for_new = (
+                    old.post("/v1/events", json=sent),
+                    client.post("/v1/events", added),
+                )
+                failed += for_old.is_error + for_new.is_error
+                theirs += for_old.json().get("accepted", 0)
+                ours += for_new.json().get("accepted", 0)
             answer = old.post("/v1/recommendations", json={"user_id": "u", "n": 3})
             assert answer.raise_for_status().json()["history_used"] > 0
             assert old.get("/v1/items/i1").raise_for_status().json()["title"] == "One"

@@ -82,9 +82,12 @@ def test_model_pages_and_lists_of_users_delay_no_other_request(
         server = start(KAIROS_DATABASE_URL=url, KAIROS_REQUESTS_PER_SECOND="100000")
         run_beside(server.port, foreground, [], seconds)
         for _ in range(strength.select(short=1, full=3)):
-            idle, _ = run_beside(server.port, foreground, [], seconds)
-            busy, readers = run_beside(server.port, foreground, reads, seconds)
-            ratios.append(busy.quantile(0.99) / idle.quantile(0.99))
+            steady, _ = run_beside(server.port, foreground, [], seconds)
+            beside, sent = run_beside(server.port, foreground, reads, seconds)
+            ratios.append(beside.quantile(0.99) / steady.quantile(0.99))
+            idle.add(steady)
+            busy.add(beside)
+            readers.add(sent)
         crashes = server.log.read_text().count("request_failed")
     failed = len(busy.answers) - len(busy.select(200))
     figures.record(
@@ -98,6 +101,7 @@ def test_model_pages_and_lists_of_users_delay_no_other_request(
         pages_shed=len(readers.select(*SHED)),
         page_p99_seconds=readers.quantile(0.99),
     )
+    assert {*idle.statuses} == {200}
     assert {*readers.statuses} <= {200, *SHED}
     assert readers.select(200, name="model page")
     assert readers.select(200, name="users")

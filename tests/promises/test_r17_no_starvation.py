@@ -83,10 +83,13 @@ def test_sweeps_starve_neither_recommendations_nor_ingestion(
         alone = load.run(load.closed_loop(server.port, [SWEEP], clients=1, most=1))
         page_alone = load.run(load.closed_loop(server.port, [PAGE], clients=1, most=5))
         for _ in range(strength.select(short=1, full=3)):
-            idle = run_foreground(server, seconds)
+            steady = run_foreground(server, seconds)
             rate = TIMES / alone.quantile(0.5)
-            during, sweeps = run_beside(server, [SWEEP, SWEEP, PAGE, SWEEP], rate * 4 / 3, seconds)
-            ratios.append(during.quantile(0.99) / idle.quantile(0.99))
+            beside, sent = run_beside(server, [SWEEP, SWEEP, PAGE, SWEEP], rate * 4 / 3, seconds)
+            ratios.append(beside.quantile(0.99) / steady.quantile(0.99))
+            idle.add(steady)
+            during.add(beside)
+            sweeps.add(sent)
         after = run_foreground(server, seconds)
     figures.record(
         "R17",

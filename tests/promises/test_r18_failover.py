@@ -84,7 +84,12 @@ def read_dropped(http: httpx.Client) -> float:
 
 
 def check_outcome(
-    case: str, writers: Writers, stored: list[str], figures: Figures, **measured: float
+    case: str,
+    server: Server,
+    writers: Writers,
+    stored: list[str],
+    figures: Figures,
+    **measured: float,
 ) -> None:
     """Record what a failover cost; assert that every acknowledged event is stored once."""
     figures.record(
@@ -93,7 +98,7 @@ def check_outcome(
         acknowledged_events=len(writers.acknowledged),
         lost=len(writers.acknowledged - {*stored}),
         duplicates=len(stored) - len({*stored}),
-        restarts=0,
+        processes_ended=int(server.process.poll() is not None),
         **measured,
     )
     assert sorted(stored) == sorted(writers.acknowledged)
@@ -132,6 +137,7 @@ def test_a_primary_may_become_read_only_and_back(
     stored = read_event_ids(url)
     check_outcome(
         "PostgreSQL read-only and back",
+        server,
         writers,
         stored,
         figures,
@@ -167,6 +173,7 @@ def test_a_standby_takes_over(
         stored = read_event_ids(pair.standby_url)
     check_outcome(
         "a hot standby is promoted, two hosts in the URL",
+        server,
         writers,
         stored,
         figures,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pytest
 import structlog
+from prometheus_client import generate_latest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
@@ -124,7 +125,9 @@ def test_no_request_data_is_logged(
     with running(settings.model_copy(update={"database_url": database_url, **PATIENT})) as client:
         asgi_client = AsgiClient(client)
         met = send_all(asgi_client)
+        metrics = generate_latest(client.app.state.context.metrics.registry).decode()
     assert_not_logged(capsys.readouterr().err, asgi_client)
+    assert MARKER.lower() not in metrics.lower()
     assert {
         label for label, statuses in met.items() if {200, 204, 404, 409} & statuses
     } == met.keys()
