@@ -19,11 +19,14 @@ from app.db.tables import StoredEvent
 from app.http.properties import Properties
 from app.http.validation_errors import abbreviate
 from app.items.repository import ItemRepository, ItemRow
+from app.items.schemas import ItemDescription
 from model.errors import EventSourceError
 from model.event_time import TimeBounds
 
 CHUNK = 20_000
 """Rows per transaction."""
+CLICK_CHUNK = 1_000
+"""Rows per transaction if some name a recommendation: other clicks wait for it."""
 ITEM_CHUNK = 1_000
 """Items per transaction: other writers of items wait for it, since it holds the change counter."""
 
@@ -33,6 +36,14 @@ _MAX_LENGTHS = {
     **dict.fromkeys(("event_id", "sender_event_id", "recommendation_id"), 256),
 }
 """Maximum lengths in characters, as in the HTTP contract."""
+
+_ITEM_RULES = {
+    "item_id": "an item's id has 1 to 256 characters, none of them a control character",
+    "title": "an item's title has at most 1,024 characters, none of them NUL",
+    "categories": "an item has at most 100 categories, each of 1 to 256 characters, none of them a "
+    "control character",
+}
+"""What `ItemDescription` requires, in words."""
 
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 
@@ -100,7 +111,7 @@ def import_events(
     equal_events = EqualEvents(_build_event_row(one, received_at) for one in _iterate(repeated))
     engine = open_engine(database_url)
     added = erased = 0
-    for chunk in numbered.iter_slices(CHUNK):
+    for chunk in _iterate_chunks(numbered):
         rows = [_build_event_row(one, received_at) for one in _iterate(chunk)]
         with _open_session(engine) as session, session.begin():
             erasures = ErasureRepository(session).find_erasures(rows, adding_to=StoredEvent)
@@ -111,6 +122,15 @@ def import_events(
             on_chunk(len(rows))
     engine.dispose()
     return ImportedEvents(added, len(plausible) - added - erased, erased, left_out)
+
+
+def _iterate_chunks(events: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Split events into those of one transaction each."""
+    for chunk in events.iter_slices(CHUNK):
+        if chunk["recommendation_id"].null_count() == len(chunk):
+            yield chunk
+        else:
+            yield from chunk.iter_slices(CLICK_CHUNK)
 
 
 def _split_by_time(events: pl.DataFrame, bounds: TimeBounds) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -130,18 +150,23 @@ def _split_by_time(events: pl.DataFrame, bounds: TimeBounds) -> tuple[pl.DataFra
 def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | None = None) -> int:
     """Create or replace the items of a table read by `training.data.sources.read_items`.
 
+    All rows are checked first, by the rules of a request: clients and readers of the database
+    depend on them. A category that an item has twice is stored once.
+
     Returns:
         the number of rows of the table.
 
     Raises:
-        EventSourceError: if a value cannot be stored; the message names its row and column.
+        EventSourceError: if a request with a value would be refused; the message names its row and
+            column, and nothing is stored.
     """
-    _require_storable(items, "item_id")
+    items = items.select("item_id", "title", "categories")
+    _require_items_of_requests(items)
     updated_at = read_database_time(database_url)
     engine = open_engine(database_url)
-    for chunk in items.select("item_id", "title", "categories").iter_slices(ITEM_CHUNK):
+    for chunk in items.iter_slices(ITEM_CHUNK):
         rows = [
-            ItemRow(item_id, title, categories or [], updated_at)
+            ItemRow(item_id, title, list(dict.fromkeys(categories or ())), updated_at)
             for item_id, title, categories in chunk.iter_rows()
         ]
         with _open_session(engine) as session, session.begin():
@@ -215,6 +240,20 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
                 f"characters, none of them a control character, but got "
                 f"{abbreviate(texts[row or 0])}; change it, or drop the row"
             )
+
+
+def _require_items_of_requests(items: pl.DataFrame) -> None:
+    for row, (item_id, title, categories) in enumerate(items.iter_rows(), start=1):
+        try:
+            ItemDescription(item_id=item_id, title=title, categories=categories or [])
+        except ValidationError as error:
+            fault = error.errors()[0]
+            column = str(fault["loc"][0])
+            raise EventSourceError(
+                f"row {row} (item {abbreviate(item_id)}), column {column!r}: "
+                f"{_ITEM_RULES[column]}, but got {abbreviate(fault['input'])}; change it, or drop "
+                "the row"
+            ) from error
 
 
 def _require_storable_properties(events: pl.DataFrame) -> None:

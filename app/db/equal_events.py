@@ -1,6 +1,7 @@
 """Which events of an import are stored already, whichever id they are stored under."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, final
 
 from sqlalchemy import BigInteger, String, column, select, values
@@ -57,30 +58,46 @@ class EqualEvents:
         stored_ids = _find_ids(session, rows)
         others = [row for row in rows if row.event_id not in stored_ids]
         equals = _find_equals(session, others)
-        return [row for row in others if not self._match(row, equals)]
+        free: dict[NaturalFields, FreeEquals] = {}
+        kept = []
+        for row in others:
+            fields = _get_natural_fields(row)
+            if fields in equals and fields not in free:
+                own = self._ids_of.get(fields, {row.event_id})
+                free[fields] = FreeEquals(equals[fields], own | self._taken)
+            if fields not in equals or not self._match(row, free[fields]):
+                kept.append(row)
+        return kept
 
-    def _match(self, row: EventRow, equals: Mapping[NaturalFields, Sequence[StoredEqual]]) -> bool:
+    def _match(self, row: EventRow, free: "FreeEquals") -> bool:
         """Let a stored event that no other row has taken stand for a row, if there is one."""
-        fields = _get_natural_fields(row)
-        if fields not in equals:
-            return False
         if row.event_id in self._matched:
             return True
-        own = self._ids_of.get(fields, {row.event_id})
-        free = [
-            it
-            for it in equals[fields]
-            if it.event_id not in own
-            and it.event_id not in self._taken
-            and not (it.is_named and _is_named(row.event_id, row.sender_event_id))
-        ]
-        if not free:
+        taken = free.take(is_named=_is_named(row.event_id, row.sender_event_id))
+        if taken is None:
             return False
-        # Named ones first: a row with a name can only take the others.
-        taken = max(free, key=lambda it: it.is_named)
-        self._taken.add(taken.event_id)
+        self._taken.add(taken)
         self._matched.add(row.event_id)
         return True
+
+
+@final
+class FreeEquals:
+    """Ids of equal stored events that stand for no event of the import yet."""
+
+    def __init__(self, equals: Iterable[StoredEqual], taken: Collection[str]) -> None:
+        self._named: deque[str] = deque()
+        self._others: deque[str] = deque()
+        for equal in equals:
+            if equal.event_id not in taken:
+                (self._named if equal.is_named else self._others).append(equal.event_id)
+
+    def take(self, *, is_named: bool) -> str | None:
+        """Take the first that may stand for an event, which has an id of its sender or not."""
+        # Named ones first: an event with a name can only take the others.
+        if self._named and not is_named:
+            return self._named.popleft()
+        return self._others.popleft() if self._others else None
 
 
 def _get_natural_fields(row: EventRow) -> NaturalFields:

@@ -11,13 +11,14 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from app.db.clock import read_time
 from app.db.database import Database
 from app.db.erasure_log import ErasureLog
-from app.db.erasures import ErasureRepository, compute_user_digest
+from app.db.erasures import DeletedSlice, ErasureRepository, compute_user_digest
 from app.db.tables import StoredEvent, StoredRecommendation
 from model.clock import MICROSECONDS_PER_SECOND
 
 _USERS_PER_PAGE = 1000
 _SECONDS_BETWEEN_READS = 0.1
 _ERASURES_PER_PAGE = 1000
+_ROWS_PER_SLICE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,21 @@ def _record_page(page: dict[str, int], session: Session) -> None:
 
 
 def _erase(database: Database, user_id: str, until: int) -> int:
-    return database.write_blocking(
-        lambda session: ErasureRepository(session).erase_until(user_id, until)
-    )
+    """Delete the rows of a user in slices: each transaction has the time of one request."""
+    rows, is_last = 0, False
+    while not is_last:
+        deleted, is_last = database.write_blocking(partial(_erase_slice, user_id, until))
+        rows += deleted
+    return rows
+
+
+def _erase_slice(user_id: str, until: int, session: Session) -> DeletedSlice:
+    """Delete a slice, and with the last one store the erasure."""
+    repository = ErasureRepository(session)
+    deleted = repository.delete_slice(user_id, until, most=_ROWS_PER_SLICE)
+    if deleted.is_last:
+        repository.record({compute_user_digest(user_id): until})
+    return deleted
 
 
 def _find_users(database: Database, erasures: dict[str, int]) -> Iterator[tuple[str, int]]:

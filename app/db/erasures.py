@@ -4,10 +4,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, final
 
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import ColumnElement, delete, func, select, text
 from sqlalchemy.orm import Session
 
 from app.db.audit import AuditRepository
+from app.db.clicks import find_clicks, reset_clicks
 from app.db.erasure_log import ErasureLog
 from app.db.tables import ErasedUser, StoredEvent, StoredRecommendation, Table
 
@@ -50,6 +51,13 @@ class Erasure(NamedTuple):
         return not self.has_deleted and not self.was_erased_before
 
 
+class DeletedSlice(NamedTuple):
+    """Number of rows that were deleted of a user, and whether they were the last."""
+
+    rows: int
+    is_last: bool
+
+
 @final
 class ErasureRepository:
     """Erases users, and looks up erased ones, within a transaction that the caller owns.
@@ -86,11 +94,8 @@ class ErasureRepository:
             .where(StoredRecommendation.user_id == user_id)
             .returning(StoredRecommendation.model_version)
         )
-        events = self._session.execute(
-            delete(StoredEvent).where(StoredEvent.user_id == user_id).returning(StoredEvent.id)
-        )
         erasure = Erasure(
-            events=len(events.all()),
+            events=self._delete_events(StoredEvent.user_id == user_id),
             recommendations=len(recommendations.all()),
             until=until,
             was_erased_before=previous is not None,
@@ -122,24 +127,43 @@ class ErasureRepository:
             if previous is None or previous.erased_at < until:
                 self._session.merge(ErasedUser(digest=digest, erased_at=until))
 
-    def erase_until(self, user_id: str, until: int) -> int:
-        """Delete the rows of a user up to an instant, epoch microseconds, and store the erasure.
+    def delete_slice(self, user_id: str, until: int, *, most: int) -> DeletedSlice:
+        """Delete some rows of a user up to an instant, epoch microseconds, without recording it.
 
-        Returns the number of deleted rows.
+        Args:
+            most: impressions, and as many events.
         """
         self._lock("SHARE ROW EXCLUSIVE", StoredEvent, StoredRecommendation)
-        events = self._session.execute(
-            delete(StoredEvent)
-            .where(StoredEvent.user_id == user_id, StoredEvent.at <= until)
-            .returning(StoredEvent.id)
-        )
-        recommendations = self._session.execute(
-            delete(StoredRecommendation)
+        impressions = (
+            select(StoredRecommendation.recommendation_id)
             .where(StoredRecommendation.user_id == user_id, StoredRecommendation.at <= until)
+            .limit(most)
+        )
+        found = self._session.execute(
+            delete(StoredRecommendation)
+            .where(StoredRecommendation.recommendation_id.in_(impressions))
             .returning(StoredRecommendation.recommendation_id)
         )
-        self.record({compute_user_digest(user_id): until})
-        return len(events.all()) + len(recommendations.all())
+        recommendations = len(found.all())
+        events = self._delete_events(
+            StoredEvent.id.in_(
+                select(StoredEvent.id)
+                .where(StoredEvent.user_id == user_id, StoredEvent.at <= until)
+                .order_by(StoredEvent.at, StoredEvent.id)
+                .limit(most)
+            )
+        )
+        return DeletedSlice(recommendations + events, max(recommendations, events) < most)
+
+    def _delete_events(self, *conditions: ColumnElement[bool]) -> int:
+        """Delete events, and return how many there were."""
+        unclicked = reset_clicks(self._session, *conditions)
+        deleted = self._session.execute(
+            delete(StoredEvent).where(*conditions).returning(StoredEvent.id)
+        )
+        events = len(deleted.all())
+        find_clicks(self._session, unclicked)
+        return events
 
     def find_erasures(self, rows: Sequence[UserRow], *, adding_to: type[Table]) -> list[int | None]:
         """Find the instant of its user's erasure for each row from before it; None for the others.

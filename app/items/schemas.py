@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.properties import Properties
@@ -18,6 +18,14 @@ _NO_NUL = r"^[^\x00]*$"
 Title = Annotated[str, StringConstraints(max_length=1024, pattern=_NO_NUL)]
 
 
+def _drop_repeats(categories: list[str]) -> list[str]:
+    """Keep each category once, where it is first named."""
+    return list(dict.fromkeys(categories))
+
+
+Categories = Annotated[list[Id], Field(max_length=100), AfterValidator(_drop_repeats)]
+
+
 class ItemDescription(RequestModel):
     """An item's description. It replaces the previous one as a whole."""
 
@@ -25,7 +33,7 @@ class ItemDescription(RequestModel):
     """The item."""
     title: Title | None = None
     """A readable name."""
-    categories: list[Id] = Field(default=[], max_length=100)
+    categories: Categories = Field(default=[])
     """The categories it belongs to."""
     available_from: Instant | None = None
     """When it becomes available; null: it always was."""

@@ -28,11 +28,13 @@ class Counted:
     """The stored events that a model counts.
 
     Attributes:
+        item_ids: of the model's catalog, whose events alone are counted.
         predictor: the open model that counts them; None if it does not yet, or forgot them because
             its version was opened again.
     """
 
     tally: Tally
+    item_ids: tuple[str, ...]
     predictor: Predictor | None = None
 
 
@@ -69,24 +71,24 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
         selection = _select_events(predictor)
         if selection is None:
             continue
-        known = counted.get(version)
-        if known is None or known.tally.selection != selection:
-            known = counted[version] = Counted(Tally(selection, clock=context.clock.now))
-        changed = await known.tally.refresh(context.database)
-        events = known.tally.events
+        known, item_ids = counted.get(version), predictor.catalog.item_ids
+        if known is None or known.tally.selection != selection or known.item_ids != item_ids:
+            known = counted[version] = Counted(Tally(selection, clock=context.clock.now), item_ids)
+        # Equal, but not those of a model that is no longer open: they would stay in memory.
+        known.item_ids = item_ids
+        changed = await known.tally.refresh(context.database, predictor.catalog)
         # A model that was just opened counts no event beyond its training.
         if (known.predictor is predictor and not changed) or (
-            known.predictor is not predictor and not events
+            known.predictor is not predictor and not known.tally
         ):
             continue
         # Before the work: what fails is done again.
         known.predictor = None
-        later = _to_rows(predictor, events)
-        renewed = await asyncio.to_thread(predictor.count_on, later)
+        renewed, events = await asyncio.to_thread(_count_on, predictor, known.tally)
         async with context.model_manager.lock:
             context.model_manager.renew(predictor, renewed)
         known.predictor = renewed
-        _log.info("popularity_refreshed", version=version, events=int(later.counts.sum()))
+        _log.info("popularity_refreshed", version=version, events=events)
 
 
 def _select_events(predictor: Predictor) -> Selection | None:
@@ -99,13 +101,19 @@ def _select_events(predictor: Predictor) -> Selection | None:
     return Selection(base.end_at, base.width, base.first_at, tuple(ignored))
 
 
+def _count_on(predictor: Predictor, tally: Tally) -> tuple[Predictor, int]:
+    """Build a predictor that counts the events of a tally; return also how many they are."""
+    later = _to_rows(predictor, tally.events)
+    return predictor.count_on(later), int(later.counts.sum())
+
+
 def _to_rows(predictor: Predictor, events: tuple[ItemEvents, ...]) -> CountedEvents:
-    """Keep the items of a model's catalog, as rows."""
-    rows = [predictor.catalog.find(one.item_id) or 0 for one in events]
-    known = [(row, one) for row, one in zip(rows, events, strict=True) if row]
+    """Replace the items by their rows in a model's catalog."""
+    row = predictor.catalog.row
+    # From generators, during which other threads get their turns.
     return CountedEvents(
-        items=np.array([row for row, _ in known], dtype=np.int32),
-        times=np.array([one.last_at for _, one in known], dtype=np.int64),
-        counts=np.array([one.events for _, one in known], dtype=np.int32),
-        last_at=max((one.last_at for _, one in known), default=0),
+        items=np.fromiter((row(one.item_id) for one in events), np.int32, len(events)),
+        times=np.fromiter((one.last_at for one in events), np.int64, len(events)),
+        counts=np.fromiter((one.events for one in events), np.int32, len(events)),
+        last_at=max((one.last_at for one in events), default=0),
     )

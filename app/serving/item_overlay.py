@@ -58,7 +58,8 @@ class ItemOverlayView:
         self._set_windows(self._stored)
         by_category: dict[str, list[int]] = {}
         for row in range(1, rows):
-            for category in self.categories(row):
+            # Catalogs and rows of earlier releases may repeat one.
+            for category in dict.fromkeys(self.categories(row)):
                 by_category.setdefault(category, []).append(row)
         self._by_category = {
             category: np.array(members, dtype=np.int64) for category, members in by_category.items()
@@ -118,6 +119,8 @@ class ItemOverlayView:
                 left.setdefault(category, []).append(row)
             for category in new - old:
                 joined.setdefault(category, []).append(row)
+        if not (left or joined):
+            return
         self._by_category = before._by_category.copy()
         for category in left.keys() | joined.keys():
             # Sorted, so that both take the time of a copy.

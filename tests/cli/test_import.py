@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.cli.world import World, kairos
-from training.data.sources import read_events, read_stored_events
+from training.data.sources import read_events, read_items, read_stored_events
 
 
 @pytest.fixture
@@ -42,6 +42,16 @@ def test_implausible_times_are_kept_out_of_the_database(database: str, tmp_path:
 
 def test_items_are_imported(world: World, database: str) -> None:
     assert kairos("import-items", world.items, "--database", database).stdout == "24 items stored\n"
+
+
+def test_a_refused_item_is_named_by_file_and_row(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "items.csv"
+    file.write_text(f"item_id,title\na,A lamp\nb,{'long' * 1000}\n")
+    refused = kairos("import-items", file, "--database", database, exit_code=1)
+    assert f"{file}: row 2 (item 'b'), column 'title'" in refused.stderr
+    assert "at most 1,024 characters" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert read_items(database).is_empty()
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "kairos.db"])

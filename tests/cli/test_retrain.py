@@ -102,6 +102,20 @@ def test_a_failed_run_exits_with_1_and_prints_the_reason(job: Job) -> None:
     assert job.reports()[0].result == "failed"
 
 
+def test_a_failure_is_printed_with_a_value_recorded_without(job: Job) -> None:
+    file = job.root / "refused.parquet"
+    events = ring_world().head(1).with_columns(user_id=pl.lit(491234567890.0))
+    events.write_parquet(file)
+    refused = kairos(*job.command(str(file), "--database", job.database), exit_code=1)
+    rule = f"{file}, row 1, column 'user_id': an id is text or a whole number"
+    assert f"{rule}, but got 491234567890.0; convert" in refused.stderr
+    with sqlite3.connect(job.root / "kairos.db") as connection:
+        (row,) = connection.execute("SELECT reason, report FROM training_runs").fetchall()
+    connection.close()
+    assert row[0] == f"{rule}; convert the column to text"
+    assert "491234567890" not in row[1]
+
+
 def test_a_second_run_exits_with_3_and_records_nothing(job: Job) -> None:
     command = job.command(job.events(ring_world()), "--database", job.database)
     kairos(*command)

@@ -27,7 +27,7 @@ from app.db.database import Database
 from app.db.engine import open_engine
 from app.db.erasure_log import ErasureLog, open_erasure_log
 from app.db.erasure_replay import Replay, replay_erasures
-from app.db.erasures import ErasureRepository, compute_user_digest
+from app.db.erasures import DeletedSlice, ErasureRepository, compute_user_digest
 from app.errors import DatabaseUnavailableError
 from app.imports import import_events
 from app.settings import Settings
@@ -429,18 +429,20 @@ def test_a_restored_backup_remembers_later_erasures(
 @contextmanager
 def interrupted_erasures(erased: int) -> Iterator[None]:
     """Let users be erased again until so many are; the next one fails."""
-    real, left = ErasureRepository.erase_until, erased
+    real, left = ErasureRepository.delete_slice, erased
 
-    def erase_or_fail(self: ErasureRepository, user_id: str, until: int) -> int:
+    def erase_or_fail(
+        self: ErasureRepository, user_id: str, until: int, *, most: int
+    ) -> DeletedSlice:
         nonlocal left
         left -= 1
-        rows = real(self, user_id, until)
+        deleted = real(self, user_id, until, most=most)
         if left < 0:
             raise DatabaseUnavailableError("the connection is lost before the commit")
-        return rows
+        return deleted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ErasureRepository, "erase_until", erase_or_fail)
+        patch.setattr(ErasureRepository, "delete_slice", erase_or_fail)
         yield
 
 
@@ -462,6 +464,24 @@ def test_an_interrupted_replay_is_finished_by_the_next_one(
     assert (replay.erasures, replay.rows) == (3, 2)
     assert list_stored(database_url) == [("c", 11), ("kept", 5)]
     assert replay_erasures(database, log) == Replay()
+    database.close()
+
+
+def test_a_user_of_many_rows_is_erased_in_slices(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that each transaction has the time of a request, and an interrupted one loses little."""
+    monkeypatch.setattr("app.db.erasure_replay._ROWS_PER_SLICE", 2)
+    log = ErasureLog(tmp_path / "erasures")
+    log.append({compute_user_digest("a"): SOME_TIME + 10})
+    upgrade(database_url)
+    add_events(database_url, *(("a", at) for at in range(6)), ("a", 11), ("kept", 5))
+    database = Database(database_url, threads=1, queue=0)
+    with interrupted_erasures(2), pytest.raises(DatabaseUnavailableError):
+        replay_erasures(database, log)
+    assert list_stored(database_url) == [("a", 4), ("a", 5), ("a", 11), ("kept", 5)]
+    assert replay_erasures(database, log) == Replay(erasures=1, rows=2)
+    assert list_stored(database_url) == [("a", 11), ("kept", 5)]
     database.close()
 
 

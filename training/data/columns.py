@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import polars as pl
 
@@ -41,12 +41,36 @@ DEFAULT_ACTION = "event"
 
 _INSTANT = EVENT_SCHEMA["timestamp"]
 
+_MOST_SHOWN = 200
+"""Characters of a cell in an error."""
+
 # Milliseconds mistaken for seconds land far outside, at least if they were taken after 1978.
 _EARLIEST_SECOND = FIRST_INSTANT // MICROSECONDS_PER_SECOND
 _LATEST_SECOND = LAST_INSTANT // MICROSECONDS_PER_SECOND
 
 _DATE_AND_TIME = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?"
 _RFC_3339 = _DATE_AND_TIME + r"([Zz]|[+-]\d{2}:?\d{2})$"
+
+
+@final
+class UnreadableSourceError(EventSourceError):
+    """A source breaks a rule; the message also says what was found there.
+
+    Attributes:
+        record: the message without what was found. Records are kept and shown to others, and a
+            cell, a line or a header may hold the id of a user who is erased later.
+    """
+
+    def __init__(self, place: str, rule: str, found: str, remedy: str) -> None:
+        """Build the message.
+
+        Args:
+            place: the source, its row and column; empty if there is none. It quotes no content.
+            found: what is there instead, as a clause such as "got 'x'".
+        """
+        start = f"{place}: {rule}" if place else rule
+        super().__init__(f"{start}, but {found}; {remedy}")
+        self.record = f"{start}; {remedy}"
 
 
 @dataclass(frozen=True)
@@ -115,9 +139,11 @@ def _require_columns(table: RawTable, *names: str) -> None:
     for name in names:
         if name not in table.frame.columns:
             present = ", ".join(table.frame.columns) or "none"
-            raise EventSourceError(
-                f"{table.name}: a column {name!r} is required, but the columns are: {present}; "
-                "add it, or rename the one that holds it"
+            raise UnreadableSourceError(
+                table.name,
+                f"a column {name!r} is required",
+                f"the columns are: {_shorten(present)}",
+                "add it, or rename the one that holds it",
             )
 
 
@@ -126,10 +152,21 @@ def _refuse_first_row(
 ) -> None:
     if is_bad.any():
         row = is_bad.to_list().index(True)
-        raise EventSourceError(
-            f"{table.name}, {table.locate(row)}, column {raw.name!r}: {rule}, "
-            f"but got {raw[row]!r}; {remedy}"
+        raise UnreadableSourceError(
+            f"{table.name}, {table.locate(row)}, column {raw.name!r}",
+            rule,
+            f"got {_format_value(raw[row])}",
+            remedy,
         )
+
+
+def _format_value(value: object) -> str:
+    """Format a cell in one line."""
+    return _shorten(repr(value.to_list() if isinstance(value, pl.Series) else value))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _parse_ids(table: RawTable, column: str) -> pl.Series:
@@ -167,7 +204,9 @@ def _parse_instants(table: RawTable, column: str, *, is_required: bool = True) -
         instants = pl.Series(column, [None] * len(raw), dtype=_INSTANT)
     is_bad = instants.is_null()
     if not is_required:
-        is_bad &= raw.is_not_null() & (raw.cast(pl.String) != "")
+        is_bad &= raw.is_not_null()
+        if _is_text(raw):
+            is_bad &= raw.cast(pl.String) != ""
     if is_bad.any():
         _refuse_first_row(table, raw, is_bad, *_explain_bad_time(raw.filter(is_bad)[0]))
     return instants
@@ -234,9 +273,12 @@ def _parse_objects(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return _fill_missing(table, column)
     raw = table.frame[column]
-    texts = raw.struct.json_encode() if isinstance(raw.dtype, pl.Struct) else raw
+    # Polars does not encode bytes: it panics.
+    can_encode = isinstance(raw.dtype, pl.Struct) and not _holds_bytes(raw.dtype)
+    texts = raw.struct.json_encode() if can_encode else raw
     if not _is_text(texts):
         _refuse_first_row(table, raw, raw.is_not_null(), _OBJECT, "convert the column to text")
+        return _fill_missing(table, column)
     texts = texts.cast(pl.String).replace("", None).set(raw.is_null(), None)
     is_bad = texts.is_not_null() & ~pl.Series(
         [_is_object(text) for text in texts], dtype=pl.Boolean
@@ -269,14 +311,24 @@ def _refuse_constant(constant: str) -> None:
 def _parse_texts(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return pl.Series(column, [None] * len(table.frame), dtype=pl.String)
-    return table.frame[column].cast(pl.String)
+    raw = table.frame[column]
+    if not _has_text_form(raw.dtype):
+        rule = f"{column} must be text"
+        _refuse_first_row(table, raw, raw.is_not_null(), rule, "convert the column to text")
+        return pl.Series(column, [None] * len(raw), dtype=pl.String)
+    return raw.cast(pl.String)
 
 
 def _parse_numbers(table: RawTable, column: str) -> pl.Series:
     if column not in table.frame.columns:
         return pl.Series(column, [None] * len(table.frame), dtype=pl.Float64)
     raw = table.frame[column]
-    numbers = raw.cast(pl.Float64, strict=False)
+    if _is_text(raw):
+        numbers = raw.cast(pl.String).cast(pl.Float64, strict=False)
+    elif raw.dtype.is_numeric() or raw.dtype == pl.Boolean:
+        numbers = raw.cast(pl.Float64, strict=False)
+    else:
+        numbers = pl.Series(column, [None] * len(raw), dtype=pl.Float64)
     is_bad = raw.is_not_null() & ~numbers.is_finite().fill_null(value=False)
     rule = "a value is a finite number"
     _refuse_first_row(table, raw, is_bad, rule, "correct it, or leave it empty")
@@ -289,12 +341,26 @@ def _parse_categories(table: RawTable, column: str) -> pl.Series:
     raw = table.frame[column]
     if _is_text(raw):
         raw = raw.cast(pl.String).replace("", None).str.split("|")
-    elif not isinstance(raw.dtype, pl.List):
+    elif not (isinstance(raw.dtype, pl.List) and _has_text_form(raw.dtype.inner)):
         rule = "categories are a list of texts, or one text joined by |"
         _refuse_first_row(table, raw, raw.is_not_null(), rule, "convert the column")
+        return pl.Series(column, [[]] * len(raw), dtype=ITEM_SCHEMA[column])
     nothing = pl.Series([[]], dtype=ITEM_SCHEMA[column])
     return raw.cast(ITEM_SCHEMA[column]).fill_null(nothing)
 
 
 def _is_text(column: pl.Series) -> bool:
     return column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)
+
+
+def _has_text_form(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> bool:
+    """Return whether a cast gives each value's text: of others it fails, or gives nobody's text."""
+    return not (dtype.is_nested() or dtype in (pl.Binary, pl.Duration, pl.Object))
+
+
+def _holds_bytes(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds_bytes(dtype.inner)
+    return dtype in (pl.Binary, pl.Object)

@@ -18,12 +18,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from model.errors import EventSourceError
 from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
     STORED_EVENT_SCHEMA,
     RawTable,
+    UnreadableSourceError,
     parse_events,
     parse_items,
     parse_stored_events,
@@ -177,9 +177,11 @@ def _stream_chunks(
                     values = [_format_object(row, text_at) for row in values]
                 yield name, pl.DataFrame(values, schema, orient="row", strict=False)
     except SQLAlchemyError as error:
-        raise EventSourceError(
-            f"{name}: events are read from the tables of a migrated Kairos database, but: "
-            f"{_cut_first_line(error)}; check the address, and migrate the database if it is new"
+        raise UnreadableSourceError(
+            name,
+            "events are read from the tables of a migrated Kairos database",
+            f"reading it failed: {_cut_first_line(error)}",
+            "check the address, and migrate the database if it is new",
         ) from error
     finally:
         engine.dispose()
@@ -196,23 +198,29 @@ def _parse_address(address: str) -> URL:
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise EventSourceError(
-            "a database address looks like sqlite:///kairos.db or postgresql://user@host/kairos, "
-            "but this one cannot be read as one; correct it"
+        raise UnreadableSourceError(
+            "",
+            "a database address looks like sqlite:///kairos.db or postgresql://user@host/kairos",
+            "this one cannot be read as one",
+            "correct it",
         ) from error
     backend = url.drivername.partition("+")[0]
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
-        raise EventSourceError(
-            f"events are read from SQLite or PostgreSQL, but the address is one of {backend!r}; "
-            "export them to Parquet instead"
+        raise UnreadableSourceError(
+            "",
+            "events are read from SQLite or PostgreSQL",
+            f"the address is one of {backend!r}",
+            "export them to Parquet instead",
         )
     # Opening a missing SQLite file would create it.
     if not Path(url.database or "").is_file():
-        raise EventSourceError(
-            f"a SQLite database must exist to be read, but there is no file {url.database!r}; "
-            "check the path (an absolute one needs four slashes: sqlite:////data/kairos.db)"
+        raise UnreadableSourceError(
+            "",
+            "a SQLite database must exist to be read",
+            f"there is no file {url.database!r}",
+            "check the path (an absolute one needs four slashes: sqlite:////data/kairos.db)",
         )
     return url
 

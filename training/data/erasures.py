@@ -19,6 +19,10 @@ class Erasures:
 
     until: Mapping[str, int]
 
+    def identify(self) -> str:
+        """Return a digest of who was erased when; another erasure changes it."""
+        return hashlib.sha256(repr(sorted(self.until.items())).encode()).hexdigest()
+
     def drop_erased(self, events: pl.DataFrame) -> pl.DataFrame:
         """Leave out the events of erased users up to their erasure."""
         if not self.until or events.is_empty():

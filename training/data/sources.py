@@ -16,17 +16,17 @@ import csv
 import glob
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 
-from model.errors import EventSourceError
 from training.data.columns import (
     EVENT_SCHEMA,
     ITEM_SCHEMA,
     STORED_EVENT_SCHEMA,
     RawTable,
+    UnreadableSourceError,
     parse_events,
     parse_items,
     parse_stored_events,
@@ -72,7 +72,7 @@ def read_events(
     if is_database(location):
         events = read_database_events(str(location), until, known_by=known_by)
     else:
-        parts = [parse_events(_read_table(file)) for file in _list_files(location)]
+        parts = [_parse_file(file, parse_events) for file in _list_files(location)]
         events = pl.concat([EVENT_SCHEMA.to_frame(), *parts])
         if until is not None:
             events = events.filter(pl.col("timestamp").to_physical() <= until)
@@ -85,7 +85,7 @@ def read_stored_events(location: str | Path) -> pl.DataFrame:
     Raises:
         EventSourceError: if an event is invalid; the message names file, row and column.
     """
-    parts = [parse_stored_events(_read_table(file)) for file in _list_files(location)]
+    parts = [_parse_file(file, parse_stored_events) for file in _list_files(location)]
     return pl.concat([STORED_EVENT_SCHEMA.to_frame(), *parts])
 
 
@@ -99,7 +99,7 @@ def read_items(location: str | Path) -> pl.DataFrame:
     """
     if is_database(location):
         return read_database_items(str(location))
-    parts = [parse_items(_read_table(file)) for file in _list_files(location)]
+    parts = [_parse_file(file, parse_items) for file in _list_files(location)]
     return pl.concat([ITEM_SCHEMA.to_frame(), *parts])
 
 
@@ -122,29 +122,44 @@ def _list_files(location: str | Path) -> list[Path]:
     else:
         found = [Path(name) for name in glob.glob(str(location), recursive=True)]
     if not found:
-        raise EventSourceError(
-            f"a source is a file, a directory or a glob of files ending in {', '.join(_SUFFIXES)}, "
-            f"but nothing like that is at {str(location)!r}; check the path"
+        raise UnreadableSourceError(
+            str(location),
+            f"a source is a file, a directory or a glob of files ending in {', '.join(_SUFFIXES)}",
+            "nothing like that is there",
+            "check the path",
         )
     return sorted(found)
 
 
-def _read_table(file: Path) -> RawTable:
+def _parse_file(file: Path, parse: Callable[[RawTable], pl.DataFrame]) -> pl.DataFrame:
     try:
-        if file.suffix == ".parquet":
-            return _read_parquet(file)
-        if file.suffix in _SEPARATORS:
-            return _read_separated(file, _SEPARATORS[file.suffix])
-        if file.suffix in _JSON_LINES:
-            return _read_json_lines(file)
+        return parse(_read_table(file))
     except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
-        raise EventSourceError(
-            f"{file}: a file must have the format of its suffix, but: {error}; repair or rename it"
+        raise UnreadableSourceError(
+            str(file),
+            "a file must have the format of its suffix",
+            f"reading it failed: {_join_lines(error)}",
+            "repair or rename it",
         ) from error
-    raise EventSourceError(
-        f"{file}: a file must end in {', '.join(_SUFFIXES)}, but this one ends in "
-        f"{file.suffix!r}; convert or rename it"
+
+
+def _read_table(file: Path) -> RawTable:
+    if file.suffix == ".parquet":
+        return _read_parquet(file)
+    if file.suffix in _SEPARATORS:
+        return _read_separated(file, _SEPARATORS[file.suffix])
+    if file.suffix in _JSON_LINES:
+        return _read_json_lines(file)
+    raise UnreadableSourceError(
+        str(file),
+        f"a file must end in {', '.join(_SUFFIXES)}",
+        f"this one ends in {file.suffix!r}",
+        "convert or rename it",
     )
+
+
+def _join_lines(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _read_parquet(file: Path) -> RawTable:
@@ -160,8 +175,12 @@ def _read_separated(file: Path, separator: str) -> RawTable:
     def locate(row: int) -> str:
         with file.open(newline="", encoding="utf-8") as lines:
             records = csv.reader(lines, delimiter=separator)
-            for _ in range(row + 1):  # the header, and the records before
-                next(records)
+            try:
+                for _ in range(row + 1):  # the header, and the records before
+                    next(records)
+            except (csv.Error, StopIteration):
+                # Python limits the length of a field, which Polars does not.
+                return f"row {row + 1}"
             # Lines are counted rather than records: a quoted field may span several.
             return f"line {records.line_num + 1}"
 
@@ -174,9 +193,11 @@ def _require_distinct_columns(file: Path, separator: str) -> None:
         header = next(csv.reader(lines, delimiter=separator), [])
     doubled = sorted({name for name in header if header.count(name) > 1})
     if doubled:
-        raise EventSourceError(
-            f"{file}: every column must have a name of its own, but {doubled[0]!r} appears "
-            f"{header.count(doubled[0])} times; remove or rename the others"
+        raise UnreadableSourceError(
+            str(file),
+            "every column must have a name of its own",
+            f"{doubled[0]!r} appears {header.count(doubled[0])} times",
+            "remove or rename the others",
         )
 
 
@@ -211,34 +232,62 @@ def _require_ids_as_text(file: Path, frame: pl.DataFrame) -> None:
     names = [name for name in ("user_id", "item_id") if frame.schema.get(name) == pl.String]
     if not names:
         return
-    suspect = re.compile(rf'"(?:{"|".join(names)})"\s*:\s*[^"\s]')
+    keys = "|".join(_match_key(name) for name in names)
+    suspect = re.compile(rf'"(?:{keys})"\s*:\s*[^"\s]')
     for number, line in _number_lines(file):
         if not suspect.search(line):
             continue
-        record = read_object(line)
-        if record is None:
+        pairs = None if read_object(line) is None else _read_pairs(line)
+        if pairs is None:
             raise _build_line_error(file, number, line)
-        for name in names:
-            if isinstance(record.get(name), float | bool | list | dict):
-                raise EventSourceError(
-                    f"{file}, line {number}, column {name!r}: an id is text or a whole number, but "
-                    f"got {json.dumps(record[name])}; write it in quotes"
+        for name, value in pairs:
+            if name in names and isinstance(value, float | bool | list | dict):
+                raise UnreadableSourceError(
+                    f"{file}, line {number}, column {name!r}",
+                    "an id is text or a whole number",
+                    f"got {json.dumps(value)[:80]}",
+                    "write it in quotes",
                 )
 
 
-def _find_broken_line(file: Path, error: Exception) -> EventSourceError:
+def _match_key(name: str) -> str:
+    """Return the pattern of a JSON key, each of whose characters may be escaped."""
+    return "".join(f"(?:{letter}|\\\\u(?i:{ord(letter):04x}))" for letter in name)
+
+
+def _read_pairs(line: str) -> list[tuple[str, object]] | None:
+    """Read the keys and values of an object; None if it is nested too deeply.
+
+    Polars takes the first of equal keys, and a dict the last.
+    """
+    pairs: list[tuple[str, object]] = []
+
+    def keep(read: list[tuple[str, object]]) -> dict[str, object]:
+        pairs[:] = read  # the outermost object ends last
+        return dict(read)
+
+    try:
+        json.loads(line, object_pairs_hook=keep)
+    except RecursionError:
+        return None
+    return pairs
+
+
+def _find_broken_line(file: Path, error: Exception) -> UnreadableSourceError:
     for number, line in _number_lines(file):
         if line.strip() and read_object(line) is None:
             return _build_line_error(file, number, line)
-    return EventSourceError(f"{file}: {_LINE}, but: {error}; repair the file")
+    return UnreadableSourceError(
+        str(file), _LINE, f"reading it failed: {_join_lines(error)}", "repair the file"
+    )
 
 
 _LINE = "each line must be one JSON object"
 
 
-def _build_line_error(file: Path, number: int, line: str) -> EventSourceError:
-    return EventSourceError(
-        f"{file}, line {number}: {_LINE}, but got {line[:80].rstrip()!r}; repair the line"
+def _build_line_error(file: Path, number: int, line: str) -> UnreadableSourceError:
+    return UnreadableSourceError(
+        f"{file}, line {number}", _LINE, f"got {line[:80].rstrip()!r}", "repair the line"
     )
 
 

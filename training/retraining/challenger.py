@@ -16,7 +16,7 @@ from training.data.database_source import read_erasures
 from training.data.erasures import Erasures
 from training.data.limited_users import drop_excess, find_largest_item_share, find_largest_share
 from training.data.plausible_times import drop_implausible
-from training.data.sources import format_location, read_events, read_items
+from training.data.sources import format_location, is_database, read_events, read_items
 from training.evaluation.latency import LatencyCheck
 from training.retraining.comparison import CHALLENGER, CHAMPION, POPULARITY, Comparison, compare
 from training.retraining.gate import Decision, Evidence, decide
@@ -106,6 +106,17 @@ def evaluate_challenger(
     evidence = _gather_evidence(comparison, outcome.latency, data)
     decision = decide(config.gate, evidence)
     return EvaluatedChallenger(data, decision, comparison, learned, outcome.bundle)
+
+
+def identify_erasures(job: RetrainingJob) -> str:
+    """Return a digest of the users whom the job leaves out now: the service's and the source's.
+
+    Raises:
+        EventSourceError: if a database cannot be read.
+    """
+    source = job.events if is_database(job.events) else None
+    addresses = dict.fromkeys(it for it in (job.database, source) if it is not None)
+    return "-".join(read_erasures(address).identify() for address in addresses)
 
 
 def read_training_data(

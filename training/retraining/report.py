@@ -68,6 +68,8 @@ class RunReport(Config):
         reason: of the result.
         note: why the champion was not compared; None if it was, or if there is none.
         warm_start: whether fitting began from the champion's weights.
+        erasures: a digest of the erased users whom the decision knew; of others, the challenger may
+            have learned.
         phases: seconds by phase.
     """
 
@@ -87,6 +89,7 @@ class RunReport(Config):
     learned: FitSummary | None = None
     comparison: Comparison | None = None
     decision: Decision | None = None
+    erasures: str | None = None
     phases: dict[str, float] = Field(default_factory=dict)
 
     def write(self, directory: Path) -> None:

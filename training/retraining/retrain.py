@@ -14,10 +14,18 @@ import torch
 
 from model.bundle.manifest import Manifest
 from model.clock import from_datetime, to_datetime
-from model.errors import KairosError, OutdatedBundleError
+from model.errors import (
+    EmptyHistoryError,
+    EventSourceError,
+    KairosError,
+    OutdatedBundleError,
+    UnknownItemError,
+    UnorderedHistoryError,
+)
 from model.inference.predictor import Predictor
 from model.store.store import BundleStore
-from training.retraining.challenger import evaluate_challenger
+from training.data.columns import UnreadableSourceError
+from training.retraining.challenger import evaluate_challenger, identify_erasures
 from training.retraining.gate import Decision
 from training.retraining.job import Journal, Phase, RetrainingJob, RetrainingProgress
 from training.retraining.pruning import prune_runs, prune_store
@@ -106,8 +114,7 @@ class _Attempt:
         except BaseException as error:
             # A result that was reached stays, even if recording it failed.
             if self._report.result == "running":
-                reason = str(error) if isinstance(error, KairosError) else type(error).__name__
-                self._finish("failed", reason)
+                self._finish("failed", _explain_failure(error))
             raise
         if self._job.keep is not None:
             self._start_phase("prune")
@@ -134,6 +141,8 @@ class _Attempt:
         bundle = self._directory / str(before.candidate)
         if before.settings["gate"] != self._report.settings["gate"] or not bundle.is_dir():
             return None
+        if before.erasures != identify_erasures(self._job):
+            return None
         try:
             Manifest.read(bundle)
         except OutdatedBundleError:
@@ -149,12 +158,15 @@ class _Attempt:
             comparison=before.comparison,
             decision=before.decision,
             candidate=before.candidate,
+            erasures=before.erasures,
             note=before.note,
             warm_start=before.warm_start,
         )
 
     def _decide(self) -> tuple[Decision, Path | None]:
         """Train and evaluate a challenger, up to the gate's decision."""
+        # Before the events are read: who is erased meanwhile invalidates the decision.
+        erasures = identify_erasures(self._job)
         challenger = evaluate_challenger(
             self._job,
             self._open_champion(),
@@ -170,6 +182,7 @@ class _Attempt:
             comparison=challenger.comparison,
             decision=challenger.decision,
             candidate=None if challenger.bundle is None else challenger.bundle.name,
+            erasures=erasures,
         )
         # If the process is killed from here on, the next attempt resumes from the decision.
         self._report.write(self._directory)
@@ -244,3 +257,18 @@ class _Attempt:
             reason=reason,
             report=self._report.model_dump(mode="json"),
         )
+
+
+_ABOUT_EVENTS = (EventSourceError, EmptyHistoryError, UnknownItemError, UnorderedHistoryError)
+
+
+def _explain_failure(error: BaseException) -> str:
+    """Describe an error for the run's record, which readers see and no erasure changes.
+
+    It holds nothing of the events: the message of an error quotes them, perhaps with a user's id.
+    """
+    if isinstance(error, UnreadableSourceError):
+        return error.record
+    if isinstance(error, KairosError) and not isinstance(error, _ABOUT_EVENTS):
+        return str(error)
+    return type(error).__name__

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from app.db.engine import WRITES, open_engine
@@ -15,6 +15,7 @@ from app.items.repository import ItemEventRepository
 from app.models.repository import ClickRepository, ModelChangeRepository
 from app.popularity.repository import PopularityRepository, Selection
 from migrations.run import upgrade
+from tests.app.db.steps import count_steps
 
 Read = Callable[[Session], Any]
 
@@ -74,26 +75,6 @@ def fill(file: Path, events: int) -> str:
     return url
 
 
-def count_steps(database_url: str, read: Read) -> int:
-    """Count the steps of a read, in tens."""
-    steps = 0
-
-    def count() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
-    engine = open_engine(database_url)
-    # After those of the engine itself.
-    event.listen(
-        engine, "connect", lambda connection, _: connection.set_progress_handler(count, 10)
-    )
-    with Session(engine) as session:
-        read(session)
-    engine.dispose()
-    return steps
-
-
 @pytest.mark.parametrize("read", READS)
 def test_a_read_costs_the_same_on_ten_times_the_rows(
     databases: tuple[str, str], read: str, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +85,6 @@ def test_a_read_costs_the_same_on_ten_times_the_rows(
         "app.models.repository.MOST_ACTIVATIONS",
     ):
         monkeypatch.setattr(bound, 20)
-    small, large = (count_steps(url, READS[read]) for url in databases)
+    small, large = (count_steps(open_engine(url), READS[read]) for url in databases)
     assert small > 0
     assert large < 1.5 * small + 20

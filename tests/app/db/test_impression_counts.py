@@ -21,6 +21,7 @@ from app.recommendations.repository import ImpressionRepository
 from app.serving.impressions import Impression
 from migrations import run
 from model.clock import MICROSECONDS_PER_DAY
+from tests.app.db.steps import count_steps
 
 DAY = MICROSECONDS_PER_DAY
 ITEMS = ("i1", "i/2", "ü3")
@@ -142,6 +143,33 @@ def test_another_s_click_on_an_anonymous_impression_stays(engine: Engine) -> Non
     send(engine, click("a"), click("a", "v", event_id="e2"))
     erase(engine, "u")
     assert read_counts(engine) == {("v1", 1): (1, 1)}
+
+
+def test_a_click_before_the_end_of_an_erasure_is_found_again(engine: Engine) -> None:
+    show(engine, impression("a", user_id=None), impression("b", user_id=None))
+    send(engine, click("a"), click("a", "v", event_id="e2"), click("b", event_id="e3"))
+    with Session(engine) as session, session.begin():
+        deleted = ErasureRepository(session).delete_slice("u", DAY, most=3)
+        assert deleted == (2, True)
+    assert read_counts(engine) == {("v1", 1): (2, 1)}
+
+
+def test_erasing_costs_as_much_as_there_are_events(tmp_path: Path) -> None:
+    """Also if all of them name one impression that somebody else clicked."""
+
+    def count_steps_of_erasing(events: int) -> int:
+        url = f"sqlite:///{tmp_path / str(events)}.db"
+        run.upgrade(url)
+        engine = open_engine(url).execution_options(**WRITES)
+        show(engine, impression("a", user_id=None))
+        others = (click("a", item_id="other", event_id=f"e{each}") for each in range(events))
+        send(engine, *others, click("a", "v", event_id="last"))
+        engine.dispose()
+        return count_steps(
+            engine, lambda session: ErasureRepository(session).erase("u", DAY, actor="nobody")
+        )
+
+    assert count_steps_of_erasing(2_000) < 15 * count_steps_of_erasing(200)
 
 
 def test_expired_impressions_leave_the_counts_in_slices(engine: Engine) -> None:

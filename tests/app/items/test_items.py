@@ -39,6 +39,11 @@ def test_storing_an_item_again_replaces_all_of_it(client_on_either: Client) -> N
     assert (answer["title"], answer["properties"], answer["categories"]) == (None, None, ["new"])
 
 
+def test_a_repeated_category_is_stored_once(client_on_either: Client) -> None:
+    put(client_on_either, {"item_id": "a", "categories": ["x", "b", "x", "a", "b"]})
+    assert client_on_either.get("/v1/items/a").json()["categories"] == ["x", "b", "a"]
+
+
 def test_of_equal_items_in_one_request_the_last_wins(client_on_either: Client) -> None:
     put(client_on_either, {"item_id": "a", "title": "One"}, {"item_id": "a", "title": "Two"})
     assert titles(client_on_either) == ["Two"]

@@ -1,5 +1,6 @@
 """A running service counts what was chosen since the training, without retraining."""
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import pytest
 
 from app.errors import DatabaseUnavailableError
-from app.popularity.service import refresh_popularity
+from app.popularity.service import Counted, _to_rows, refresh_popularity
 from app.popularity.tally import Tally
 from app.settings import Settings
+from model.popularity import CountedEvents
 from model.wide import WideConfig
 from tests.app import tiny_bundle
 from tests.app.client import Client, recommend, running
@@ -137,6 +139,29 @@ def test_a_model_that_was_opened_again_counts_anew(settings: Settings, client: C
     assert client.post(f"/v1/models/{first}/activate", {"reason": None}).status_code == 200
     assert recommend(client)["model_version"] == first
     eventually(lambda: rank(client) == counted)
+
+
+def test_models_count_off_the_event_loop(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def note_thread(*arguments: Any) -> CountedEvents:
+        threads.append(threading.get_ident())
+        return _to_rows(*arguments)
+
+    monkeypatch.setattr("app.popularity.service._to_rows", note_thread)
+    settings = settings.model_copy(update={"popularity_interval_seconds": 0.0})
+    with running(settings) as client:
+        choose(client, "i7", 5)
+        choose(client, "unheard-of", 5)
+        counted: dict[str, Counted] = {}
+        client.portal.call(refresh_popularity, client.app.state.context, counted)
+        loop = client.portal.call(threading.get_ident)
+    (known,) = counted.values()
+    assert {one.item_id for one in known.tally.events} == {"i7"}
+    assert len(threads) == 1
+    assert loop not in threads
 
 
 def test_an_outage_is_one_of_the_task(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

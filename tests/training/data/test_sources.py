@@ -123,6 +123,13 @@ def test_an_id_that_is_no_whole_number_is_refused(tmp_path: Path, number: str) -
     assert "an id is text or a whole number" in message
 
 
+@pytest.mark.parametrize("ids", ['"user\\u005fid":1e5', '"user_id":1e5,"user_id":"7"'])
+def test_an_id_is_checked_however_its_key_is_written(tmp_path: Path, ids: str) -> None:
+    lines = [f'{{{it},"item_id":"i","timestamp":0}}' for it in ('"user_id":"7"', ids)]
+    message = refusal(write(tmp_path / "events.jsonl", "\n".join(lines)))
+    assert "line 2, column 'user_id': an id is text or a whole number, but got 100000.0" in message
+
+
 def test_the_rows_of_a_source_keep_their_order(tmp_path: Path) -> None:
     file = write_parquet(
         tmp_path, user_id=["u"] * 4, item_id=["d", "a", "c", "b"], timestamp=[NOON] * 4
@@ -300,6 +307,37 @@ def test_properties_that_are_no_json_object_are_refused(tmp_path: Path, properti
         read_stored_events(tmp_path)
 
 
+@pytest.mark.parametrize("cell", [["x"], b"\xff", {"a": 1}], ids=["list", "bytes", "struct"])
+@pytest.mark.parametrize("column", ["action", "value", "received_at", "event_id"])
+def test_a_cell_that_is_no_scalar_is_refused(tmp_path: Path, column: str, cell: object) -> None:
+    write_parquet(tmp_path, **{column: [cell]})
+    with pytest.raises(EventSourceError, match=f"row 1, column '{column}': .*, but got .*; .*"):
+        read_stored_events(tmp_path)
+
+
+@pytest.mark.parametrize("inner", [b"x", [b"x"], {"deep": b"x"}], ids=["flat", "list", "struct"])
+def test_properties_that_hold_bytes_are_refused(tmp_path: Path, inner: object) -> None:
+    write_parquet(tmp_path, properties=[{"price": inner}])
+    with pytest.raises(EventSourceError, match=r"row 1, column 'properties'.*one JSON object"):
+        read_stored_events(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [pl.Binary, pl.List(pl.String), pl.Struct({"a": pl.Binary})])
+def test_a_column_without_values_is_missing(tmp_path: Path, dtype: pl.DataType) -> None:
+    names = ("action", "value", "properties", "received_at")
+    write_parquet(tmp_path, **{name: pl.Series([None], dtype=dtype) for name in names})
+    assert read_stored_events(tmp_path).select(names).row(0) == ("event", None, None, None)
+
+
+def test_a_long_value_is_shortened_in_a_refusal(tmp_path: Path) -> None:
+    assert len(refusal(write_parquet(tmp_path, timestamp=["x" * 1_000_000]))) < 1000
+
+
+def test_a_row_after_a_huge_cell_is_located(tmp_path: Path) -> None:
+    text = f"user_id,item_id,timestamp,note\nu,i,0,{'x' * 200_000}\nu,i,bad,\n"
+    assert "row 2, column 'timestamp'" in refusal(write(tmp_path / "e.csv", text))
+
+
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     message = refusal(write(tmp_path / "e.csv", "user_id,item_id,item_id,timestamp\nu,i,j,0\n"))
     assert "every column must have a name of its own, but 'item_id' appears 2 times" in message
@@ -413,4 +451,23 @@ def test_categories_may_be_lists(tmp_path: Path) -> None:
 def test_an_item_listed_twice_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "items.csv", "item_id\na\na\n")
     with pytest.raises(EventSourceError, match=r"line 3.*an item is listed once"):
+        read_items(file)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("title", ["x"]),
+        ("title", b"\xff"),
+        ("title", {"a": 1}),
+        ("categories", [["x"]]),
+        ("categories", [b"\xff"]),
+        ("categories", [{"a": 1}]),
+        ("categories", b"\xff"),
+    ],
+)
+def test_an_item_described_by_no_text_is_refused(tmp_path: Path, column: str, cell: object) -> None:
+    file = tmp_path / "items.parquet"
+    pl.DataFrame({"item_id": ["a"], column: [cell]}).write_parquet(file)
+    with pytest.raises(EventSourceError, match=f"row 1, column '{column}': .*, but got .*; "):
         read_items(file)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from model.clock import to_datetime
-from model.errors import EventSourceError, TrainingError
+from model.errors import EventSourceError, TrainingError, UnknownItemError
 from tests import tiny
 from tests.training.retraining.workspace import END, Workspace, add_later_events
 from tests.training.ring import COUNTED, GATE, PhaseRecorder, ring_world
@@ -120,3 +120,42 @@ def test_old_versions_and_runs_are_removed_on_request(with_champion: Workspace) 
     assert with_champion.store.read_current() in with_champion.store.list_versions()
     assert len(list(with_champion.runs.iterdir())) == 2
     assert (with_champion.runs / report.directory).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("e.jsonl", '{"user_id":491234567890.5,"item_id":"i","timestamp":0}'),
+        ("e.jsonl", '{"user_id":"491234567890","item_id":"i","timestamp":'),
+        ("e.csv", "user_id,item_id,timestamp\nu,i,491234567890000"),
+        ("e.csv", "491234567890,i,0"),
+        ("e.csv", "491234567890,491234567890,0"),
+        ("e.csv", 'user_id,item_id,timestamp\nu,i,"491234567890'),
+    ],
+)
+def test_a_failed_run_records_nothing_of_its_events(
+    workspace: Workspace, name: str, text: str
+) -> None:
+    file = workspace.root / name
+    file.write_text(text)
+    with pytest.raises(EventSourceError) as caught:
+        workspace.retrain(replace(workspace.job(), events=str(file)))
+    assert "491234567890" in str(caught.value)
+    (report,) = map(RunReport.read, workspace.runs.iterdir())
+    assert report is not None
+    assert str(file) in str(report.reason)
+    assert all("491234567890" not in it.read_text() for it in workspace.runs.glob("*/*"))
+
+
+def test_a_failed_run_records_no_item_of_its_events(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise UnknownItemError("an item must be in the catalog, but 'secret' is not")
+
+    monkeypatch.setattr("training.retraining.retrain.evaluate_challenger", fail)
+    with pytest.raises(UnknownItemError, match="secret"):
+        workspace.retrain(workspace.job(ring_world()))
+    (report,) = map(RunReport.read, workspace.runs.iterdir())
+    assert report is not None
+    assert report.reason == "UnknownItemError"

@@ -1,6 +1,8 @@
 """Retraining after a killed process: a run resumes a decision or checkpoint that is still valid."""
 
+import hashlib
 import json
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests import tiny
 from tests.outdated_bundles import age_bundle
-from tests.training.retraining.workspace import Workspace, add_later_events
+from tests.training.retraining.workspace import END, Workspace, add_later_events
 from tests.training.ring import COUNTED, GATE, LEARNED, PhaseRecorder, ring_world
 from training.config import FitConfig
 from training.retraining.job import Phase, RetrainingJob
@@ -58,6 +60,23 @@ def test_a_new_champion_invalidates_a_decision(with_champion: Workspace) -> None
     with_champion.store.add_copy(tiny.write_bundle(with_champion.root / "other"))
     with_champion.retrain(job)
     assert with_champion.recorder.phases[0] == "read"
+
+
+def test_an_erasure_invalidates_a_decision(with_champion: Workspace) -> None:
+    database = sqlite3.connect(with_champion.root / "kairos.db", isolation_level=None)
+    database.execute("CREATE TABLE erased_users (digest, erased_at)")
+    job = with_champion.job(
+        add_later_events(ring_world()), database=f"sqlite:///{with_champion.root / 'kairos.db'}"
+    )
+    run_until_killed(with_champion, "publish", job)
+    digest = hashlib.sha256(b"u7").hexdigest()
+    database.execute("INSERT INTO erased_users VALUES (?, ?)", (digest, END))
+    run_until_killed(with_champion, "publish", job)
+    assert "read" in with_champion.recorder.phases
+    report = with_champion.retrain(job)
+    assert "read" not in with_champion.recorder.phases
+    assert report.data is not None
+    assert report.data.erased_events > 0
 
 
 @pytest.mark.slow
