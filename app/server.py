@@ -41,6 +41,12 @@ more than a minute."""
 _log = structlog.get_logger()
 
 
+class AddressError(KairosError):
+    """The service cannot listen on its address."""
+
+    code = "address"
+
+
 def run(
     settings: Settings,
     *,
@@ -56,7 +62,11 @@ def run(
         is_demo: whether programs of this user may make the demo's requests without a token.
         announce_link: called once connections are accepted, with the address of the dashboard. It
             holds the local token if that takes the place of a key, so it must not be logged.
+
+    Raises:
+        AddressError: if the address cannot be listened on.
     """
+    _require_address(settings.host, settings.port)
     # Read when the numeric libraries are first imported. One thread per response is cheapest, and
     # two OpenMP runtimes with a thread per core each would compete for every core.
     for variable in _THREAD_VARIABLES:
@@ -102,8 +112,8 @@ def run(
     server = DrainingServer(
         config, context.shutdown, drain_seconds=settings.drain_seconds, on_start=handle_start
     )
-    # FastAPI builds a route when the first request for it arrives, which takes up to 100 ms, and
-    # parses source: two threads that do so at once can fail in CPython before 3.11.8 (gh-106905).
+    # FastAPI builds the routes of an included router when the first request arrives, and parses
+    # source: two threads that do so at once can fail in CPython before 3.11.8 (gh-106905).
     app.openapi()
     # Modules imported so far are permanent: exclude them from garbage collection.
     gc.collect()
@@ -119,6 +129,26 @@ def run(
             token_file.remove()
     if not server.started:
         sys.exit(1)
+
+
+def _require_address(host: str, port: int) -> None:
+    """Require an address that is free to listen on, before anything is opened.
+
+    Raises:
+        AddressError: if there is no such address on this machine, or another process listens on it.
+    """
+    try:
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = resolved[0]
+        with socket.socket(family, kind, protocol) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            attempt.bind(address)
+    except OSError as error:
+        raise AddressError(
+            f"the service listens on an address of this machine that is free, but {host} port "
+            f"{port} is not: {error.strerror}; stop the process that listens there, or set "
+            "KAIROS_HOST and KAIROS_PORT"
+        ) from error
 
 
 def _publish_local_token(context: AppContext, port: int) -> TokenFile | None:

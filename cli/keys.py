@@ -77,6 +77,11 @@ def create_command(
             f"key {issued.key_id} for {escape(name)}, role {role}, {expiry}; it is printed this "
             "once only, and valid within one poll interval"
         )
+        if issued.is_first:
+            print_message(
+                "it is the first key: from now on every request needs one, and links with the "
+                "local token no longer admit"
+            )
         typer.echo(issued.secret)
 
 

@@ -26,10 +26,15 @@ class KeyRefusedError(KairosError):
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key with its secret, which is not stored."""
+    """A new key with its secret, which is not stored.
+
+    Attributes:
+        is_first: whether it ends the local token's admission.
+    """
 
     key_id: str
     secret: str
+    is_first: bool
 
 
 def create_key(
@@ -73,6 +78,7 @@ def create_key(
             raise KeyRefusedError(
                 "a key expires in the future, but this expiry has passed; give a later instant"
             )
+        is_first = not keys.list_all()
         keys.add(
             Key(
                 key_id=key_id,
@@ -88,7 +94,7 @@ def create_key(
             ),
             actor=actor,
         )
-    return IssuedKey(key_id, secret)
+    return IssuedKey(key_id, secret, is_first)
 
 
 def list_keys(database_url: str) -> list[Key]:

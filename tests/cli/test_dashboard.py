@@ -3,8 +3,11 @@
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,36 @@ def test_a_link_for_every_running_service_is_printed(runtime: Path) -> None:
         file.remove()
     output = kairos("dashboard", exit_code=1).output
     assert f"a file in {runtime}, but none does; run kairos serve" in output
+
+
+def test_a_link_of_a_service_with_keys_holds_no_token(runtime: Path) -> None:
+    """Its token no longer admits, and the page prompts for a key."""
+
+    class RefusesAll(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(401)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), RefusesAll) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        file = write_token_file(runtime, LocalToken(), host="127.0.0.1", port=server.server_port)
+        printed = kairos("dashboard")
+        server.shutdown()
+    file.remove()
+    assert printed.stdout == f"http://127.0.0.1:{server.server_port}/dashboard/\n"
+    assert "has keys: its page prompts for one" in printed.stderr
+
+
+def test_an_address_that_is_in_use_is_refused_in_one_line(runtime: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        output = kairos("serve", "--port", str(taken.getsockname()[1]), exit_code=1).output
+    message = " ".join(output.split())
+    assert message.startswith(
+        "error the service listens on an address of this machine that is free"
+    )
+    assert "Address already in use; stop the process that listens there, or set" in message
 
 
 @pytest.mark.slow

@@ -50,6 +50,17 @@ def test_only_the_new_key_goes_to_standard_output(keys: Keys) -> None:
     assert created.stdout.strip() not in created.stderr
 
 
+def test_the_first_key_ends_the_local_token_and_says_so(keys: Keys) -> None:
+    first = keys("create", "shop", "--role", "read").stderr
+    second = keys("create", "feed", "--role", "ingest").stderr
+    assert [
+        "the local token no longer admit" in " ".join(it.split()) for it in (first, second)
+    ] == [
+        True,
+        False,
+    ]
+
+
 def test_only_the_digest_of_a_key_is_stored(keys: Keys, database_url: str) -> None:  # noqa: F811
     secret = keys("create", "shop", "--role", "read").stdout.strip()
     engine = open_engine(database_url)

@@ -143,7 +143,7 @@ def _require_columns(table: RawTable, *names: str) -> None:
                 table.name,
                 f"a column {name!r} is required",
                 f"the columns are: {_shorten(present)}",
-                "add it, or rename the one that holds it",
+                "add it, or rename the one that holds it; commas separate .csv, tabs .tsv",
             )
 
 

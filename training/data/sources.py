@@ -169,7 +169,11 @@ def _read_parquet(file: Path) -> RawTable:
 
 def _read_separated(file: Path, separator: str) -> RawTable:
     # Everything stays text: an id such as 007 must not lose its zeros.
-    frame = pl.read_csv(file, separator=separator, infer_schema=False, glob=False)
+    try:
+        frame = pl.read_csv(file, separator=separator, infer_schema=False, glob=False)
+    except pl.exceptions.PolarsError:
+        _require_regular_rows(file, separator)
+        raise
     _require_distinct_columns(file, separator)
 
     def locate(row: int) -> str:
@@ -185,6 +189,46 @@ def _read_separated(file: Path, separator: str) -> RawTable:
             return f"line {records.line_num + 1}"
 
     return RawTable(str(file), frame, locate)
+
+
+def _require_regular_rows(file: Path, separator: str) -> None:
+    """Refuse the row that makes a file unreadable, by its line.
+
+    Polars names no line, and advises by options of its own.
+    """
+    begin = 1
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            records = csv.reader(lines, delimiter=separator, strict=True)
+            header = next(records, None)
+            if header is None:
+                raise UnreadableSourceError(
+                    str(file), "a file has a header", "this one is empty", "name its columns"
+                )
+            begin = records.line_num + 1
+            for record in records:
+                if len(record) > len(header):
+                    raise UnreadableSourceError(
+                        f"{file}, line {begin}",
+                        f"a row has at most the {len(header)} fields of the header",
+                        f"this one has {len(record)}",
+                        "quote the fields that hold a separator",
+                    )
+                begin = records.line_num + 1
+    except csv.Error as error:
+        raise UnreadableSourceError(
+            f"{file}, line {begin}",
+            "a field that begins with a quote ends with one",
+            f"this one does not ({error})",
+            "close the quote, or double the quotes within it",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UnreadableSourceError(
+            str(file),
+            "a file is text in UTF-8",
+            f"this one is not ({error.reason})",
+            "save it as UTF-8",
+        ) from error
 
 
 def _require_distinct_columns(file: Path, separator: str) -> None:

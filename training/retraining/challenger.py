@@ -142,8 +142,9 @@ def read_training_data(
     if events.is_empty():
         raise TrainingError(
             f"a run learns from events, but {format_location(location)} had none by "
-            f"{to_datetime(until)} that had arrived by {to_datetime(known_by)}; check --until, "
-            "and give --known-by a later instant where old events were imported"
+            f"{to_datetime(until)} that had arrived by {to_datetime(known_by)}; import events "
+            "(kairos import-events), check --until, or give --known-by a later instant where old "
+            "events were imported"
         )
     summary = DataSummary.model_validate(
         {

@@ -278,6 +278,29 @@ def test_a_missing_column_is_named_with_those_present(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"u,i,2025-01-01,,", "line 3: a row has at most the 3 fields of the header, but this one"),
+        (b'u,"i,2025-01-01', "line 3: a field that begins with a quote ends with one"),
+        (b"u,caf\xe9,2025-01-01", "a file is text in UTF-8"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "events.csv"
+    file.write_bytes(b"user_id,item_id,timestamp\nu,i,2025-01-01T00:00:00Z\n" + content + b"\n")
+    with pytest.raises(EventSourceError, match=message) as raised:
+        read_events(file)
+    assert "infer_schema" not in str(raised.value)
+    assert "truncate_ragged_lines" not in str(raised.value)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").touch()
+    with pytest.raises(EventSourceError, match="a file has a header, but this one is empty"):
+        read_events(tmp_path / "events.csv")
+
+
 def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:
     text = 'user_id,item_id,timestamp\n"two\nlines",i,0\nu,,0\n'
     assert "line 4, column 'item_id'" in refusal(write(tmp_path / "e.csv", text))

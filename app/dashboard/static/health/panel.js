@@ -143,7 +143,7 @@ function headlineIndex(headline, values) {
 }
 
 // Lines differ by colour and by dash, as in the legend.
-const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const MARGIN = { l: 46, r: 8, t: 8, b: 24 };
 /** Longer than any two polls lie apart: the page was hidden or paused. */
 const GAP = 2 * MINUTE;
