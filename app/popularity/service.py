@@ -31,11 +31,13 @@ class Counted:
         item_ids: of the model's catalog, whose events alone are counted.
         predictor: the open model that counts them; None if it does not yet, or forgot them because
             its version was opened again.
+        has_failed: whether the last count of them failed.
     """
 
     tally: Tally
     item_ids: tuple[str, ...]
     predictor: Predictor | None = None
+    has_failed: bool = False
 
 
 @asynccontextmanager
@@ -78,16 +80,15 @@ async def refresh_popularity(context: AppContext, counted: dict[str, Counted]) -
         known.item_ids = item_ids
         changed = await known.tally.refresh(context.database, predictor.catalog)
         # A model that was just opened counts no event beyond its training.
-        if (known.predictor is predictor and not changed) or (
-            known.predictor is not predictor and not known.tally
-        ):
+        is_current = not changed if known.predictor is predictor else not known.tally
+        if is_current and not known.has_failed:
             continue
         # Before the work: what fails is done again.
-        known.predictor = None
+        known.has_failed = True
         renewed, events = await asyncio.to_thread(_count_on, predictor, known.tally)
         async with context.model_manager.lock:
             context.model_manager.renew(predictor, renewed)
-        known.predictor = renewed
+        known.predictor, known.has_failed = renewed, False
         _log.info("popularity_refreshed", version=version, events=events)
 
 

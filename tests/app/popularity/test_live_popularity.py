@@ -164,6 +164,35 @@ def test_models_count_off_the_event_loop(
     assert loop not in threads
 
 
+def test_a_count_that_failed_is_done_again_if_nothing_is_left(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the model counts the events of an erased user until others send some."""
+    settings = settings.model_copy(update={"popularity_interval_seconds": 0.0})
+    with running(settings) as client:
+        counted: dict[str, Counted] = {}
+
+        def refresh() -> None:
+            client.portal.call(refresh_popularity, client.app.state.context, counted)
+
+        def fail(*_: object) -> None:
+            raise MemoryError
+
+        choose(client, "i7", 1)
+        refresh()
+        (known,) = counted.values()
+        counting = known.predictor
+        assert counting is not None
+        assert client.request("DELETE", "/v1/users/u0").is_success
+        with monkeypatch.context() as patch:
+            patch.setattr(type(counting), "count_on", fail)
+            with pytest.raises(MemoryError):
+                refresh()
+        refresh()
+    assert not known.tally
+    assert known.predictor not in {None, counting}
+
+
 def test_an_outage_is_one_of_the_task(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> bool:
         raise DatabaseUnavailableError("down")
