@@ -160,14 +160,13 @@ def import_items(database_url: str, items: pl.DataFrame, *, on_chunk: OnChunk | 
         EventSourceError: if a request with a value would be refused; the message names its row and
             column, and nothing is stored.
     """
-    items = items.select("item_id", "title", "categories")
-    _require_items_of_requests(items)
+    checked = _check_items(items.select("item_id", "title", "categories"))
     updated_at = read_database_time(database_url)
     engine = open_engine(database_url)
-    for chunk in items.iter_slices(ITEM_CHUNK):
+    for begin in range(0, len(checked), ITEM_CHUNK):
         rows = [
-            ItemRow(item_id, title, list(dict.fromkeys(categories or ())), updated_at)
-            for item_id, title, categories in chunk.iter_rows()
+            ItemRow(item.item_id, item.title, item.categories, updated_at)
+            for item in checked[begin : begin + ITEM_CHUNK]
         ]
         with _open_session(engine) as session, session.begin():
             ItemRepository(session).put(rows)
@@ -242,10 +241,13 @@ def _require_storable(table: pl.DataFrame, *columns: str) -> None:
             )
 
 
-def _require_items_of_requests(items: pl.DataFrame) -> None:
+def _check_items(items: pl.DataFrame) -> list[ItemDescription]:
+    checked = []
     for row, (item_id, title, categories) in enumerate(items.iter_rows(), start=1):
         try:
-            ItemDescription(item_id=item_id, title=title, categories=categories or [])
+            checked.append(
+                ItemDescription(item_id=item_id, title=title, categories=categories or [])
+            )
         except ValidationError as error:
             fault = error.errors()[0]
             column = str(fault["loc"][0])
@@ -254,6 +256,7 @@ def _require_items_of_requests(items: pl.DataFrame) -> None:
                 f"{_ITEM_RULES[column]}, but got {abbreviate(fault['input'])}; change it, or drop "
                 "the row"
             ) from error
+    return checked
 
 
 def _require_storable_properties(events: pl.DataFrame) -> None:
