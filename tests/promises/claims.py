@@ -13,7 +13,7 @@ CLAIMS = {
     "R7": "without a database: inline histories are answered, the rest is 503, "
     "recovery within 5 s; disk full and pool exhausted are 503, too",
     "R8": "at three times its capacity: the excess is shed, p99 of the rest ≤ 3 times "
-    "(median of three rounds)",
+    "(median of five rounds)",
     "R9": "100,000 requests: memory grows < 1 % in 10,000; no file or thread is left behind",
     "R10": "the same version, counted events and request: the same ids, scores within 1e-5, in "
     "every process",
