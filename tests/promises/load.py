@@ -79,13 +79,11 @@ class Load:
     """All answers of a load.
 
     Attributes:
-        began: of the first round, in seconds of `time.perf_counter`.
         wall: seconds from the first request to the last answer.
         late: largest delay in seconds with which an open loop sent a request.
     """
 
     answers: list[Answer] = field(default_factory=list)
-    began: float = field(default_factory=time.perf_counter)
     wall: float = 0.0
     late: float = 0.0
 
@@ -156,7 +154,8 @@ async def closed_loop(
         backs_off: whether clients wait for about the seconds of `Retry-After`.
     """
     load, turns, chance = Load(), cycle(requests), random.Random(0)
-    ends = load.began + seconds if seconds is not None else float("inf")
+    began = time.perf_counter()
+    ends = began + seconds if seconds is not None else float("inf")
     left = iter(range(most)) if most is not None else iter(int, 1)
 
     async def run_client() -> None:
@@ -170,7 +169,7 @@ async def closed_loop(
         connection.close()
 
     await asyncio.gather(*(run_client() for _ in range(clients)))
-    load.wall = time.perf_counter() - load.began
+    load.wall = time.perf_counter() - began
     return load
 
 
@@ -196,7 +195,8 @@ async def open_loop(
         _record(load, await connection.send(next(turns), due), on_answer)
         free.append(connection)
 
-    for due in _arrivals(load.began, per_second, seconds, random.Random(seed)):
+    began = time.perf_counter()
+    for due in _arrivals(began, per_second, seconds, random.Random(seed)):
         while (wait := due - time.perf_counter()) > 0:
             await asyncio.sleep(wait)
         load.late = max(load.late, -wait)
@@ -205,7 +205,7 @@ async def open_loop(
         task.add_done_callback(pending.discard)
     while pending:
         await asyncio.wait(pending)
-    load.wall = time.perf_counter() - load.began
+    load.wall = time.perf_counter() - began
     for connection in free:
         connection.close()
     return load

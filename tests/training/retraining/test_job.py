@@ -135,15 +135,26 @@ def test_old_versions_and_runs_are_removed_on_request(with_champion: Workspace) 
 def test_a_failed_run_records_nothing_of_its_events(
     workspace: Workspace, name: str, text: str
 ) -> None:
+    error = fail_to_read(workspace, name, text)
+    assert "491234567890" in str(error)
+    assert all("491234567890" not in it.read_text() for it in workspace.runs.glob("*/*"))
+
+
+def test_a_failed_run_records_nothing_of_an_unclosed_field(workspace: Workspace) -> None:
+    fail_to_read(workspace, "e.csv", 'user_id,item_id,timestamp\nu,i,"491234567890')
+    assert all("491234567890" not in it.read_text() for it in workspace.runs.glob("*/*"))
+
+
+def fail_to_read(workspace: Workspace, name: str, text: str) -> EventSourceError:
+    """Retrain from a file that cannot be read; its run names the file."""
     file = workspace.root / name
     file.write_text(text)
     with pytest.raises(EventSourceError) as caught:
         workspace.retrain(replace(workspace.job(), events=str(file)))
-    assert "491234567890" in str(caught.value)
     (report,) = map(RunReport.read, workspace.runs.iterdir())
     assert report is not None
     assert str(file) in str(report.reason)
-    assert all("491234567890" not in it.read_text() for it in workspace.runs.glob("*/*"))
+    return caught.value
 
 
 def test_a_failed_run_records_no_item_of_its_events(
