@@ -91,19 +91,24 @@ def check_outcome(
     figures: Figures,
     **measured: float,
 ) -> None:
-    """Record what a failover cost; assert that every acknowledged event is stored once."""
+    """Record what a failover cost; assert that every acknowledged event is stored once.
+
+    The process must still be running.
+    """
+    processes_ended = int(server.process.poll() is not None)
     figures.record(
         "R18",
         case,
         acknowledged_events=len(writers.acknowledged),
         lost=len(writers.acknowledged - {*stored}),
         duplicates=len(stored) - len({*stored}),
-        processes_ended=int(server.process.poll() is not None),
+        processes_ended=processes_ended,
         **measured,
     )
     assert sorted(stored) == sorted(writers.acknowledged)
     assert not writers.unexpected
     assert measured["impressions_lost"] == 0
+    assert processes_ended == 0
 
 
 @pytest.mark.timeout(300)
@@ -134,17 +139,17 @@ def test_a_primary_may_become_read_only_and_back(
         eventually(lambda: count_records(url) == SHOWN * failovers)
         dropped = read_dropped(server.http)
         assert "request_failed" not in server.log.read_text()
-    stored = read_event_ids(url)
-    check_outcome(
-        "PostgreSQL read-only and back",
-        server,
-        writers,
-        stored,
-        figures,
-        failovers=failovers,
-        impressions_lost=int(dropped),
-        recovery_seconds=max(recoveries),
-    )
+        stored = read_event_ids(url)
+        check_outcome(
+            "PostgreSQL read-only and back",
+            server,
+            writers,
+            stored,
+            figures,
+            failovers=failovers,
+            impressions_lost=int(dropped),
+            recovery_seconds=max(recoveries),
+        )
     if strength.is_full:
         assert max(recoveries) < 5
 
@@ -171,14 +176,14 @@ def test_a_standby_takes_over(
         dropped = read_dropped(server.http)
         assert "request_failed" not in server.log.read_text()
         stored = read_event_ids(pair.standby_url)
-    check_outcome(
-        "a hot standby is promoted, two hosts in the URL",
-        server,
-        writers,
-        stored,
-        figures,
-        impressions_lost=int(dropped),
-        recovery_seconds=recovery,
-    )
+        check_outcome(
+            "a hot standby is promoted, two hosts in the URL",
+            server,
+            writers,
+            stored,
+            figures,
+            impressions_lost=int(dropped),
+            recovery_seconds=recovery,
+        )
     if strength.is_full:
         assert recovery < 5
