@@ -66,11 +66,13 @@ def is_of_this_user(request: Request) -> bool:
     Its `Host` must have the port of this process. The user is the kernel's account of the other end
     of the connection, where it gives one: a proxy runs as another user.
     """
-    server = request.scope.get("server") or ("", None)
-    if not is_loopback(request) or _find_local_port(request) != (server[1] or _HTTP_PORT):
+    client, (server, port) = request.client, request.scope.get("server") or ("", None)
+    if client is None or port is None:
         return False
-    return request.client is None or is_process_of_this_user(
-        request.client.host, request.client.port
+    return (
+        is_loopback(request)
+        and _find_local_port(request) == port
+        and is_process_of_this_user((client.host, client.port), (server, port))
     )
 
 

@@ -29,16 +29,21 @@ def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
         yield listening
 
 
+def find_ends(accepted: socket.socket) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Find the addresses and ports of the client and of the server."""
+    return accepted.getpeername()[:2], accepted.getsockname()[:2]
+
+
 def test_a_connection_of_this_process_is_of_this_user(listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     for address in {"127.0.0.1", "::1"} if host == "::" else {host}:
         with socket.create_connection((address, port)), listener.accept()[0] as accepted:
-            assert is_process_of_this_user(*accepted.getpeername()[:2])
+            assert is_process_of_this_user(*find_ends(accepted))
 
 
 def test_an_unknown_connection_is_of_nobody() -> None:
-    assert not is_process_of_this_user("127.0.0.1", 1)
-    assert not is_process_of_this_user("::1", 1)
+    assert not is_process_of_this_user(("127.0.0.1", 1), ("127.0.0.1", 2))
+    assert not is_process_of_this_user(("::1", 1), ("::1", 2))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -48,4 +53,14 @@ def test_a_connection_of_another_user_is_not_of_this_one() -> None:
         client = socket.create_connection(listener.getsockname())
         os.seteuid(0)
         with client, listener.accept()[0] as accepted:
-            assert not is_process_of_this_user(*accepted.getpeername())
+            assert not is_process_of_this_user(*find_ends(accepted))
+
+
+def test_a_connection_elsewhere_from_the_same_port_does_not_count() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_server(("127.0.0.1", 0)) as elsewhere,
+        socket.create_connection(elsewhere.getsockname()) as client,
+    ):
+        assert not is_process_of_this_user(client.getsockname(), listener.getsockname())
+        assert is_process_of_this_user(client.getsockname(), elsewhere.getsockname())
