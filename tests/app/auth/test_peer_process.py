@@ -56,7 +56,7 @@ def test_a_connection_of_another_user_is_not_of_this_one() -> None:
             assert not is_process_of_this_user(*find_ends(accepted))
 
 
-def test_a_connection_elsewhere_from_the_same_port_does_not_count() -> None:
+def test_a_connection_from_the_same_port_elsewhere_is_another() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_server(("127.0.0.1", 0)) as elsewhere,
