@@ -56,11 +56,24 @@ def test_a_connection_of_another_user_is_not_of_this_one() -> None:
             assert not is_process_of_this_user(*find_ends(accepted))
 
 
-def test_a_connection_from_the_same_port_elsewhere_is_another() -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_users_may_share_a_port_to_different_servers() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_server(("127.0.0.1", 0)) as elsewhere,
-        socket.create_connection(elsewhere.getsockname()) as client,
+        socket.socket() as own,
     ):
-        assert not is_process_of_this_user(client.getsockname(), listener.getsockname())
-        assert is_process_of_this_user(client.getsockname(), elsewhere.getsockname())
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(("127.0.0.1", 0))
+        own.connect(elsewhere.getsockname())
+        os.seteuid(STRANGER)
+        stranger = socket.socket()
+        os.seteuid(0)
+        with stranger:
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            stranger.bind(own.getsockname())
+            stranger.connect(listener.getsockname())
+            with listener.accept()[0] as accepted, elsewhere.accept()[0] as of_own:
+                assert accepted.getpeername() == of_own.getpeername()
+                assert not is_process_of_this_user(*find_ends(accepted))
+                assert is_process_of_this_user(*find_ends(of_own))
