@@ -90,7 +90,7 @@ def test_no_data_of_an_erased_user_remains(
     )
     assert (rows_left, in_training, in_export, in_batch) == (0, 0, 0, 0)
     # SQLite overwrites deleted rows, but not every copy from rebalancing its trees. About one id of
-    # three hundred stays in unused space until a vacuum, sometimes together with its neighbour.
+    # three hundred stays in unused space until a vacuum.
     assert (legible or 0) <= len(erased) // 20
     assert not legible_after_vacuum
     assert rows_of_others >= len(others) * EVENTS_EACH
