@@ -182,30 +182,21 @@ def _cut(
     positions: NDArray[np.int64],
     users: NDArray[np.int64],
     max_history: int,
-) -> list[NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cover the supervised positions of every user with windows.
 
     Returns where each window begins and stops, and the span of the positions it supervises.
     """
-    firsts = np.searchsorted(users, np.arange(len(starts)), side="left")
-    lasts = np.searchsorted(users, np.arange(len(starts)), side="right")
     step = max(max_history // 2, 1)
-    begins: list[int] = []
-    ends: list[int] = []
-    spans_from: list[int] = []
-    spans_to: list[int] = []
-    for start, first, last in zip(starts, firsts, lasts, strict=True):
-        begin, done = int(start), int(first)
-        while done < last:
-            reach = int(np.searchsorted(positions[done:last], begin + max_history)) + done
-            if reach > done:
-                begins.append(begin)
-                ends.append(int(positions[reach - 1]) + 1)
-                spans_from.append(done)
-                spans_to.append(reach)
-                done = reach
-            begin += step
-    return [np.array(column, dtype=np.int64) for column in (begins, ends, spans_from, spans_to)]
+    # The first window supervises the first `max_history` events, every later one the next `step`.
+    beyond = positions - starts[users] - max_history
+    window = np.maximum(beyond // step + 1, 0)
+    is_first = np.ones(len(positions), dtype=np.bool_)
+    is_first[1:] = (np.diff(users) != 0) | (np.diff(window) != 0)
+    firsts = np.flatnonzero(is_first)
+    lasts = np.append(firsts[1:], len(positions))[: len(firsts)]
+    begins = starts[users[firsts]] + window[firsts] * step
+    return begins, positions[lasts - 1] + 1, firsts, lasts
 
 
 def _group_within_budget(lengths: NDArray[np.int64], tokens: int) -> Iterator[slice]:

@@ -13,8 +13,10 @@ from torch import Tensor
 from training.blocks import split_into_blocks
 from training.config import BCEConfig, BPRConfig, GBCEConfig
 from training.data.batches import TrainingBatch
-from training.fitting.losses.softmax import CHUNK_ELEMENTS
 from training.fitting.losses.weighting import weighted_mean
+
+CHUNK_ELEMENTS = 2_000_000
+"""Elements of the largest intermediate tensor, the vectors of candidates."""
 
 PairwiseConfig = BCEConfig | GBCEConfig | BPRConfig
 

@@ -6,6 +6,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+_LEAST = -1e4
+"""Log-space scores below it add nothing to a sum: -inf has no gradient."""
+
 
 class RepeatScores(NamedTuple):
     """Log-space scores that a user's past events add to the scores of their items.
@@ -17,6 +20,11 @@ class RepeatScores(NamedTuple):
 
     log_scores: Float[Tensor, "users len"]
     rows: Int64[Tensor, "users len"]
+
+    def sum_per_user(self) -> Float[Tensor, " users"]:
+        """Sum, in log space, what is added for each user; very little where that is nothing."""
+        # logsumexp over -inf alone, a user to whom nothing is added, has no gradient.
+        return self.log_scores.clamp(min=_LEAST).logsumexp(-1)
 
     def add_to_targets(
         self,

@@ -4,22 +4,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from model.popularity_table import PopularityFeatures
 from training.blocks import split_into_blocks
 from training.fitting.losses.repeats import RepeatScores
-from training.fitting.losses.weighting import weighted_mean
+from training.fitting.losses.weighting import normalise_weights, weighted_mean
 
-CHUNK_ELEMENTS = 2_000_000
-"""Elements of the largest intermediate tensor: logits, or candidate vectors."""
+CHUNK_ELEMENTS = 200_000
+"""Logits per chunk: as many as a core's caches hold, so that products read them from there."""
 
-_LEAST_ADDED = -1e4
-"""Added scores below it add nothing: -inf has no gradient."""
+DEVICE_CHUNK_ELEMENTS = 20_000_000
+"""Logits per chunk on an accelerator, which launches every operation anew."""
 
 MIN_CHUNK_USERS = 64
 """The least number of users per chunk, for any catalog: narrower products are slow."""
+
+_WIDTHS = 8
+"""Products are slow if the width of the vectors is no multiple of it, as 64 and a bias are."""
 
 
 class GatedPopularity(NamedTuple):
@@ -73,15 +78,16 @@ class GatedPopularity(NamedTuple):
         return torch.cat(by_snapshot)[torch.argsort(order)]
 
 
-class LinearLogSumExp(torch.autograd.Function):
-    """log sum exp over the items of `users @ vectors.T`, without holding all logits.
+class SoftmaxNormaliser(torch.autograd.Function):
+    """The weighted sum of log sum exp over the items of `users @ vectors.T`, and its gradients.
 
     The logits may also contain `gates @ features` of a table that has no gradient, with one entry
-    per snapshot of popularity.
+    per snapshot of popularity, and each sum of exponentials one more term per user, `exp(added)`.
 
-    Forward and backward work through chunks of users in one buffer; the backward pass computes the
-    logits of each chunk again. Peak memory is that buffer, which beyond `CHUNK_ELEMENTS` grows no
-    faster than the item table.
+    The weights are known before the loss, so the gradients are formed in the forward pass: of each
+    chunk of users three products and one softmax, in one buffer. The backward pass would have to
+    compute the logits and their exponentials again. Peak memory is that buffer, which beyond
+    `CHUNK_ELEMENTS` grows no faster than the item table.
     """
 
     @staticmethod
@@ -89,49 +95,58 @@ class LinearLogSumExp(torch.autograd.Function):
         ctx: Any,
         users: Tensor,
         vectors: Tensor,
+        weights: Tensor,
+        added: Tensor | None = None,
         gates: Tensor | None = None,
         table: Tensor | None = None,
         index: Tensor | None = None,
     ) -> Tensor:
-        """Compute the log-normaliser of every user."""
-        normaliser = users.new_empty(len(users))
+        """Compute the weighted sum of the log-normalisers of all users."""
+        total = users.new_zeros(())
+        width = users.shape[1]
+        users, vectors = (F.pad(one, (0, -width % _WIDTHS)) for one in (users, vectors))
+        of_users, of_vectors = torch.empty_like(users), torch.zeros_like(vectors)
+        of_gates = None if gates is None else torch.empty_like(gates)
+        of_added = None if added is None else torch.empty_like(added)
         # One buffer for all chunks: a new allocation each would fault its pages in again, and
         # glibc fragmented until all of them together were resident.
         buffer = _allocate_buffer(users, vectors)
         for part in split_into_blocks(len(users), len(buffer)):
             logits = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
+            features: PopularityFeatures | None = None
             if gates is not None and table is not None and index is not None:
-                PopularityFeatures(table, index[part]).add_to(logits, gates[part])
-            peak = logits.amax(-1, keepdim=True)
-            total = logits.sub_(peak).exp_().sum(-1)
-            normaliser[part] = total.log_() + peak.squeeze(-1)
-        ctx.save_for_backward(users, vectors, normaliser, gates, table, index)
-        return normaliser
+                features = PopularityFeatures(table, index[part])
+                features.add_to(logits, gates[part])
+            peak = logits.amax(-1)
+            shares = torch.softmax(logits, -1, out=logits)
+            normaliser = peak - shares.amax(-1).log_()
+            of_normaliser = weights[part]
+            if added is not None and of_added is not None:
+                without, normaliser = normaliser, torch.logaddexp(normaliser, added[part])
+                torch.mul(of_normaliser, (added[part] - normaliser).exp_(), out=of_added[part])
+                of_normaliser = of_normaliser * (without - normaliser).exp_()
+            total += normaliser @ weights[part]
+            scale = of_normaliser.unsqueeze(-1)
+            torch.mm(shares, vectors, out=of_users[part]).mul_(scale)
+            of_vectors.addmm_(shares.T, users[part] * scale)
+            if features is not None and of_gates is not None:
+                torch.mul(features.sum_weighted(shares), scale, out=of_gates[part])
+        ctx.save_for_backward(of_users[:, :width], of_vectors[:, :width], of_added, of_gates)
+        return total
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Compute the gradients of users, items and gates, from the softmax of each chunk."""
-        users, vectors, normaliser, gates, table, index = ctx.saved_tensors
-        of_users = torch.empty_like(users)
-        of_vectors = torch.zeros_like(vectors)
-        of_gates = None if gates is None else torch.empty_like(gates)
-        buffer = _allocate_buffer(users, vectors)
-        for part in split_into_blocks(len(users), len(buffer)):
-            share = torch.mm(users[part], vectors.T, out=buffer[: len(users[part])])
-            features = None
-            if of_gates is not None:
-                features = PopularityFeatures(table, index[part])
-                features.add_to(share, gates[part])
-            share.sub_(normaliser[part, None]).exp_().mul_(gradients[0][part, None])
-            torch.mm(share, vectors, out=of_users[part])
-            of_vectors.addmm_(share.T, users[part])
-            if of_gates is not None and features is not None:
-                of_gates[part] = features.sum_weighted(share)
-        return of_users, of_vectors, of_gates, None, None
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradients of users, items, added terms and gates."""
+        of_users, of_vectors, of_added, of_gates = (
+            None if one is None else one * gradient for one in ctx.saved_tensors
+        )
+        return of_users, of_vectors, None, of_added, of_gates, None, None
 
 
 def _allocate_buffer(users: Tensor, vectors: Tensor) -> Tensor:
-    rows = max(CHUNK_ELEMENTS // len(vectors), MIN_CHUNK_USERS)
+    elements = CHUNK_ELEMENTS if users.device.type == "cpu" else DEVICE_CHUNK_ELEMENTS
+    rows = max(elements // len(vectors), MIN_CHUNK_USERS)
     return users.new_empty(min(rows, max(len(users), 1)), len(vectors))
 
 
@@ -149,18 +164,29 @@ def full_softmax(
     Row 0 of `vectors` is padding and is no candidate.
     """
     numerator = (users[user_of] * vectors[targets]).sum(-1)
-    normaliser: Tensor
-    if popularity is None:
-        normaliser = LinearLogSumExp.apply(users, vectors[1:])  # type: ignore[no-untyped-call]
-    else:
+    if popularity is not None:
+        numerator = numerator + popularity.score_targets(user_of)
+    added: Tensor | None = None
+    if repeats is not None:
+        added = repeats.sum_per_user()
+        numerator = repeats.add_to_targets(numerator, targets, user_of)
+    weights = normalise_weights(weights).to(users.dtype)
+    per_user = weights.new_zeros(len(users)).index_add(0, user_of, weights)
+    inputs = (users, vectors[1:], per_user, added)
+    if popularity is not None:
         gates, (table, index, _), _ = popularity
         order = torch.argsort(index, stable=True)
-        by_snapshot = LinearLogSumExp.apply(  # type: ignore[no-untyped-call]
-            users[order], vectors[1:], gates[order], table[:, :, 1:], index[order]
+        inputs = (
+            users[order],
+            vectors[1:],
+            per_user[order],
+            None if added is None else added[order],
+            gates[order],
+            table[:, :, 1:],
+            index[order],
         )
-        normaliser = torch.empty_like(by_snapshot).scatter(0, order, by_snapshot)
-        numerator = numerator + popularity.score_targets(user_of)
-    return _mean_cross_entropy(numerator, normaliser[user_of], targets, user_of, weights, repeats)
+    normaliser: Tensor = SoftmaxNormaliser.apply(*inputs)  # type: ignore[no-untyped-call]
+    return normaliser - numerator @ weights
 
 
 def sampled_softmax(
@@ -188,7 +214,10 @@ def sampled_softmax(
     logits = logits[user_of]
     logits = logits.masked_fill(negatives == targets[:, None], float("-inf"))
     normaliser = torch.cat((numerator.unsqueeze(-1), logits), dim=-1).logsumexp(-1)
-    return _mean_cross_entropy(numerator, normaliser, targets, user_of, weights, repeats)
+    if repeats is not None:
+        normaliser = torch.logaddexp(normaliser, repeats.sum_per_user()[user_of])
+        numerator = repeats.add_to_targets(numerator, targets, user_of)
+    return weighted_mean(normaliser - numerator, weights)
 
 
 def draw_shared_negatives(
@@ -214,20 +243,3 @@ def draw_shared_negatives(
     drawn = np.concatenate((own, uniform))
     log_expected = np.log(count * probability[drawn])
     return torch.from_numpy(drawn), torch.from_numpy(log_expected.astype(np.float32))
-
-
-def _mean_cross_entropy(
-    numerator: Tensor,
-    normaliser: Tensor,
-    targets: Tensor,
-    user_of: Tensor,
-    weights: Tensor,
-    repeats: RepeatScores | None,
-) -> Tensor:
-    """Compute the weighted mean of normaliser - numerator, the repeat scores added to both."""
-    if repeats is not None:
-        # logsumexp over -inf alone, a user to whom nothing is added, has no gradient.
-        added = repeats.log_scores.clamp(min=_LEAST_ADDED).logsumexp(-1)
-        normaliser = torch.logaddexp(normaliser, added[user_of])
-        numerator = repeats.add_to_targets(numerator, targets, user_of)
-    return weighted_mean(normaliser - numerator, weights)

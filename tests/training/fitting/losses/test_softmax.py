@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from training.fitting.losses import softmax
 from training.fitting.losses.repeats import RepeatScores
-from training.fitting.losses.softmax import LinearLogSumExp, full_softmax, sampled_softmax
+from training.fitting.losses.softmax import SoftmaxNormaliser, full_softmax, sampled_softmax
 
 USERS, ROWS, WIDTH, LENGTH = 7, 31, 5, 6
 TARGETS = torch.tensor([3, 1, 30, 7, 7, 12, 5, 9, 2, 30])
@@ -64,12 +64,54 @@ def test_the_padding_row_is_no_candidate() -> None:
     assert (gradient[0] == 0).all()
 
 
-def test_the_normaliser_agrees_with_its_own_gradient() -> None:
-    assert torch.autograd.gradcheck(LinearLogSumExp.apply, (drawn(4, 3), drawn(9, 3)))
+@pytest.mark.parametrize("popularity", [False, True])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_normaliser_agrees_with_its_own_gradient(repeats: bool, popularity: bool) -> None:
+    weights = torch.rand(4, dtype=torch.float64)
+    inputs: list[Tensor | None] = [drawn(4, 3), drawn(9, 3), weights]
+    inputs.append(drawn(4) if repeats else None)
+    if popularity:
+        inputs += [drawn(4, 2), torch.randn(2, 2, 9, dtype=torch.float64)]
+        inputs.append(torch.tensor([0, 0, 1, 1]))
+    assert torch.autograd.gradcheck(SoftmaxNormaliser.apply, inputs)
 
 
-def test_a_batch_without_users_has_an_empty_normaliser() -> None:
-    assert LinearLogSumExp.apply(torch.zeros(0, 3), torch.zeros(9, 3)).shape == (0,)  # type: ignore[no-untyped-call]
+def test_the_normaliser_of_a_batch_without_users_is_zero() -> None:
+    weights = torch.zeros(0)
+    assert SoftmaxNormaliser.apply(torch.zeros(0, 3), torch.zeros(9, 3), weights) == 0  # type: ignore[no-untyped-call]
+
+
+def test_a_logit_out_of_the_range_of_exponentials_leaves_a_finite_loss() -> None:
+    users, vectors = torch.tensor([[300.0], [-300.0]]), torch.tensor([[0.0], [1.0], [-1.0]])
+    loss = full_softmax(users, vectors, torch.tensor([2, 2]), torch.arange(2), torch.ones(2))
+    assert loss.item() == pytest.approx(300)
+
+
+class Work(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts multiplications of matrices, and elements that went through an exponential."""
+
+    multiplications = exponentials = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        match func.overloadpacket.__name__:
+            case "mm" | "addmm_":
+                *_, left, right = args
+                self.multiplications += left.shape[0] * left.shape[1] * right.shape[1]
+            case "softmax" | "_softmax" | "exp" | "exp_" | "logsumexp":
+                self.exponentials += args[0].numel()
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_takes_three_products_and_one_exponential_of_the_logits() -> None:
+    users, vectors = torch.randn(500, 8).requires_grad_(), torch.randn(1001, 8).requires_grad_()
+    targets = torch.randint(1, 1001, (500,))
+    with Work() as work:  # type: ignore[no-untyped-call]
+        loss = full_softmax(users, vectors, targets, torch.arange(500), torch.ones(500))
+        loss.backward()  # type: ignore[no-untyped-call]
+    assert work.multiplications == 3 * 500 * 1000 * 8
+    assert work.exponentials == 500 * 1000
 
 
 class LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
