@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 
 
 class CaserConfig(Config):
@@ -62,7 +63,7 @@ class Caser(SequenceEncoder):
         self.horizontal = nn.ModuleList(
             nn.Conv1d(dim, horizontal, height) for height in range(1, window + 1)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out_proj = nn.Linear(vertical * dim + horizontal * window, dim)
 
     def encode_positions(

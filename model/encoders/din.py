@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import CandidateScores, EncoderOutput, SequenceEncoder
+from model.layers.dropout import Dropout
 from model.layers.item_groups import ItemGroups
 from model.layers.local_activation import LocalActivation
 from model.layers.self_modulation import (
@@ -151,7 +152,7 @@ class DIN(SequenceEncoder):
         self.modulation = modulation
         self.interest_proj = nn.Linear(dim, dim)
         self.scoring = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(2 * dim, hidden[0]),
             nn.Sigmoid(),
             nn.Linear(*hidden),

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 
 
 class GRU4RecConfig(Config):
@@ -50,7 +51,7 @@ class GRU4Rec(SequenceEncoder):
     def __init__(self, *, dim: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.recurrence = nn.GRU(
             dim, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
         )

@@ -13,6 +13,7 @@ from model.catalog import PADDING_ROW
 from model.clock import MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 from model.layers.interval_distribution import Gompertz, soft_clamp_max
 
 MAX_RATE_PER_DAY = MICROSECONDS_PER_DAY / MICROSECONDS_PER_SECOND
@@ -70,7 +71,7 @@ class RMTPP(SequenceEncoder):
         self.out_proj = nn.Linear(hidden, dim)
         self.log_rate = nn.Linear(hidden, 1)
         self.growth = nn.Parameter(torch.tensor(0.0))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         if self.actions is not None:
             nn.init.normal_(self.actions.weight, std=dim**-0.5)
 

@@ -12,6 +12,7 @@ from model.catalog import PADDING_ROW
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
 from model.layers.additive_attention import AdditiveAttention
+from model.layers.dropout import Dropout
 
 
 class RNNAttentionConfig(Config):
@@ -50,7 +51,7 @@ class RNNAttention(SequenceEncoder):
     def __init__(self, *, dim: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.recurrence = nn.GRU(dim, hidden, batch_first=True)
         self.attention = AdditiveAttention(hidden=hidden)
         self.out_proj = nn.Linear(2 * hidden, dim, bias=False)

@@ -17,6 +17,7 @@ from model.interfaces import (
     SequenceEncoder,
     TimeEncoding,
 )
+from model.layers.dropout import Dropout
 from model.layers.fourier_basis import basis, phasors, rotate
 from model.layers.item_groups import ItemGroups
 from model.layers.sasrec_block import SASRecBlock, SASRecInputs
@@ -114,7 +115,7 @@ class SASRec(SequenceEncoder):
         self.time_encoding = time_encoding
         self.withheld = nn.Parameter(torch.zeros(time_encoding.dim))
         self.positions = nn.Embedding(max_history, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(dim, eps=1e-8)
         nn.init.normal_(self.positions.weight, std=dim**-0.5)

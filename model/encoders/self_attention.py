@@ -19,6 +19,7 @@ from model.interfaces import (
     TimeKernel,
 )
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
+from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
@@ -160,7 +161,7 @@ class SelfAttention(SequenceEncoder):
         self.positions = nn.Embedding(max_history, dim) if position_table else None
         self.interval_proj = TimeProjection(time_dim=time_dim, dim=dim)
         self.withheld = nn.Parameter(torch.zeros(dim))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.blocks = nn.ModuleList(
             TimeAwareBlock(
                 dim=dim,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 
 MASKED_LOGIT = torch.finfo(torch.float32).min
 """The logit of a masked event: finite, so that a softmax over masked events only is not NaN."""
@@ -61,7 +62,7 @@ class SHAN(SequenceEncoder):
         self.attention_query = nn.Parameter(torch.empty(dim))
         self.long_term = nn.Linear(dim, dim)
         self.hybrid = nn.Linear(dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.normal_(self.attention_query, std=dim**-0.5)
 
     def encode_positions(

@@ -11,6 +11,7 @@ from torch.nn import functional
 from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 from model.layers.interval_distribution import LogNormal
 from model.layers.interval_features import compute_interval_to_query
 
@@ -143,7 +144,7 @@ class TimeJoint(SequenceEncoder):
         self.out_proj = nn.Linear(hidden, dim)
         self.next_duration = nn.Linear(hidden + dim, 1)
         self.spread = nn.Parameter(torch.tensor(0.0))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         if self.actions is not None:
             nn.init.normal_(self.actions.weight, std=dim**-0.5)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 from model.layers.relative_attention import Relations, RelationTables, RelativeBlock
 
 Relation = Literal["personal", "to_query"]
@@ -94,7 +95,7 @@ class TiSASRec(SequenceEncoder):
             self.position_values,
         ):
             nn.init.normal_(table.weight, std=dim**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.blocks = nn.ModuleList(
             RelativeBlock(dim=dim, heads=heads, dropout=dropout) for _ in range(layers)
         )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch, select_positions
 from model.config import Config
 from model.interfaces import EncoderOutput, PositionOutputs, SequenceEncoder
+from model.layers.dropout import Dropout
 
 
 class TransRecConfig(Config):
@@ -48,7 +49,7 @@ class TransRec(SequenceEncoder):
     def __init__(self, *, dim: int, dropout: float) -> None:
         super().__init__()
         self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.translation = nn.Parameter(torch.zeros(dim))
 
     def encode_positions(

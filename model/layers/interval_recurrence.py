@@ -7,6 +7,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
+from model.layers.dropout import Dropout
 from model.layers.interval_features import IntervalFeatures, compute_interval_to_query
 
 
@@ -38,7 +39,7 @@ class IntervalRecurrence(nn.Module):
         self.recurrence = recurrence
         self.interval = interval
         self.out_proj = nn.Linear(hidden, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from model.batch import select_positions
+from model.layers.dropout import Dropout
 from model.layers.time_aware_attention import split_heads
 
 Table = Float[Tensor, "entries dim"]
@@ -74,7 +75,7 @@ class RelativeAttention(nn.Module):
         self.query_proj = nn.Linear(dim, dim)
         self.key_proj = nn.Linear(dim, dim)
         self.value_proj = nn.Linear(dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -123,7 +124,7 @@ class RelativeBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(dim, eps=1e-8)
         self.linear1 = nn.Linear(dim, dim)
         self.linear2 = nn.Linear(dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def attend(
         self,

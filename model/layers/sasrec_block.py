@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from model.batch import select_positions
+from model.layers.dropout import Dropout
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     KeyValues,
@@ -79,7 +80,7 @@ class SASRecBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(dim, eps=1e-8)
         self.linear1 = nn.Linear(dim, dim)
         self.linear2 = nn.Linear(dim, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def project_kv(self, states: Float[Tensor, "batch len dim"], inputs: SASRecInputs) -> KVCache:
         """Project positions to the keys and values that queries of this block attend to."""

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
+from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
@@ -133,7 +134,7 @@ class FeedForward(nn.Module):
         self.up_proj = nn.Linear(dim, hidden)
         self.down_proj = nn.Linear(hidden, dim)
         self.activation = nn.GELU()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:
         """Transform every position separately."""
@@ -200,7 +201,7 @@ class TimeAwareBlock(nn.Module):
         self.modulation = modulation
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.feed_forward = FeedForward(dim=dim, hidden=feed_forward, dropout=dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def project_kv(self, states: Float[Tensor, "batch len dim"], time: TimeInputs) -> KVCache:
         """Project positions to the keys and values that queries of this block attend to."""
