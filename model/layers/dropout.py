@@ -23,20 +23,20 @@ class Dropout(nn.Module):
     Shape: states (*) -> (*)
 
     Args:
-        probability: of an element to be set to zero, rounded to a multiple of 2**-16 on a CPU.
+        p: probability of an element to be set to zero, rounded to a multiple of 2**-16 on a CPU.
     """
 
-    def __init__(self, probability: float) -> None:
+    def __init__(self, p: float) -> None:
         super().__init__()
-        self.probability = probability
+        self.p = p
 
     def forward(self, states: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Drop elements in training; return the states unchanged in evaluation."""
-        if not self.training or not self.probability:
+        if not self.training or not self.p:
             return states
         if states.device.type != "cpu":
-            return F.dropout(states, self.probability)
-        return states * _draw_mask(states.shape, self.probability).to(states.dtype)
+            return F.dropout(states, self.p)
+        return states * _draw_mask(states.shape, self.p).to(states.dtype)
 
 
 def _draw_mask(shape: torch.Size, probability: float) -> Float[Tensor, "*shape"]:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
-from model.batch import SequenceBatch, number_within_samples
+from model.batch import SequenceBatch
 from model.clock import MICROSECONDS_PER_DAY
 from model.layers.baskets import number_baskets
 from model.layers.calendar_phase import DAY, WEEK
@@ -61,7 +61,8 @@ PHASE_WINDOWS = (
 
 _HALF_LIVES = torch.tensor(HALF_LIVES).unsqueeze(1)
 _HALF_LIVES_IN_BASKETS = torch.tensor(HALF_LIVES_IN_BASKETS).unsqueeze(1)
-_FREQUENCIES = (2 * math.pi / torch.tensor(PERIODS)).unsqueeze(1)
+_FREQUENCIES = 2 * math.pi / torch.tensor(PERIODS)
+_FREQUENCIES_OF_WINDOWS = (2 * math.pi / torch.tensor((DAY, WEEK))).unsqueeze(1)
 _CONCENTRATIONS = torch.tensor([one.concentrations for one in PHASE_WINDOWS])
 _OTHER_KIND_OF_DAY = torch.tensor([[3.0 * one.same_kind_of_day] for one in PHASE_WINDOWS])
 """Half-lives that a day of the other kind is away."""
@@ -159,12 +160,27 @@ class RepeatScorer(nn.Module):
         popularity: PopularityFeatures,
     ) -> Float[Tensor, "queries len"]:
         """Score the items at each query."""
-        features, is_last = describe_items(batch, queries, popularity, self.clock)
-        scores = (features @ self.weights(users).unsqueeze(-1)).squeeze(-1) + self.level(users)
+        query, position, features = describe_items(batch, queries, popularity, self.clock)
+        scores = (features * self.weights(users)[query]).sum(-1)
+        scores = scores + self.level(users).squeeze(-1)[query]
         scores = scores + self.out(self.activation(self.hidden(features))).squeeze(-1)
-        scores = scores + self.item_bias[batch.rows[queries.sample]]
-        masked: Tensor = scores.masked_fill(~is_last, float("-inf"))
-        return masked
+        scores = scores + self.item_bias[batch.rows[queries.sample[query], position]]
+        nothing = scores.new_full((len(users), batch.rows.shape[1]), float("-inf"))
+        placed: Tensor = nothing.index_put((query, position), scores)
+        return placed
+
+
+class DescribedItems(NamedTuple):
+    """The features of the items of histories, once per query and item.
+
+    Attributes:
+        query: the query of each item, ascending.
+        position: of the item's last event that the query reads, in the query's history.
+    """
+
+    query: Int64[Tensor, " items"]
+    position: Int64[Tensor, " items"]
+    features: Float[Tensor, "items features"]
 
 
 @torch.no_grad()
@@ -173,17 +189,14 @@ def describe_items(
     queries: HistoryQueries,
     popularity: PopularityFeatures,
     clock: LocalClock,
-) -> tuple[Tensor, Tensor]:
+) -> DescribedItems:
     """Compute the features of the items of each query's history.
+
+    Only the weights of events, which are summed by item, are computed per event.
 
     Args:
         popularity: for each query.
         clock: that of the users, from which phases are read.
-
-    Returns:
-        The features of each event's item (queries, len, features), without meaning except at the
-        item's last event; and whether the event is the last one of its item that the query reads
-        (queries, len).
     """
     sample, last = queries.sample, queries.last.unsqueeze(1)
     length = batch.rows.shape[1]
@@ -191,8 +204,10 @@ def describe_items(
     is_same = batch.rows.unsqueeze(2) == batch.rows.unsqueeze(1)
     # Positions as floats: their minimum is six times as fast as that of integers.
     next_same = torch.where(is_same.triu(1), positions.float(), length).amin(-1)
-    rows, is_read = batch.rows[sample], positions <= last
-    is_last = is_read & (next_same[sample] > last) & (rows > 0)
+    is_read = positions <= last
+    is_last = is_read & (next_same[sample] > last) & (batch.rows[sample] > 0)
+    query, position = is_last.nonzero(as_tuple=True)
+    of_sample = sample[query]
 
     days = (queries.times.unsqueeze(1) - batch.times[sample]).clamp_(min=0).float()
     baskets = number_baskets(batch.times).float()[sample]
@@ -200,32 +215,35 @@ def describe_items(
     ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
     ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
     local, local_query = _read_clock(clock, batch, queries)
-    angles = (local_query.unsqueeze(1) - local[sample]).float().unsqueeze(1)
-    angles = angles * _FREQUENCIES.to(days.device)
-    cosines = angles.cos()
+    since = (local_query.unsqueeze(1) - local[sample]).float()
     is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
-    ages_in_phase = _measure_phases(cosines, is_other_kind).add_(ages[:, _STARTS_AT, None])
+    ages_in_phase = _measure_phases(since, is_other_kind).add_(ages[:, _STARTS_AT, None])
     all_ages = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1)
     all_ages.masked_fill_(~is_read.unsqueeze(1), math.inf)
     # Relative to the event that weighs most: after years, all weights would vanish.
     weights = all_ages.sub_(all_ages.amin(-1, keepdim=True)).neg_().exp2_()
-    sums = _sum_by_item(weights, is_same, sample)
-    shares = (sums + 1e-9).div_(weights.sum(-1, keepdim=True).add_(1e-9)).log_()
-    shares.clamp_(min=_LEAST_LOG_SHARE)
+    first = _find_first(is_same)
+    sums = torch.zeros_like(weights)
+    sums.scatter_add_(2, first[sample].unsqueeze(1).expand_as(weights), weights)
+    sums = sums[query, :, first[of_sample, position]]
+    totals = weights.sum(-1).add_(1e-9)[query]
+    shares = (sums + 1e-9).div_(totals).log_().clamp_(min=_LEAST_LOG_SHARE)
 
     events = sums[:, HALF_LIVES.index(float("inf"))]
     is_single = (events < 1.5).float()
     # No time has passed between the events of an item that has one.
-    span = (batch.times - batch.times.gather(1, _find_first(is_same))).float()[sample]
-    interval = span / (events - 1).clamp_(min=1)
+    span = (batch.times - batch.times.gather(1, first)).float()
+    interval = span[of_sample, position] / (events - 1).clamp_(min=1)
+    days, baskets, since = (one[query, position] for one in (days, baskets, since))
     ratio = (days / (interval + 1)).clamp_(max=5) * (1 - is_single)
     logs = torch.stack((days, baskets, interval), dim=1).log1p_()
     intervals = torch.cat((logs, ratio.unsqueeze(1), is_single.unsqueeze(1)), dim=1).div_(3)
 
-    phases = torch.cat((cosines, angles.sin()), dim=1)
-    popular = popularity.of_items(rows).transpose(1, 2)
+    angles = since.unsqueeze(1) * _FREQUENCIES.to(days.device)
+    popular = popularity.select(query).of_items(batch.rows[of_sample, position])
     popular[:, :-2] -= popular[:, -2:-1]
-    return torch.cat((shares, intervals, phases, popular.div_(5)), dim=1).transpose(1, 2), is_last
+    features = torch.cat((shares, intervals, angles.cos(), angles.sin(), popular.div_(5)), dim=1)
+    return DescribedItems(query, position, features)
 
 
 def _read_clock(
@@ -244,36 +262,20 @@ def _find_instants(
 
 
 def _measure_phases(
-    cosines: Float[Tensor, "queries periods len"], is_other_kind: Bool[Tensor, "queries len"]
+    since: Float[Tensor, "queries len"], is_other_kind: Bool[Tensor, "queries len"]
 ) -> Float[Tensor, "queries windows len"]:
     """Measure how far events are from the query in phase, in half-lives, for each window.
 
     An event weighs as in a von Mises distribution over the day and one over the week.
+
+    Args:
+        since: days from the event to the query, by the local clock.
     """
-    distances = (1 - cosines[:, [PERIODS.index(DAY), PERIODS.index(WEEK)]]) / math.log(2)
-    ages = _CONCENTRATIONS.to(cosines.device) @ distances
-    return ages.add_(is_other_kind.unsqueeze(1) * _OTHER_KIND_OF_DAY.to(cosines.device))
+    angles = since.unsqueeze(1) * _FREQUENCIES_OF_WINDOWS.to(since.device)
+    ages = _CONCENTRATIONS.to(since.device) @ (1 - angles.cos()).div_(math.log(2))
+    return ages.add_(is_other_kind.unsqueeze(1) * _OTHER_KIND_OF_DAY.to(since.device))
 
 
 def _find_first(is_same: Bool[Tensor, "batch len len"]) -> Int64[Tensor, "batch len"]:
     """Find the position of the first event of each event's item."""
     return is_same.byte().argmax(-1)
-
-
-def _sum_by_item(
-    weights: Float[Tensor, "queries kinds len"],
-    is_same: Bool[Tensor, "batch len len"],
-    sample: Int64[Tensor, " queries"],
-) -> Float[Tensor, "queries kinds len"]:
-    """Sum the weights of the events of each event's item.
-
-    One product per history: the queries of a history are put side by side, padded.
-    """
-    is_same = is_same.to(weights.dtype)
-    if len(is_same) == 1:
-        return (weights.flatten(0, 1) @ is_same[0]).view_as(weights)
-    slots, most = number_within_samples(sample, len(is_same))
-    padded = weights.new_zeros(len(is_same), most, *weights.shape[1:])
-    padded[sample, slots] = weights
-    sums = torch.bmm(padded.flatten(1, 2), is_same)
-    return sums.view_as(padded)[sample, slots]

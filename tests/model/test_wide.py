@@ -13,6 +13,7 @@ from model.layers.repeat_scores import (
     HALF_LIVES,
     PERIODS,
     PHASE_WINDOWS,
+    DescribedItems,
     HistoryQueries,
     describe_items,
 )
@@ -40,12 +41,21 @@ def recommender() -> Recommender:
     return tiny.recommender(CONFIG)
 
 
-def describe(query: Query, time_zone: str = "UTC") -> tuple[torch.Tensor, torch.Tensor]:
+def describe(query: Query, time_zone: str = "UTC") -> torch.Tensor:
+    """The features of each item at its last event, NaN elsewhere: len, features."""
     batch = collate_queries(query)
     queries = HistoryQueries.at_positions(batch, batch.lengths - 1)
     none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(1, dtype=torch.int64))
-    features, is_last = describe_items(batch, queries, none, LocalClock(time_zone))
-    return features[0], is_last[0]
+    described = describe_items(batch, queries, none, LocalClock(time_zone))
+    return place(described, 1, batch.rows.shape[1])[0]
+
+
+def place(described: DescribedItems, queries: int, length: int) -> torch.Tensor:
+    """Place the features of items at their last events: queries, len, features."""
+    query, position, features = described
+    placed = torch.full((queries, length, features.shape[1]), math.nan)
+    placed[query, position] = features
+    return placed
 
 
 def bought(*happened: tuple[str, int], at: int = 100) -> Query:
@@ -56,12 +66,12 @@ def bought(*happened: tuple[str, int], at: int = 100) -> Query:
 
 
 def test_an_item_is_scored_at_its_last_event() -> None:
-    _, is_last = describe(bought(("i1", 0), ("i2", 5), ("i1", 9)))
-    assert is_last.tolist() == [False, True, True]
+    features = describe(bought(("i1", 0), ("i2", 5), ("i1", 9)))
+    assert features.isfinite().all(-1).tolist() == [False, True, True]
 
 
 def test_shares_are_of_the_events_of_the_history() -> None:
-    features, _ = describe(bought(("i1", 0), ("i2", 5), ("i1", 9), at=30))
+    features = describe(bought(("i1", 0), ("i2", 5), ("i1", 9), at=30))
     shares = features[2, : len(HALF_LIVES)].exp()
     for share, half_life in zip(shares.tolist(), HALF_LIVES, strict=True):
         weights = [0.5 ** ((30 - day) / half_life) for day in (0, 5, 9)]
@@ -69,8 +79,8 @@ def test_shares_are_of_the_events_of_the_history() -> None:
 
 
 def test_events_of_one_instant_are_one_basket() -> None:
-    together, _ = describe(bought(("i1", 0), ("i2", 0), ("i3", 0), ("i4", 9)))
-    apart, _ = describe(bought(("i1", 0), ("i4", 9)))
+    together = describe(bought(("i1", 0), ("i2", 0), ("i3", 0), ("i4", 9)))
+    apart = describe(bought(("i1", 0), ("i4", 9)))
     baskets = len(HALF_LIVES)
     of_first = [together[event, baskets:PHASES].tolist() for event in range(3)]
     assert of_first[0] == of_first[1] == of_first[2]
@@ -79,7 +89,7 @@ def test_events_of_one_instant_are_one_basket() -> None:
 
 
 def test_the_mean_interval_is_that_between_an_items_events() -> None:
-    features, _ = describe(bought(("i1", 0), ("i2", 3), ("i1", 10), ("i1", 20), at=25))
+    features = describe(bought(("i1", 0), ("i2", 3), ("i1", 10), ("i1", 20), at=25))
     since, _, interval, ratio, is_single = (features[3, INTERVALS:PHASES] * 3).tolist()
     assert since == pytest.approx(torch.tensor(6.0).log().item(), abs=1e-6)
     assert interval == pytest.approx(torch.tensor(11.0).log().item(), abs=1e-6)
@@ -89,7 +99,7 @@ def test_the_mean_interval_is_that_between_an_items_events() -> None:
 
 
 def test_phases_are_of_the_time_since_an_items_last_event() -> None:
-    features, _ = describe(bought(("i1", 0), ("i2", 3), at=14))
+    features = describe(bought(("i1", 0), ("i2", 3), at=14))
     cosines, sines = features[:, PHASES:-FEATURES].tensor_split(2, dim=1)
     for event, days in enumerate((14, 11)):
         angles = 2 * torch.pi * days / torch.tensor(PERIODS)
@@ -102,7 +112,7 @@ def shares_in_windows(*at: str, query: str, time_zone: str = "UTC") -> torch.Ten
     instants = [clock.from_datetime(datetime.fromisoformat(f"{one}+00:00")) for one in (*at, query)]
     items = [*["i1"] * (len(at) - 1), "i2"]
     events = tuple(Event(item, when) for item, when in zip(items, instants, strict=False))
-    features, _ = describe(Query(events, instants[-1]), time_zone)
+    features = describe(Query(events, instants[-1]), time_zone)
     return features[len(at) - 2, WINDOWS:INTERVALS].exp()
 
 
@@ -123,7 +133,7 @@ def test_shares_do_not_vanish_after_years() -> None:
     chosen = [("i1", f"action {number}") for number in range(9)] + [("i2", "action")]
     events = tuple(Event(item, tiny.FIRST_AT, action) for item, action in chosen)
     for at in (1, 400, 40_000):
-        features, _ = describe(Query(events, tiny.FIRST_AT + at * tiny.DAY))
+        features = describe(Query(events, tiny.FIRST_AT + at * tiny.DAY))
         assert features[9, :INTERVALS].exp().tolist() == pytest.approx([0.1] * INTERVALS, rel=1e-4)
 
 
@@ -153,9 +163,10 @@ def test_every_history_of_a_batch_has_its_own_hours() -> None:
     together = collate_queries(*queries)
     at = HistoryQueries.at_last_events(together)
     none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(3, dtype=torch.int64))
-    features, _ = describe_items(together, at, none, LocalClock())
+    described = describe_items(together, at, none, LocalClock())
+    features = place(described, len(queries), together.rows.shape[1])
     for row, query in enumerate(queries):
-        torch.testing.assert_close(features[row], describe(query)[0])
+        torch.testing.assert_close(features[row], describe(query))
 
 
 def test_windows_are_as_wide_as_they_say() -> None:

@@ -1,19 +1,21 @@
 """Counts of the training events, for the wide part of a recommender."""
 
+import functools
+import operator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import polars as pl
 from jaxtyping import Bool, Float, Int64
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from model.followers import Followers
 from model.popularity import Popularity
 from model.popularity_table import PopularityTable
 from model.wide import EventCounts
 from training.data.dataset import Dataset
-from training.data.split import Predict, expand_spans, find_basket_ends
+from training.data.split import Predict
 
 FOLDS = 4
 """Parts of the users that are left out of a table of followers in turn."""
@@ -72,25 +74,33 @@ def count_pairs(
     dataset: Dataset, counted: Bool[np.ndarray, " events"], predict: Predict
 ) -> PairCounts:
     """Count what followed each item: the next three events, or the next basket."""
-    rows = len(dataset.catalog) + 1
-    pairs = _pair_baskets if predict == "next_basket" else _pair_events
-    keys, weights, users = pairs(dataset, np.flatnonzero(counted & (dataset.rows > 0)), rows)
-    table = pl.DataFrame({"key": keys, "weight": weights, "fold": assign_folds(users)})
-    sums = table.group_by("key", maintain_order=True).agg(
-        pl.col("weight").sum().alias("all"),
-        *(
-            pl.col("weight").filter(pl.col("fold") == fold).sum().alias(f"fold{fold}")
-            for fold in range(1, FOLDS + 1)
-        ),
-    )
+    events = np.flatnonzero(counted & (dataset.rows > 0))
+    count = _count_next_baskets if predict == "next_basket" else _count_next_events
+    folds = assign_folds(dataset.user_of[events])
+    by_fold = [count(dataset, events[folds == fold]) for fold in range(1, FOLDS + 1)]
+    every = functools.reduce(operator.add, by_fold).tocoo()
     least = LEAST_WEIGHT if predict == "next_basket" else 0.0
-    sums = sums.filter(pl.col("all") >= least)
-    items, followers = np.divmod(sums["key"].to_numpy(), rows)
-    every = sums["all"].to_numpy()
-    without = [every - sums[f"fold{fold}"].to_numpy() for fold in range(1, FOLDS + 1)]
-    weights = np.stack([every, *without])
+    kept = every.data >= least
+    without = [every.data - _select_entries(each, every.row, every.col) for each in by_fold]
+    weights = np.stack([every.data, *without])[:, kept]
     # In each table: a smaller weight would reveal that the users who are left out have the pair.
-    return PairCounts(items, followers, np.where(weights >= least, weights, 0.0), rows)
+    weights = np.where(weights >= least, weights, 0.0)
+    items, followers = (rows[kept].astype(np.int64) for rows in (every.row, every.col))
+    return PairCounts(items, followers, weights, rows=len(dataset.catalog) + 1)
+
+
+def _select_entries(
+    matrix: csr_array, lines: NDArray[np.int32], columns: NDArray[np.int32]
+) -> Float[np.ndarray, " entries"]:
+    """Select some entries of a matrix, in ascending order; all its own must be among them."""
+    width = matrix.shape[1]
+    own = matrix.tocoo()
+    selected = np.zeros(len(lines))
+    at = np.searchsorted(
+        lines.astype(np.int64) * width + columns, own.row.astype(np.int64) * width + own.col
+    )
+    selected[at] = own.data
+    return selected
 
 
 def rank_followers(pairs: PairCounts) -> Followers:
@@ -103,42 +113,32 @@ def rank_followers(pairs: PairCounts) -> Followers:
     )
 
 
-Pairs = tuple[Int64[np.ndarray, " pairs"], Float[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]
-"""Key of item and follower, weight, and user of each pair."""
-
-
-def _pair_events(dataset: Dataset, events: NDArray[np.int64], rows: int) -> Pairs:
-    """Pair every event with the three after it, by weights that fall with the distance."""
-    keys, weights, users = [], [], []
+def _count_next_events(dataset: Dataset, events: NDArray[np.int64]) -> csr_array:
+    """Count the three events after every event, by weights that fall with the distance."""
+    rows, users = dataset.rows[events], dataset.user_of[events]
+    size = len(dataset.catalog) + 1
+    counts = csr_array((size, size))
     for distance, weight in enumerate(WEIGHTS, start=1):
-        earlier, later = events[:-distance], events[distance:]
-        same_user = dataset.user_of[earlier] == dataset.user_of[later]
-        earlier, later = earlier[same_user], later[same_user]
-        keys.append(dataset.rows[earlier].astype(np.int64) * rows + dataset.rows[later])
-        weights.append(np.full(len(earlier), weight))
-        users.append(dataset.user_of[earlier])
-    return np.concatenate(keys), np.concatenate(weights), np.concatenate(users)
+        earlier, later = rows[:-distance], rows[distance:]
+        same_user = users[:-distance] == users[distance:]
+        entries = np.full(np.count_nonzero(same_user), weight)
+        at = earlier[same_user], later[same_user]
+        counts = counts + csr_array((entries, at), shape=counts.shape)
+    return counts
 
 
-def _pair_baskets(dataset: Dataset, events: NDArray[np.int64], rows: int) -> Pairs:
-    """Pair every event with each of the same user's next basket."""
-    known = dataset.known
-    ends = find_basket_ends(known)
-    index = dataset.known_before[events]
-    next_ends = ends[np.minimum(ends, len(known) - 1)[index]]
-    sizes = next_ends - ends[index]
-    begins = np.flatnonzero(np.diff(ends, prepend=-1))
-    own_sizes = np.diff(np.append(begins, len(known)))
-    own = own_sizes[np.searchsorted(begins, index, side="right") - 1]
-    user = known.user_of
-    is_counted = np.zeros(len(known), dtype=np.bool_)
-    is_counted[index] = True
-    follows = ends[index] < len(known)
-    follows[follows] &= user[ends[index[follows]]] == user[index[follows]]
-    follows[follows] &= is_counted[ends[index[follows]]]
-    follows &= own * sizes <= MOST_PAIRS
-    index, sizes = index[follows], sizes[follows]
-    later = expand_spans(ends[index], sizes)
-    earlier = np.repeat(index, sizes)
-    keys = known.rows[earlier].astype(np.int64) * rows + known.rows[later]
-    return keys, np.ones(len(keys)), user[earlier]
+def _count_next_baskets(dataset: Dataset, events: NDArray[np.int64]) -> csr_array:
+    """Count the events of the same user's next basket after every event.
+
+    As a product of two tables, of the items of each basket and of the basket after it.
+    """
+    rows, users = dataset.rows[events], dataset.user_of[events]
+    size = len(dataset.catalog) + 1
+    begins = np.ones(len(events), dtype=np.bool_)
+    begins[1:] = (np.diff(dataset.times[events]) != 0) | (np.diff(users) != 0)
+    offsets = np.append(np.flatnonzero(begins), len(events))
+    baskets = csr_array((np.ones(len(events)), rows, offsets), shape=(len(offsets) - 1, size))
+    sizes, firsts = np.diff(offsets), offsets[:-1]
+    is_followed = (users[firsts[:-1]] == users[firsts[1:]]) & (sizes[:-1] * sizes[1:] <= MOST_PAIRS)
+    earlier = np.flatnonzero(is_followed)
+    return csr_array(baskets[earlier].T @ baskets[earlier + 1])

@@ -228,7 +228,8 @@ def make_optimizer(recommender: Recommender, config: FitConfig) -> torch.optim.A
                 "rate": config.frequency_learning_rate,
             }
         )
-    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
+    # Fused: one pass over each parameter instead of a dozen.
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), fused=True)
 
 
 def _set_learning_rate(

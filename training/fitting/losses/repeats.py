@@ -39,13 +39,14 @@ class RepeatScores(NamedTuple):
             targets: catalog rows.
             user_of: the user of each target.
         """
-        is_target = self.rows[user_of] == targets[:, None]
-        own = self.log_scores[user_of].masked_fill(~is_target, float("-inf"))
-        # logsumexp over -inf alone has no gradient, so targets outside the history are left out
-        # instead of passing an infinity to autograd.
-        has = (own > float("-inf")).any(-1)
-        raised = torch.logaddexp(scores[has], own[has].logsumexp(-1))
-        return scores.masked_scatter(has, raised)
+        target, event = (self.rows[user_of] == targets[:, None]).nonzero(as_tuple=True)
+        own = self.log_scores[user_of[target], event]
+        # An infinity would have no gradient.
+        adds = own > float("-inf")
+        target, own = target[adds], own[adds]
+        peak = scores.detach().scatter_reduce(0, target, own.detach(), "amax")
+        sums = (scores - peak).exp().index_add(0, target, (own - peak[target]).exp())
+        return sums.log() + peak
 
     def add_to_candidates(
         self,

@@ -135,7 +135,7 @@ class SoftmaxNormaliser(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients of users, items, added terms and gates."""
         of_users, of_vectors, of_added, of_gates = (
@@ -172,7 +172,7 @@ def full_softmax(
         numerator = repeats.add_to_targets(numerator, targets, user_of)
     weights = normalise_weights(weights).to(users.dtype)
     per_user = weights.new_zeros(len(users)).index_add(0, user_of, weights)
-    inputs = (users, vectors[1:], per_user, added)
+    inputs: tuple[Tensor | None, ...] = (users, vectors[1:], per_user, added)
     if popularity is not None:
         gates, (table, index, _), _ = popularity
         order = torch.argsort(index, stable=True)
