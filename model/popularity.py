@@ -82,11 +82,14 @@ class DecayedCounts(NamedTuple):
         lines, rows = self.counts.shape
         features = np.empty((FEATURES, rows), dtype=np.float32)
         share = np.full(rows, 1 / max(rows - 1, 1))
+        # Exponentials and logarithms as float32: those of float64 take several times as long.
+        unseen = np.exp(-self.counts.astype(np.float32)).sum(axis=1, dtype=np.float64)
         for line in reversed(range(lines)):
             counts = self.counts[line]
-            different = max(-np.expm1(-counts).sum(), 1.0)
+            different = max(rows - unseen[line], 1.0)
             share = (counts + different * share) / (counts.sum() + different)
-            features[line] = np.log(share)
+            features[line] = share
+        np.log(features[:lines], out=features[:lines])
         features[-1] = self.counts[-1] < 0.5
         features[:, 0] = 0.0
         return torch.from_numpy(features)

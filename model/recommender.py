@@ -329,9 +329,17 @@ class Recommender(nn.Module):
         outputs = self.encode_positions(batch)
         return outputs, outputs.users.flatten(0, 1)[positions]
 
+    def attend(self, batch: SequenceBatch) -> EncoderOutput:
+        """Run the encoder alone at every history's last event, without scores of items.
+
+        `user` is the encoder's own vector, and only its own repeat scores are there.
+        """
+        encoded: EncoderOutput = self.encoder(self._limit_intervals(batch), self._embed(batch.rows))
+        return encoded
+
     def forward(self, batch: SequenceBatch) -> EncoderOutput:
         """Encode every history at its last event; `user` is in the coordinates of item vectors."""
-        encoded: EncoderOutput = self.encoder(self._limit_intervals(batch), self._embed(batch.rows))
+        encoded = self.attend(batch)
         if self.wide is None:
             return encoded._replace(user=self.user_vectors(encoded.user))
         return self._add_wide_part(self.wide, batch, encoded, HistoryQueries.at_last_events(batch))

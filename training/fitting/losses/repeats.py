@@ -39,11 +39,10 @@ class RepeatScores(NamedTuple):
             targets: catalog rows.
             user_of: the user of each target.
         """
-        target, event = (self.rows[user_of] == targets[:, None]).nonzero(as_tuple=True)
-        own = self.log_scores[user_of[target], event]
         # An infinity would have no gradient.
-        adds = own > float("-inf")
-        target, own = target[adds], own[adds]
+        user, event = (self.log_scores > float("-inf")).nonzero(as_tuple=True)
+        target, found = _join(user, self.rows[user, event], user_of, targets)
+        own = self.log_scores[user[found], event[found]]
         peak = scores.detach().scatter_reduce(0, target, own.detach(), "amax")
         sums = (scores - peak).exp().index_add(0, target, (own - peak[target]).exp())
         return sums.log() + peak
@@ -66,3 +65,25 @@ class RepeatScores(NamedTuple):
         has = added > 0
         log_added = torch.where(has, added, 1.0).log() + peak
         return torch.where(has, torch.logaddexp(scores, log_added), scores)
+
+
+def _join(
+    users: Int64[Tensor, " entries"],
+    rows: Int64[Tensor, " entries"],
+    wanted_users: Int64[Tensor, " wanted"],
+    wanted_rows: Int64[Tensor, " wanted"],
+) -> tuple[Int64[Tensor, " pairs"], Int64[Tensor, " pairs"]]:
+    """Pair what is wanted with every entry of the same user and row: indices into both.
+
+    By a search in sorted keys: a user with many targets and events has far fewer pairs than
+    combinations.
+    """
+    width = torch.cat((rows, wanted_rows)).amax() + 1
+    keys, order = torch.sort(users * width + rows)
+    wanted = wanted_users * width + wanted_rows
+    begins = torch.searchsorted(keys, wanted)
+    counts = torch.searchsorted(keys, wanted, right=True) - begins
+    pair_of = torch.arange(len(wanted), device=wanted.device).repeat_interleave(counts)
+    firsts = counts.cumsum(0) - counts
+    within = torch.arange(len(pair_of), device=wanted.device) - firsts[pair_of]
+    return pair_of, order[begins[pair_of] + within]
