@@ -1,13 +1,16 @@
 """The service against the command line: settings, OpenAPI, scores; help of every command."""
 
+import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cli.main
 from app.settings import Settings
-from cli.main import app
 from model.clock import to_datetime
 from model.store.store import BundleStore
 from tests.app.client import running
@@ -19,7 +22,7 @@ from training.data.split import Questions
 from training.evaluation.scoring import score_questions
 from training.run import build_dataset
 
-COMMANDS = [str(command.name) for command in app.registered_commands]
+COMMANDS = [name for name, _, _ in cli.main.COMMANDS]
 
 
 @pytest.fixture
@@ -30,6 +33,25 @@ def database(tmp_path: Path) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_help_text(command: str) -> None:
     assert "Usage: " in kairos(command, "--help").output
+
+
+@pytest.mark.parametrize(("command", "summary"), [(one[0], one[2]) for one in cli.main.COMMANDS])
+def test_the_list_of_commands_states_the_summary_of_each(command: str, summary: str) -> None:
+    first, *_ = inspect.cleandoc(cli.main.import_command(command).help).split("\n\n")
+    assert first.replace("\n", " ") == summary
+
+
+def test_the_help_imports_no_subcommand() -> None:
+    listing = (
+        "import sys, cli.main\ntry: cli.main.app(['--help'])\nexcept SystemExit: pass\n"
+        "print('IMPORTED', *sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, check=True
+    ).stdout
+    help_text, _, modules = printed.partition("IMPORTED")
+    assert all(command in help_text for command in COMMANDS)
+    assert not {"torch", "numpy", "pydantic", "sqlalchemy", "app", "model"} & set(modules.split())
 
 
 def test_an_invalid_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
