@@ -183,6 +183,8 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
         docs_url=None,
         redoc_url=None,
+        # FastAPI would look for an OpenTelemetry provider three times per request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=[
             Middleware(RequestIdMiddleware),
             Middleware(NoStoreMiddleware),

@@ -5,7 +5,11 @@
 All have the same width, history length, batches, softmax and threads, and take turns in one
 process. `positional` feeds positions to the same rotation; `position_table` is SASRec's network,
 whose heads have no rotation features. Without `--events`, uses the demo's events. Writes medians
-and their ratios to benchmarks/speed/results/epoch.json.
+and their ratios to benchmarks/speed/results/epoch-DATA-THREADS.json.
+
+The floor is the time of the arithmetic of `position_table` on real events, without padding, dropout
+and everything element-wise, at the rate of a product of two square matrices that is measured
+between the turns.
 """
 
 import argparse
@@ -33,7 +37,7 @@ from training.data.split import LeaveOneOutConfig
 from training.fitting.fit import make_optimizer
 from training.fitting.objective import Objective
 
-RESULTS = Path(__file__).parent / "results" / "epoch.json"
+RESULTS = Path(__file__).parent / "results"
 DIM, MAX_HISTORY = 64, 200
 
 ENCODINGS: dict[str, TimeEncodingConfig] = {
@@ -56,12 +60,17 @@ def main() -> None:
         split.dataset, split.train_ends, predict="next_event", max_history=MAX_HISTORY
     )
     plan = windows.plan(np.random.default_rng(0), tokens=config.tokens)
-    recommenders = {name: _build(encoding, split.dataset) for name, encoding in ENCODINGS.items()}
+    recommenders = {
+        name: build_recommender(encoding, split.dataset) for name, encoding in ENCODINGS.items()
+    }
     optimizers = {
         name: make_optimizer(recommender, config) for name, recommender in recommenders.items()
     }
     seconds: dict[str, list[float]] = {name: [] for name in ENCODINGS}
+    operations = _count_operations(windows, len(split.dataset.catalog))
+    floors: list[float] = []
     for turn in range(arguments.turns + 1):
+        floors.append(operations / _measure_rate())
         for name, recommender in recommenders.items():
             took = _measure_epoch(
                 recommender, optimizers[name], windows, plan, config, arguments.share
@@ -89,6 +98,11 @@ def main() -> None:
         "all_seconds": {
             name: [round(value, 2) for value in took] for name, took in seconds.items()
         },
+        "floor_seconds": round(statistics.median(floors), 2),
+        "floor_teraflop": round(operations / 1e12, 3),
+        "ratio_to_floor": {
+            name: round(value / statistics.median(floors), 2) for name, value in medians.items()
+        },
         "ratio_to_positional": {
             name: round(value / medians["positional"], 3) for name, value in medians.items()
         },
@@ -96,17 +110,44 @@ def main() -> None:
             name: round(value / medians["position_table"], 3) for name, value in medians.items()
         },
     }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    RESULTS.mkdir(exist_ok=True)
+    output = RESULTS / f"epoch-{arguments.events.parent.name}-{arguments.threads}.json"
+    output.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     print(json.dumps(record, indent=1))
 
 
-def _build(encoding: TimeEncodingConfig, dataset: Dataset) -> Recommender:
+def build_recommender(encoding: TimeEncodingConfig, dataset: Dataset) -> Recommender:
+    """Build a network of the benchmark for the catalog of a data set."""
     torch.manual_seed(0)
     return RecommenderConfig(
         items=len(dataset.catalog),
         encoder=SelfAttentionConfig(dim=DIM, max_history=MAX_HISTORY, time_encoding=encoding),
     ).build()
+
+
+def _count_operations(windows: TrainingWindows, items: int) -> float:
+    """Count the floating-point operations of an epoch of `position_table`, forward and backward.
+
+    Each target is encoded once: the events that windows overlap by are no part of the floor.
+    """
+    lengths = (windows.windows.ends - windows.windows.starts).astype(float)
+    encoder = SelfAttentionConfig(dim=DIM)
+    linear = 2 * (4 * DIM**2 + 2 * DIM * encoder.feed_forward)
+    # A position attends to half of its window on average: a product for logits and one for values.
+    attention = 2 * 2 * DIM * float((lengths**2).sum() / lengths.sum()) / 2
+    forward = encoder.layers * (linear + attention) + 2 * DIM * items
+    return 3 * windows.targets * forward
+
+
+def _measure_rate() -> float:
+    """Measure the floating-point operations per second of a product of square matrices."""
+    size, matrix = 1_024, torch.randn(1_024, 1_024)
+    seconds = []
+    for _ in range(9):
+        began = time.perf_counter()
+        torch.mm(matrix, matrix)
+        seconds.append(time.perf_counter() - began)
+    return 2 * size**3 / statistics.median(seconds)
 
 
 def _measure_epoch(

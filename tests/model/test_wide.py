@@ -70,6 +70,15 @@ def test_an_item_is_scored_at_its_last_event() -> None:
     assert features.isfinite().all(-1).tolist() == [False, True, True]
 
 
+def test_features_are_computed_once_per_item_of_a_history() -> None:
+    batch = collate_queries(bought(*(("i1", day) for day in range(50)), ("i2", 60)))
+    queries = HistoryQueries.at_last_events(batch)
+    none = PopularityFeatures(torch.zeros(1, 8, ITEMS + 1), torch.zeros(1, dtype=torch.int64))
+    described = describe_items(batch, queries, none, LocalClock())
+    assert described.position.tolist() == [49, 50]
+    assert len(described.features) == 2
+
+
 def test_shares_are_of_the_events_of_the_history() -> None:
     features = describe(bought(("i1", 0), ("i2", 5), ("i1", 9), at=30))
     shares = features[2, : len(HALF_LIVES)].exp()

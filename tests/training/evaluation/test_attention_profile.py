@@ -7,6 +7,7 @@ from model.encoders.personal_frequency import PersonalFrequencyConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.recommender import RecommenderConfig
 from model.time_encodings.mercer import MercerConfig
+from model.wide import WideConfig
 from tests import tiny
 from tests.tiny import DAY, FIRST_AT
 from training.data.dataset import Dataset
@@ -144,3 +145,13 @@ def test_the_same_draws_give_the_same_curves(dataset: Dataset, curves: pl.DataFr
     again = profile(dataset)
     assert again is not None
     np.testing.assert_array_equal(again["mean"].to_numpy(), curves["mean"].to_numpy())
+
+
+def test_the_wide_part_is_not_computed(dataset: Dataset) -> None:
+    config = RecommenderConfig(items=4, encoder=ENCODER, wide=WideConfig())
+    recommender = tiny.recommender(config)
+    assert recommender.wide is not None
+    calls: list[object] = []
+    recommender.wide.register_forward_hook(lambda *_: calls.append(None))
+    assert profile_attention(recommender, dataset, max_history=6, histories=40) is not None
+    assert not calls

@@ -306,3 +306,7 @@ def test_events_without_a_target_are_refused() -> None:
     data = Dataset.of(tiny.gap_world(users=30, length=1))
     with pytest.raises(TrainingError, match="a fit needs targets"):
         fit(fresh(data), windows(data), FIT, evaluate=None)
+
+
+def test_a_step_passes_over_each_parameter_once() -> None:
+    assert make_optimizer(fresh(dataset()), FIT).defaults["fused"] is True

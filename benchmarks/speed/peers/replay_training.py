@@ -1,0 +1,122 @@
+"""Seconds per epoch of RePlay's SASRec with a full softmax; see README.md for its environment."""
+
+import argparse
+import json
+import logging
+import time
+import warnings
+
+import lightning
+import pandas as pd
+import torch
+from replay.data import (
+    Dataset,
+    FeatureHint,
+    FeatureInfo,
+    FeatureSchema,
+    FeatureSource,
+    FeatureType,
+)
+from replay.data.nn import (
+    SequenceTokenizer,
+    TensorFeatureInfo,
+    TensorFeatureSource,
+    TensorSchema,
+)
+from replay.models.nn.optimizer_utils import FatOptimizerFactory
+from replay.models.nn.sequential import SasRec
+from replay.models.nn.sequential.sasrec import SasRecTrainingDataset
+
+
+class EpochSeconds(lightning.Callback):
+    """Records the seconds of each epoch, those of copies too."""
+
+    seconds = []  # noqa: RUF012 - a trainer may copy its callbacks
+
+    def on_train_epoch_start(self, *_):
+        """Start the clock."""
+        self._began = time.perf_counter()
+
+    def on_train_epoch_end(self, *_):
+        """Stop the clock."""
+        self.seconds.append(time.perf_counter() - self._began)
+
+
+def main():
+    """Train, and print the seconds of every epoch."""
+    arguments = _parse_arguments()
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    torch.set_num_threads(arguments.threads)
+    lightning.seed_everything(1)
+    events = pd.read_csv(arguments.events, sep="\t")[["user", "item", "timestamp"]]
+    last = events.groupby("user").cumcount(ascending=False) == 0
+    sequences = _tokenize(events[~last])
+    items = sequences.schema.item_id_features.item().cardinality
+    model = SasRec(
+        sequences.schema,
+        block_count=2,
+        head_count=arguments.heads,
+        hidden_size=arguments.dim,
+        max_seq_len=arguments.max_history,
+        dropout_rate=0.2,
+        loss_type="CE",
+        optimizer_factory=FatOptimizerFactory(learning_rate=1e-3),
+    )
+    batches = torch.utils.data.DataLoader(
+        SasRecTrainingDataset(
+            sequences, max_sequence_length=arguments.max_history, padding_value=items
+        ),
+        batch_size=128,
+        shuffle=True,
+    )
+    clock = EpochSeconds()
+    trainer = lightning.Trainer(
+        max_epochs=arguments.epochs,
+        accelerator="cpu",
+        callbacks=[clock],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        logger=False,
+    )
+    trainer.fit(model, batches)
+    print(json.dumps({"seconds_per_epoch": clock.seconds}))
+
+
+def _tokenize(events):
+    features = FeatureSchema(
+        [
+            FeatureInfo("user", FeatureType.CATEGORICAL, FeatureHint.QUERY_ID),
+            FeatureInfo("item", FeatureType.CATEGORICAL, FeatureHint.ITEM_ID),
+            FeatureInfo("timestamp", FeatureType.NUMERICAL, FeatureHint.TIMESTAMP),
+        ]
+    )
+    schema = TensorSchema(
+        [
+            TensorFeatureInfo(
+                "item",
+                is_seq=True,
+                feature_type=FeatureType.CATEGORICAL,
+                feature_sources=[TensorFeatureSource(FeatureSource.INTERACTIONS, "item")],
+                feature_hint=FeatureHint.ITEM_ID,
+            )
+        ]
+    )
+    tokenizer = SequenceTokenizer(schema, allow_collect_to_master=True)
+    return tokenizer.fit_transform(Dataset(features, interactions=events))
+
+
+def _parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("events")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--heads", type=int, default=1)
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--max-history", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
