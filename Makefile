@@ -62,8 +62,15 @@ fmt: .venv/.installed  ## Format, and apply the automatic fixes of lint
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: .venv/.installed  ## Measure the speed of training, serving and the index
-	@for script in $(filter-out %/load.py,$(wildcard benchmarks/speed/*.py)); do echo "== $$script" && $(BIN)/python $$script || exit 1; done
+OF_EVENTS := benchmarks/speed/epoch.py benchmarks/speed/training_peers.py
+
+bench: .venv/.installed  ## Measure the speed of training, serving and the index; EVENTS=... for other events
+	@for script in $(filter-out %/load.py $(OF_EVENTS),$(wildcard benchmarks/speed/*.py)); do \
+		echo "== $$script" && $(BIN)/python $$script || exit 1; \
+	done
+	@for script in $(OF_EVENTS); do \
+		echo "== $$script" && $(BIN)/python $$script $(if $(EVENTS),--events $(EVENTS)) || exit 1; \
+	done
 
 migrate: .venv/.installed  ## Upgrade the database schema
 	$(BIN)/kairos migrate

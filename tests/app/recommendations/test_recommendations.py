@@ -46,6 +46,17 @@ def test_an_answer_equals_that_of_the_bundle(client: Client, bundle_store: Path)
     UUID(answer["recommendation_id"])
 
 
+def test_a_request_looks_for_no_telemetry_provider(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise AssertionError("a provider was looked up")
+
+    monkeypatch.setattr("opentelemetry.trace.get_tracer_provider", fail)
+    monkeypatch.setattr("opentelemetry.metrics.get_meter_provider", fail)
+    assert recommend(client)["items"]
+
+
 def test_every_answer_has_an_id_of_its_own(shared_client: Client) -> None:
     one, other = (recommend(shared_client, history=build_inline("i1")) for _ in range(2))
     assert one.pop("recommendation_id") != other.pop("recommendation_id")
