@@ -70,20 +70,20 @@ class RepeatScores(NamedTuple):
 def _join(
     users: Int64[Tensor, " entries"],
     rows: Int64[Tensor, " entries"],
-    wanted_users: Int64[Tensor, " wanted"],
-    wanted_rows: Int64[Tensor, " wanted"],
+    sought_users: Int64[Tensor, " sought"],
+    sought_rows: Int64[Tensor, " sought"],
 ) -> tuple[Int64[Tensor, " pairs"], Int64[Tensor, " pairs"]]:
-    """Pair what is wanted with every entry of the same user and row: indices into both.
+    """Pair what is sought with every entry of the same user and row: indices into both.
 
     By a search in sorted keys: a user with many targets and events has far fewer pairs than
     combinations.
     """
-    width = torch.cat((rows, wanted_rows)).amax() + 1
+    width = torch.cat((rows, sought_rows)).amax() + 1
     keys, order = torch.sort(users * width + rows)
-    wanted = wanted_users * width + wanted_rows
-    begins = torch.searchsorted(keys, wanted)
-    counts = torch.searchsorted(keys, wanted, right=True) - begins
-    pair_of = torch.arange(len(wanted), device=wanted.device).repeat_interleave(counts)
+    sought = sought_users * width + sought_rows
+    begins = torch.searchsorted(keys, sought)
+    counts = torch.searchsorted(keys, sought, right=True) - begins
+    pair_of = torch.arange(len(sought), device=sought.device).repeat_interleave(counts)
     firsts = counts.cumsum(0) - counts
-    within = torch.arange(len(pair_of), device=wanted.device) - firsts[pair_of]
+    within = torch.arange(len(pair_of), device=sought.device) - firsts[pair_of]
     return pair_of, order[begins[pair_of] + within]

@@ -81,7 +81,7 @@ def test_the_normaliser_of_a_batch_without_users_is_zero() -> None:
     assert SoftmaxNormaliser.apply(torch.zeros(0, 3), torch.zeros(9, 3), weights) == 0  # type: ignore[no-untyped-call]
 
 
-def test_a_logit_out_of_the_range_of_exponentials_leaves_a_finite_loss() -> None:
+def test_a_logit_that_overflows_exp_leaves_a_finite_loss() -> None:
     users, vectors = torch.tensor([[300.0], [-300.0]]), torch.tensor([[0.0], [1.0], [-1.0]])
     loss = full_softmax(users, vectors, torch.tensor([2, 2]), torch.arange(2), torch.ones(2))
     assert loss.item() == pytest.approx(300)
@@ -104,7 +104,7 @@ class Work(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def test_a_step_takes_three_products_and_one_exponential_of_the_logits() -> None:
+def test_a_step_takes_three_products_and_one_exponential() -> None:
     users, vectors = torch.randn(500, 8).requires_grad_(), torch.randn(1001, 8).requires_grad_()
     targets = torch.randint(1, 1001, (500,))
     with Work() as work:  # type: ignore[no-untyped-call]
