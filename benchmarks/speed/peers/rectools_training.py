@@ -1,32 +1,17 @@
 """Seconds per epoch of a RecTools model with a full softmax; see README.md for its environment."""
 
-import argparse
 import json
 import logging
-import time
 import warnings
 
 import pandas as pd
 import torch
+from peer_runs import build_parser, record_epochs
 from pytorch_lightning import Callback, Trainer, seed_everything
 from rectools import Columns
 from rectools.dataset import Dataset
 from rectools.models import SASRecModel
 from rectools.models.nn.transformers.hstu import HSTUModel
-
-
-class EpochSeconds(Callback):
-    """Records the seconds of each epoch, those of copies too."""
-
-    seconds = []  # noqa: RUF012 - a trainer may copy its callbacks
-
-    def on_train_epoch_start(self, *_):
-        """Start the clock."""
-        self._began = time.perf_counter()
-
-    def on_train_epoch_end(self, *_):
-        """Stop the clock."""
-        self.seconds.append(time.perf_counter() - self._began)
 
 
 def main():
@@ -49,7 +34,7 @@ def main():
             + pd.to_timedelta(order, unit="ms"),
         }
     )
-    clock = EpochSeconds()
+    clock, seconds = record_epochs(Callback)
 
     def build_trainer():
         return Trainer(
@@ -78,18 +63,12 @@ def main():
     else:
         model = SASRecModel(**settings)
     model.fit(Dataset.construct(table[~last]))
-    print(json.dumps({"seconds_per_epoch": clock.seconds}))
+    print(json.dumps({"seconds_per_epoch": seconds}))
 
 
 def _parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("events")
+    parser = build_parser(__doc__)
     parser.add_argument("--model", choices=["sasrec", "hstu"], required=True)
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--heads", type=int, default=1)
-    parser.add_argument("--dim", type=int, default=64)
-    parser.add_argument("--max-history", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
 

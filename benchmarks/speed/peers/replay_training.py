@@ -1,14 +1,13 @@
 """Seconds per epoch of RePlay's SASRec with a full softmax; see README.md for its environment."""
 
-import argparse
 import json
 import logging
-import time
 import warnings
 
 import lightning
 import pandas as pd
 import torch
+from peer_runs import build_parser, record_epochs
 from replay.data import (
     Dataset,
     FeatureHint,
@@ -28,23 +27,9 @@ from replay.models.nn.sequential import SasRec
 from replay.models.nn.sequential.sasrec import SasRecTrainingDataset
 
 
-class EpochSeconds(lightning.Callback):
-    """Records the seconds of each epoch, those of copies too."""
-
-    seconds = []  # noqa: RUF012 - a trainer may copy its callbacks
-
-    def on_train_epoch_start(self, *_):
-        """Start the clock."""
-        self._began = time.perf_counter()
-
-    def on_train_epoch_end(self, *_):
-        """Stop the clock."""
-        self.seconds.append(time.perf_counter() - self._began)
-
-
 def main():
     """Train, and print the seconds of every epoch."""
-    arguments = _parse_arguments()
+    arguments = build_parser(__doc__).parse_args()
     warnings.filterwarnings("ignore")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     torch.set_num_threads(arguments.threads)
@@ -70,7 +55,7 @@ def main():
         batch_size=128,
         shuffle=True,
     )
-    clock = EpochSeconds()
+    clock, seconds = record_epochs(lightning.Callback)
     trainer = lightning.Trainer(
         max_epochs=arguments.epochs,
         accelerator="cpu",
@@ -81,7 +66,7 @@ def main():
         logger=False,
     )
     trainer.fit(model, batches)
-    print(json.dumps({"seconds_per_epoch": clock.seconds}))
+    print(json.dumps({"seconds_per_epoch": seconds}))
 
 
 def _tokenize(events):
@@ -105,17 +90,6 @@ def _tokenize(events):
     )
     tokenizer = SequenceTokenizer(schema, allow_collect_to_master=True)
     return tokenizer.fit_transform(Dataset(features, interactions=events))
-
-
-def _parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("events")
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--heads", type=int, default=1)
-    parser.add_argument("--dim", type=int, default=64)
-    parser.add_argument("--max-history", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
