@@ -102,7 +102,7 @@ def _build_commands(arguments: argparse.Namespace, table: Path) -> dict[str, lis
 def _run(command: list[str], threads: int) -> dict[str, float]:
     """Run a command that prints its seconds per epoch, and measure its peak resident set."""
     variables = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    # `wait4` tells the peak of this child, `getrusage` that of the largest child so far.
+    # `wait4` returns the peak of this child, `getrusage` that of the largest child so far.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | variables
     ) as process:
