@@ -19,6 +19,7 @@ from model.interfaces import (
     TimeKernel,
 )
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
+from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
@@ -100,7 +101,7 @@ class SelfAttentionConfig(Config):
 
 
 @final
-class SelfAttention(SequenceEncoder):
+class SelfAttention(DerivingModule, SequenceEncoder):
     """Encodes events by causal self-attention over content and intervals to the query time.
 
     Every position has its own query time, so training supervises all of them in one causal pass,
@@ -343,12 +344,8 @@ class SelfAttention(SequenceEncoder):
         if self._uses_positions:
             times = _count_events(batch)
             query_times = times + 1
-        time = TimeInputs(
-            self._compute_phasors(times),
-            self._compute_phasors(query_times),
-            self._compute_basis_projection(),
-            times,
-        )
+        events, queries = self._compute_phasors(torch.stack((times, query_times))).unbind()
+        time = TimeInputs(events, queries, self._compute_basis_projection(), times)
         return BlockInputs(
             time,
             self._project_event_interval(time, batch.query_given),
@@ -387,20 +384,20 @@ class SelfAttention(SequenceEncoder):
     def _compute_phasors(self, times: Tensor) -> Tensor:
         if isinstance(self.time_encoding, TimeKernel):
             return phasors(times, times.new_empty(0))
-        return phasors(times, self.time_encoding.frequencies())
+        return phasors(times, self.derive("frequencies", self.time_encoding.frequencies))
 
     def _compute_basis_projection(self) -> BasisProjection:
         if isinstance(self.time_encoding, TimeKernel):
             # A kernel has no frequencies and no features.
             return scaled_basis(self.withheld.new_empty(0, dtype=torch.float64))
-        return self.time_encoding.basis_projection()
+        return self.derive("projection", self.time_encoding.basis_projection)
 
     def _project_event_interval(self, time: TimeInputs, given: Tensor) -> Tensor:
         """Project the features of the interval from each event to its position's query time."""
-        intervals = rotate(basis(time.events), time.queries)
-        event_interval = intervals @ self.interval_proj.compose(
-            time.projection
-        ).T + self.interval_proj(time.projection.bias)
+        project = self.derive(
+            "intervals", lambda: self.interval_proj.compose_affine(time.projection)
+        )
+        event_interval = project(rotate(basis(time.events), time.queries))
         return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
 
     def _compute_kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:

@@ -29,6 +29,7 @@ from model.inference.selection import select_rows
 from model.inference.steps import Steps, complete
 from model.inference.sweep import AllowedAt, sweep
 from model.interfaces import EncoderOutput
+from model.layers.derived import freeze
 from model.popularity import CountedEvents
 
 _STEP_ROWS = 16_384
@@ -39,11 +40,13 @@ _STEP_ROWS = 16_384
 class Predictor:
     """Runs the recommender of a bundle on queries.
 
-    Safe to share between threads: nothing changes after construction.
+    Safe to share between threads: nothing changes after construction. The recommender must not
+    change either: what it derives from its parameters is computed once.
     """
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
+        freeze(bundle.recommender)
 
     @property
     def version(self) -> str:

@@ -14,6 +14,7 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Complex64, Float, Float64
 from torch import Tensor
 
@@ -62,6 +63,58 @@ def rotate(
     """
     pairs = coefficients.reshape(*coefficients.shape[:-1], at.shape[-1], 2)
     return torch.view_as_real(torch.view_as_complex(pairs).conj() * at).flatten(-2)
+
+
+def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape basis"]:
+    """Negate the coefficients of sines."""
+    signs = coefficients.new_tensor((1.0, -1.0)).repeat(coefficients.shape[-1] // 2)
+    return coefficients * signs
+
+
+class Turns(NamedTuple):
+    """The rotations `R(T)` of heads whose last coordinates belong to the basis.
+
+    Two rotations are one complex product each, of all coordinates: those before the basis are
+    multiplied by one. `conjugate` of a linear map spares the conjugation in `R(T)`.
+
+    Attributes:
+        forward: ones, then the phasors of the query times; None without a basis.
+        backward: their conjugates.
+    """
+
+    forward: Complex64[Tensor, "#batch queries 1 pairs"] | None
+    backward: Complex64[Tensor, "#batch queries 1 pairs"] | None
+
+    @classmethod
+    def build(cls, queries: Complex64[Tensor, "#batch queries frequencies"], width: int) -> "Turns":
+        """Build the turns from the phasors of query times.
+
+        Args:
+            width: coordinates of a head before the basis, an even number.
+        """
+        if not queries.shape[-1]:
+            return cls(None, None)
+        forward = F.pad(queries, (width // 2, 0), value=1.0).unsqueeze(2)
+        return cls(forward, forward.conj().resolve_conj())
+
+    def turn(
+        self, heads: Float[Tensor, "batch queries heads width"]
+    ) -> Float[Tensor, "batch queries heads width"]:
+        """Rotate heads that hold the conjugate of their coefficients."""
+        return _multiply(heads, self.forward)
+
+    def turn_back(
+        self, heads: Float[Tensor, "batch queries heads width"]
+    ) -> Float[Tensor, "batch queries heads width"]:
+        """Rotate sums of the basis to the conjugate of their values at the query times."""
+        return _multiply(heads, self.backward)
+
+
+def _multiply(heads: Tensor, turns: Tensor | None) -> Tensor:
+    if turns is None:
+        return heads
+    pairs = torch.view_as_complex(heads.reshape(*heads.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * turns).flatten(-2)
 
 
 def scaled_basis(frequencies: Float64[Tensor, " frequencies"]) -> BasisProjection:

@@ -8,14 +8,17 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from model.batch import select_positions
+from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
+from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     KeyValues,
     TimeAwareQueryKey,
     TimeProjection,
     append_basis,
-    merge_heads,
+    compose_output,
+    split_last,
 )
 from model.layers.time_aware_block import BlockOutput, KVCache, TimeInputs
 
@@ -44,7 +47,7 @@ class SASRecInputs(NamedTuple):
 
 
 @final
-class SASRecBlock(nn.Module):
+class SASRecBlock(DerivingModule):
     """Attention with normalised queries only, and a ReLU feed-forward network.
 
     Each residual connection adds the normalised input of its sublayer, not the raw one:
@@ -88,7 +91,10 @@ class SASRecBlock(nn.Module):
         values = self.value_proj(states) + self.time_value_proj(projection.bias)
         keys = self.query_key.project_keys(states, events, projection)
         return KVCache(
-            KeyValues(keys, append_basis(values, events, self.heads)),
+            KeyValues(
+                keys,
+                append_basis(split_last(values, self.heads), events, self.query_key.content),
+            ),
             None if self.modulation is None else self.modulation.project_values(states),
         )
 
@@ -109,8 +115,9 @@ class SASRecBlock(nn.Module):
             need_weights: also compute the attention weights.
         """
         residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
-        query_phasors, projection = inputs.time.queries, inputs.time.projection
-        queries = self.query_key.project_queries(residual, query_phasors, projection)
+        projection = inputs.time.projection
+        turns = Turns.build(inputs.time.queries, self.query_key.content)
+        queries = self.query_key.project_queries(residual, turns, projection)
         keys, values = cache.attention
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
@@ -130,10 +137,19 @@ class SASRecBlock(nn.Module):
                 is_causal=visible is None,
                 scale=1.0,
             )
-        merged = merge_heads(output, query_phasors, self.time_value_proj, projection, self.heads)
+        composed = self.derive("output", lambda: self._compose_output(projection))
+        merged = F.linear(turns.turn_back(output.transpose(1, 2)).flatten(2), composed)
         normed = self.feed_forward_norm(residual + merged)
         inner = self.dropout(F.relu(self.linear1(normed)))
         return BlockOutput(normed + self.dropout(self.linear2(inner)), weights, modulation)
+
+    def _compose_output(self, projection: BasisProjection) -> Tensor:
+        """Compose the map from weighted sums to values; nothing projects these any further."""
+        weight = self.time_value_proj.weight
+        identity = torch.eye(len(weight), device=weight.device)
+        return compose_output(
+            identity, self.time_value_proj, projection, self.heads, self.query_key.content
+        )
 
     def attend_causally(
         self, states: Float[Tensor, "batch len dim"], inputs: SASRecInputs

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Complex64, Float, Float64
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import BasisProjection, basis, rotate
+from model.layers.derived import DerivingModule
+from model.layers.fourier_basis import BasisProjection, Turns, basis, conjugate
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
 """Half-lives of damping at the start, in days."""
@@ -48,6 +49,17 @@ class AttentionMask(NamedTuple):
 NO_MASK = AttentionMask()
 
 
+class AffineMap(NamedTuple):
+    """A linear map and a shift: `weight @ x + bias`."""
+
+    weight: Float[Tensor, "outputs inputs"]
+    bias: Float[Tensor, " outputs"]
+
+    def __call__(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
+        """Apply the map."""
+        return F.linear(inputs, self.weight, self.bias)
+
+
 @final
 class TimeProjection(nn.Module):
     """A linear map of time features; `time_dim` may be 0.
@@ -71,6 +83,10 @@ class TimeProjection(nn.Module):
     def compose(self, projection: BasisProjection) -> Float[Tensor, "dim basis"]:
         """Return the weight of the same map applied to the Fourier basis: `U C`."""
         return self.weight @ projection.weight
+
+    def compose_affine(self, projection: BasisProjection) -> AffineMap:
+        """Compose the map from the Fourier basis of an interval to its projected features."""
+        return AffineMap(self.compose(projection), self(projection.bias))
 
 
 @final
@@ -103,8 +119,6 @@ class Damping(nn.Module):
     A logit gains `-rate (T_q - t_i)`. Its part `-rate T_q` is the same for all events, so that
     the softmax drops it: `t_i` is a coordinate of the key and `rate` one of the query. Nothing is
     exponentiated, so decades of history neither overflow nor vanish.
-
-    Shape: queries (batch, heads, queries, width) -> (batch, heads, queries, 1)
     """
 
     def __init__(self, *, heads: int) -> None:
@@ -112,15 +126,37 @@ class Damping(nn.Module):
         half_lives = torch.logspace(math.log10(_SLOWEST), math.log10(_FASTEST), heads)
         self.log_rates = nn.Parameter((math.log(2) / half_lives).log())
 
-    def forward(
-        self, queries: Float[Tensor, "batch heads queries width"]
-    ) -> Float[Tensor, "batch heads queries 1"]:
-        """Compute the coordinate of the queries."""
-        return self.log_rates.exp()[:, None, None].expand(*queries.shape[:-1], 1)
+    def compute_rates(self) -> Float[Tensor, " heads"]:
+        """Compute the rates, per day."""
+        return self.log_rates.exp()
 
 
 @final
-class TimeAwareQueryKey(nn.Module):
+class QueryMLP(nn.Module):
+    """`ReLU([Z, Z_T] W_0 + b_0) W_1 + b_1`: a query projection that is not linear in time.
+
+    Shape: states beside interval features (*, 2 * dim) -> (*, dim)
+
+    Paper: Xu et al. 2019, section 6.
+    """
+
+    def __init__(self, *, dim: int) -> None:
+        super().__init__()
+        self.linear1 = nn.Linear(2 * dim, dim)
+        self.linear2 = nn.Linear(dim, dim)
+
+    def compute_hidden(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape dim"]:
+        """Compute the hidden layer."""
+        return F.relu(self.linear1(inputs))
+
+    def forward(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape dim"]:
+        """Project each position to its query."""
+        query: Tensor = self.linear2(self.compute_hidden(inputs))
+        return query
+
+
+@final
+class TimeAwareQueryKey(DerivingModule):
     """Query and key projections whose products are time-aware attention logits.
 
     The key of event i for a query at `T_q` is `K_qi = W z_i + U phi(T_q - t_i)`. With the features
@@ -130,9 +166,10 @@ class TimeAwareQueryKey(nn.Module):
 
     so keys are `[W z_i + U o, b(t_i)]`, which depend on the event only, queries are
     `[q, R(T_q) C' U' q]`, which depend on the query time only, and their product is the logit.
+    `[q, C' U' q]` is one map of the state, composed from the parameters of both.
 
-    The query projection is linear by default, or any module passed as `query`: it belongs to a
-    single query time, so the rotation does not require it to be linear.
+    The query projection is linear by default, or a perceptron: it belongs to a single query time,
+    so the rotation does not require it to be linear.
 
     Paper: Xu et al. 2019, section 6: keys are `[Z, phi(T - t)]` times one matrix `[W, U]`.
 
@@ -141,13 +178,22 @@ class TimeAwareQueryKey(nn.Module):
     """
 
     def __init__(
-        self, *, dim: int, heads: int, time_dim: int, query: nn.Module | None = None
+        self,
+        *,
+        dim: int,
+        heads: int,
+        time_dim: int,
+        query: QueryMLP | None = None,
+        damping: bool = False,
     ) -> None:
         super().__init__()
         if dim % heads:
             raise ValueError(f"heads must divide dim, but {dim=}, {heads=}; change one of them")
         self.heads = heads
-        self.scale = (dim // heads) ** -0.5
+        head_dim = dim // heads
+        # Pairs of the basis begin after an even number of coordinates.
+        self.content = head_dim + (1 + (head_dim + 1) % 2 if damping else head_dim % 2)
+        self.scale = head_dim**-0.5
         self.query_proj = nn.Linear(dim, dim) if query is None else query
         self.key_proj = nn.Linear(dim, dim)
         self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
@@ -159,26 +205,50 @@ class TimeAwareQueryKey(nn.Module):
         projection: BasisProjection,
     ) -> Float[Tensor, "batch heads len width"]:
         """Project events to keys."""
-        content = self.key_proj(states) + self.time_key_proj(projection.bias)
-        return append_basis(content, events, self.heads)
+        keys = self.derive("keys", lambda: self.compose_keys(projection))
+        return append_basis(split_last(keys(states), self.heads), events, self.content)
 
     def project_queries(
         self,
         states: Float[Tensor, "batch queries inputs"],
-        queries: QueryPhasors,
+        turns: Turns,
         projection: BasisProjection,
+        damping: Damping | None = None,
     ) -> Float[Tensor, "batch heads queries width"]:
-        """Project positions to scaled queries at the query times of `queries`.
+        """Project positions to scaled queries, turned to their query times.
 
         `states` has the input width of the query projection.
         """
-        content = split_heads(self.query_proj(states) * self.scale, self.heads)
-        coefficients = content @ compose_by_head(self.time_key_proj, projection, self.heads)
-        return torch.cat((content, rotate(coefficients, queries.unsqueeze(1))), dim=-1)
+        query = self.query_proj
+        if isinstance(query, QueryMLP):
+            states = query.compute_hidden(states)
+        queries = self.derive("queries", lambda: self._compose_queries(projection, damping))
+        return turns.turn(split_last(queries(states), self.heads)).transpose(1, 2)
+
+    def compose_keys(self, projection: BasisProjection) -> AffineMap:
+        """Compose the map from states to the content of keys."""
+        bias = self.key_proj.bias + self.time_key_proj(projection.bias)
+        return AffineMap(self.key_proj.weight, bias)
+
+    def _compose_queries(self, projection: BasisProjection, damping: Damping | None) -> AffineMap:
+        """Compose the map from states to `[scaled q, rate, conjugate of C' U' q]` of each head."""
+        query = self.query_proj
+        linear = query.linear2 if isinstance(query, QueryMLP) else query
+        # Weight and bias side by side: what follows is linear in both.
+        content = torch.cat((linear.weight, linear.bias.unsqueeze(1)), dim=1) * self.scale
+        content = content.view(self.heads, -1, content.shape[1])
+        time = compose_by_head(self.time_key_proj, projection, self.heads)
+        coefficients = conjugate(time).transpose(1, 2) @ content
+        content = F.pad(content, (0, 0, 0, self.content - content.shape[1]))
+        if damping is not None:
+            # The keys hold the time of the event where the queries hold the rate.
+            content[:, linear.out_features // self.heads, -1] = damping.compute_rates()
+        composed = torch.cat((content, coefficients), dim=1).flatten(0, 1)
+        return AffineMap(composed[:, :-1], composed[:, -1])
 
 
 @final
-class TimeAwareAttention(nn.Module):
+class TimeAwareAttention(DerivingModule):
     """Multi-head attention over `[z_i, phi(T_q - t_i)]`: content and time features.
 
     Logits are those of `TimeAwareQueryKey`. Values `V_qi = W z_i + U phi(T_q - t_i)` are rotated
@@ -200,13 +270,15 @@ class TimeAwareAttention(nn.Module):
         dim: int,
         heads: int,
         time_dim: int,
-        query: nn.Module | None = None,
+        query: QueryMLP | None = None,
         damping: bool = False,
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.query_key = TimeAwareQueryKey(dim=dim, heads=heads, time_dim=time_dim, query=query)
         self.damping = Damping(heads=heads) if damping else None
+        self.query_key = TimeAwareQueryKey(
+            dim=dim, heads=heads, time_dim=time_dim, query=query, damping=damping
+        )
         self.value_proj = nn.Linear(dim, dim)
         self.time_value_proj = TimeProjection(time_dim=time_dim, dim=dim)
         self.out_proj = nn.Linear(dim, dim)
@@ -223,54 +295,50 @@ class TimeAwareAttention(nn.Module):
         Args:
             days: times of the events from any origin, which damping needs.
         """
-        values = self.value_proj(states) + self.time_value_proj(projection.bias)
-        key_values = KeyValues(
-            self.query_key.project_keys(states, events, projection),
-            append_basis(values, events, self.heads),
-        )
-        if self.damping is None or days is None:
-            return key_values
-        column = F.pad(days.to(values.dtype)[:, None, :, None], (0, 1))
-        column = column.expand(len(values), self.heads, -1, -1)
-        # Fused attention needs keys and values of one width, and rotation needs an even one.
-        return KeyValues(
-            torch.cat((key_values.keys, column), dim=-1), F.pad(key_values.values, (0, 2))
-        )
+        composed = self.derive("key_values", lambda: self._compose_key_values(projection))
+        content = split_last(composed(states), 2, self.heads)
+        spare: Tensor | None = None
+        width = self.query_key.content
+        if self.damping is not None and days is not None:
+            # The keys hold the time of the event where the queries hold the rate.
+            spare = content.new_zeros(*content.shape[:-1], width - content.shape[-1])
+            spare[:, :, 0, :, 0] = days.to(spare.dtype).unsqueeze(-1)
+        return KeyValues(*append_basis(content, events, width, spare).unbind(1))
 
     def attend(
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        queries: QueryPhasors,
+        turns: Turns,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch queries dim"]:
-        """Attend from `states`, at the query times of `queries`, to the events."""
+        """Attend from `states`, at the query times of `turns`, to the events."""
         visible, is_causal, bias = mask
         attn_mask = None if visible is None else visible.unsqueeze(1)
         if bias is not None:
             masked = _build_mask(mask, bias)
             attn_mask = bias if masked is None else bias.masked_fill(masked, float("-inf"))
         output = F.scaled_dot_product_attention(
-            self._project_queries(states, queries, projection),
+            self._project_queries(states, turns, projection),
             key_values.keys,
             key_values.values,
             attn_mask=attn_mask,
             is_causal=is_causal and attn_mask is None,
             scale=1.0,
         )
-        return self._merge_heads(output, queries, projection)
+        return self._merge_heads(output, turns, projection)
 
     def attention_weights(
         self,
         states: Float[Tensor, "batch queries inputs"],
         key_values: KeyValues,
-        queries: QueryPhasors,
+        turns: Turns,
         projection: BasisProjection,
         mask: AttentionMask = NO_MASK,
     ) -> Float[Tensor, "batch heads queries len"]:
         """Compute the attention weights: per query, a distribution over its visible events."""
-        query_heads = self._project_queries(states, queries, projection)
+        query_heads = self._project_queries(states, turns, projection)
         logits = query_heads @ key_values.keys.transpose(-1, -2)
         if mask.bias is not None:
             logits = logits + mask.bias
@@ -283,27 +351,36 @@ class TimeAwareAttention(nn.Module):
         self,
         weights: Float[Tensor, "batch heads queries len"],
         key_values: KeyValues,
-        queries: QueryPhasors,
+        turns: Turns,
         projection: BasisProjection,
     ) -> Float[Tensor, "batch queries dim"]:
         """Compute the output of `attend` from given weights, which need not sum to one."""
-        return self._merge_heads(weights @ key_values.values, queries, projection)
+        return self._merge_heads(weights @ key_values.values, turns, projection)
 
-    def _project_queries(
-        self, states: Tensor, queries: Tensor, projection: BasisProjection
-    ) -> Tensor:
-        heads = self.query_key.project_queries(states, queries, projection)
-        if self.damping is None:
-            return heads
-        return torch.cat((heads, F.pad(self.damping(heads), (0, 1))), dim=-1)
+    def _project_queries(self, states: Tensor, turns: Turns, projection: BasisProjection) -> Tensor:
+        return self.query_key.project_queries(states, turns, projection, self.damping)
 
-    def _merge_heads(self, output: Tensor, queries: Tensor, projection: BasisProjection) -> Tensor:
-        if self.damping is not None:
-            output = output[..., :-2]
-        merged: Tensor = self.out_proj(
-            merge_heads(output, queries, self.time_value_proj, projection, self.heads)
+    def _merge_heads(self, output: Tensor, turns: Turns, projection: BasisProjection) -> Tensor:
+        composed = self.derive("output", lambda: self._compose_output(projection))
+        return composed(turns.turn_back(output.transpose(1, 2)).flatten(2))
+
+    def _compose_key_values(self, projection: BasisProjection) -> AffineMap:
+        """Compose the map from states to the content of keys, then of values."""
+        keys = self.query_key.compose_keys(projection)
+        value_bias = self.value_proj.bias + self.time_value_proj(projection.bias)
+        return AffineMap(
+            torch.cat((keys.weight, self.value_proj.weight)), torch.cat((keys.bias, value_bias))
         )
-        return merged
+
+    def _compose_output(self, projection: BasisProjection) -> AffineMap:
+        weight = compose_output(
+            self.out_proj.weight,
+            self.time_value_proj,
+            projection,
+            self.heads,
+            self.query_key.content,
+        )
+        return AffineMap(weight, self.out_proj.bias)
 
 
 def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
@@ -319,27 +396,53 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
     return states.view(batch, length, heads, dim // heads).transpose(1, 2)
 
 
-def append_basis(content: Tensor, events: Tensor, heads: int) -> Tensor:
-    """Split content into heads and append the event-time basis, which all heads share."""
-    shared = basis(events).unsqueeze(1).expand(content.shape[0], heads, -1, -1)
-    return torch.cat((split_heads(content, heads), shared), dim=-1)
+def split_last(states: Float[Tensor, "*shape width"], *parts: int) -> Tensor:
+    """Split the last dimension into so many equal parts, of so many equal parts, and so on."""
+    return states.view(*states.shape[:-1], *parts, -1)
 
 
-def merge_heads(
-    output: Tensor,
-    queries: Tensor,
+def append_basis(
+    content: Float[Tensor, "batch len *parts heads head_dim"],
+    events: EventPhasors,
+    width: int,
+    spare: Float[Tensor, "batch len *parts heads spare"] | None = None,
+) -> Float[Tensor, "batch *parts heads len width"]:
+    """Append the event-time basis, which all heads share, to the content of keys or values.
+
+    Args:
+        width: of the coordinates before the basis; zero after the content, unless `spare` is given.
+    """
+    parts = [content]
+    if spare is not None:
+        parts.append(spare)
+    elif width > content.shape[-1]:
+        parts.append(content.new_zeros(*content.shape[:-1], width - content.shape[-1]))
+    if events.shape[-1]:
+        shared = basis(events)
+        for _ in content.shape[2:-1]:
+            shared = shared.unsqueeze(-2)
+        parts.append(shared.expand(*content.shape[:-1], -1))
+    joined = torch.cat(parts, dim=-1) if len(parts) > 1 else content
+    return joined.movedim(1, -2)
+
+
+def compose_output(
+    weight: Float[Tensor, "dim inputs"],
     time_value_proj: TimeProjection,
     projection: BasisProjection,
     heads: int,
-) -> Tensor:
-    """Rotate the time part of the weighted sums, project it, add the content, join the heads.
+    width: int,
+) -> Float[Tensor, "dim widths"]:
+    """Compose a map of merged heads with the time projection of their weighted sums.
 
-    batch, heads, queries, width -> batch, queries, dim
+    Args:
+        weight: of the map of the merged content.
+        width: coordinates of a head before the basis.
     """
-    by_head = compose_by_head(time_value_proj, projection, heads)
-    content, basis_sums = torch.split(output, list(by_head.shape[1:]), dim=-1)
-    time_part = rotate(basis_sums, queries.unsqueeze(1)) @ by_head.transpose(-1, -2)
-    return (content + time_part).transpose(1, 2).flatten(2)
+    content = split_last(weight, heads).transpose(0, 1)
+    time = content @ conjugate(compose_by_head(time_value_proj, projection, heads))
+    padded = F.pad(content, (0, width - content.shape[-1]))
+    return torch.cat((padded, time), dim=-1).transpose(0, 1).flatten(1)
 
 
 def compose_by_head(

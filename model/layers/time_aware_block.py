@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection
+from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
     EventPhasors,
     KernelScale,
     KeyValues,
+    QueryMLP,
     QueryPhasors,
     TimeAwareAttention,
 )
@@ -143,27 +144,6 @@ class FeedForward(nn.Module):
 
 
 @final
-class QueryMLP(nn.Module):
-    """`ReLU([Z, Z_T] W_0 + b_0) W_1 + b_1`: a query projection that is not linear in time.
-
-    Shape: states beside interval features (*, 2 * dim) -> (*, dim)
-
-    Paper: Xu et al. 2019, section 6.
-    """
-
-    def __init__(self, *, dim: int) -> None:
-        super().__init__()
-        self.linear1 = nn.Linear(2 * dim, dim)
-        self.linear2 = nn.Linear(dim, dim)
-        self.activation = nn.ReLU()
-
-    def forward(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape dim"]:
-        """Project each position to its query."""
-        query: Tensor = self.linear2(self.activation(self.linear1(inputs)))
-        return query
-
-
-@final
 class TimeAwareBlock(nn.Module):
     """Time-aware attention and a feed-forward network, each pre-normalised and residual.
 
@@ -205,7 +185,9 @@ class TimeAwareBlock(nn.Module):
 
     def project_kv(self, states: Float[Tensor, "batch len dim"], time: TimeInputs) -> KVCache:
         """Project positions to the keys and values that queries of this block attend to."""
-        normed = self.attention_norm(states)
+        return self._project_kv(self.attention_norm(states), time)
+
+    def _project_kv(self, normed: Tensor, time: TimeInputs) -> KVCache:
         return KVCache(
             self.attention.project_kv(normed, time.events, time.projection, time.days),
             None if self.modulation is None else self.modulation.project_values(normed),
@@ -228,25 +210,37 @@ class TimeAwareBlock(nn.Module):
             visible: true where a query may attend to an event; without either, to all.
             need_weights: also compute the attention weights.
         """
-        query_inputs = self.attention_norm(states)
+        mask = AttentionMask(visible, is_causal)
+        return self._attend(states, self.attention_norm(states), cache, inputs, mask, need_weights)
+
+    def _attend(
+        self,
+        states: Tensor,
+        normed: Tensor,
+        cache: KVCache,
+        inputs: BlockInputs,
+        mask: AttentionMask,
+        need_weights: bool,
+    ) -> BlockOutput:
+        query_inputs = normed
         if self.query == "mlp":
             query_inputs = torch.cat((query_inputs, inputs.event_interval), dim=-1)
-        bias = None if self.kernel_scale is None else self.kernel_scale(inputs.kernel)
-        mask = AttentionMask(visible, is_causal, bias)
-        key_values = cache.attention
-        queries, projection = inputs.time.queries, inputs.time.projection
+        if self.kernel_scale is not None:
+            mask = mask._replace(bias=self.kernel_scale(inputs.kernel))
+        key_values, projection = cache.attention, inputs.time.projection
+        turns = Turns.build(inputs.time.queries, self.attention.query_key.content)
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
         if need_weights or self.modulation is not None:
             weights = self.attention.attention_weights(
-                query_inputs, key_values, queries, projection, mask
+                query_inputs, key_values, turns, projection, mask
             )
             if self.modulation is not None:
                 modulation = self.modulation(weights, cache.modulation, inputs.modulation)
                 weights = modulation.weights
-            attended = self.attention.apply_weights(weights, key_values, queries, projection)
+            attended = self.attention.apply_weights(weights, key_values, turns, projection)
         else:
-            attended = self.attention.attend(query_inputs, key_values, queries, projection, mask)
+            attended = self.attention.attend(query_inputs, key_values, turns, projection, mask)
         states = states + self.dropout(attended)
         transformed = self.feed_forward(self.feed_forward_norm(states))
         return BlockOutput(states + self.dropout(transformed), weights, modulation)
@@ -255,7 +249,10 @@ class TimeAwareBlock(nn.Module):
         self, states: Float[Tensor, "batch len dim"], inputs: BlockInputs
     ) -> BlockOutput:
         """Run the block at every position, over the events up to and including it."""
-        return self.attend(states, self.project_kv(states, inputs.time), inputs, is_causal=True)
+        normed = self.attention_norm(states)
+        cache = self._project_kv(normed, inputs.time)
+        mask = AttentionMask(is_causal=True)
+        return self._attend(states, normed, cache, inputs, mask, need_weights=False)
 
 
 def _append_event(history: Tensor, event: Tensor) -> Tensor:

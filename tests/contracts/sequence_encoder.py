@@ -20,6 +20,7 @@ from model.interfaces import (
     QuerySweep,
     SequenceEncoder,
 )
+from model.layers.derived import freeze
 from tests.contracts.histories import (
     DAY,
     ITEMS,
@@ -210,6 +211,13 @@ class SequenceEncoderContract:
             for part in (output.user, output.attention, output.intensity):
                 assert part is None or part.isfinite().all()
             assert output.repeat_scores is None or (output.repeat_scores < float("inf")).all()
+
+    def test_a_frozen_encoder_gives_the_same_output(self, encoder: SequenceEncoder) -> None:
+        batch = collate_queries(*draw_queries(3, 7))
+        expected = vectors(encoder, batch)
+        freeze(encoder)
+        vectors(encoder, batch)
+        assert_same(vectors(encoder, batch), expected)
 
     def test_a_gradient_reaches_every_parameter(self, encoder: SequenceEncoder) -> None:
         batch = collate_queries(*draw_queries(9, 6))
