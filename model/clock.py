@@ -9,6 +9,7 @@ MICROSECONDS_PER_SECOND = 1_000_000
 MICROSECONDS_PER_DAY = 86_400 * MICROSECONDS_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def days_between(origin: int, instants: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -35,7 +36,7 @@ def from_datetime(moment: datetime) -> int:
         raise ValueError(
             f"a datetime needs a UTC offset, but {moment.isoformat()} has none; add one"
         )
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def now() -> int:

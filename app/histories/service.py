@@ -111,4 +111,4 @@ def _read_inline_events(request: HistoryRequest, max_events: int) -> list[Event]
             f"an inline history holds at most {max_events} events, but this one has {len(inline)}; "
             "send the most recent ones"
         )
-    return [Event(event.item_id, event.timestamp, event.action) for event in inline]
+    return inline

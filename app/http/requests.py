@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope
 
 from app.errors import MalformedJsonError, UnsupportedMediaTypeError
+from app.http.direct_calls import build_direct_call
 from app.http.targets import list_query_parameters, require_known_parameters, require_utf8
 
 
@@ -51,6 +52,7 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
         known = list_query_parameters(self.dependant)
         has_body = self.body_field is not None
+        call_directly = build_direct_call(self.dependant)
 
         async def check_and_handle(request: Request) -> Response:
             require_utf8(request.scope)
@@ -59,7 +61,12 @@ class StrictRoute(APIRoute):
                 return await handle(request)
             _require_plain_json(request)
             body = await request.body()
-            return await handle(_ParsedRequest(request.scope, request.receive, body, _parse(body)))
+            value = _parse(body)
+            if call_directly is not None:
+                response = await call_directly(request, value)
+                if response is not None:
+                    return response
+            return await handle(_ParsedRequest(request.scope, request.receive, body, value))
 
         return check_and_handle
 
@@ -72,6 +79,8 @@ def _require_plain_json(request: Request) -> None:
             "send it as it is"
         )
     declared = request.headers.get("content-type", "")
+    if declared == "application/json":
+        return
     header = email.message.Message()
     header["content-type"] = declared
     subtype = header.get_content_subtype()

@@ -140,10 +140,15 @@ QueryInstant = Annotated[Instant, BeforeValidator(_parse_number)]
 Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """An instant of a response."""
 
+LONGEST_ID, LONGEST_ACTION = 256, 64
+"""Characters of an id, and of the kind of an event."""
+
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
-Id = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=_PRINTABLE)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID, pattern=_PRINTABLE)]
 """The id of a user, an item or an event: 1 to 256 characters, none of them a control character."""
 
-Action = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_PRINTABLE)]
+Action = Annotated[
+    str, StringConstraints(min_length=1, max_length=LONGEST_ACTION, pattern=_PRINTABLE)
+]
 """The kind of an event, such as `view` or `purchase`."""

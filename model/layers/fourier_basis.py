@@ -113,7 +113,7 @@ class Turns(NamedTuple):
 def _multiply(heads: Tensor, turns: Tensor | None) -> Tensor:
     if turns is None:
         return heads
-    pairs = torch.view_as_complex(heads.reshape(*heads.shape[:-1], -1, 2))
+    pairs = torch.view_as_complex(heads.reshape(*heads.shape[:-1], heads.shape[-1] // 2, 2))
     return torch.view_as_real(pairs * turns).flatten(-2)
 
 

@@ -398,7 +398,9 @@ def split_heads(states: Tensor, heads: int) -> Tensor:
 
 def split_last(states: Float[Tensor, "*shape width"], *parts: int) -> Tensor:
     """Split the last dimension into so many equal parts, of so many equal parts, and so on."""
-    return states.view(*states.shape[:-1], *parts, -1)
+    *shape, width = states.shape
+    # Not -1: a history may be empty.
+    return states.view(*shape, *parts, width // math.prod(parts))
 
 
 def append_basis(
