@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Generic, NamedTuple, Protocol, TypeVar, final
 
 _KEPT_FLOWS = 64
@@ -152,17 +152,26 @@ class FairQueue(Generic[Call]):
 
     def pop(self) -> Call | None:
         """Take the call whose turn it is; None if none waits. `charge` ends its turn."""
-        if not self._waiting:
+        flow = self._find_next_flow()
+        if flow is None:
             return None
-        flow = min(
-            (flow for flow in self._flows.values() if flow.waiting), key=lambda flow: flow.start
-        )
         self._virtual_time = max(self._virtual_time, flow.start)
         turn, call = heapq.heappop(flow.waiting)
         flow.round = max(flow.round, turn.start)
         flow.running.append(call)
         self._waiting -= 1
         return call
+
+    def find_next(self) -> Call | None:
+        """Find the call whose turn it is; None if none waits."""
+        flow = self._find_next_flow()
+        return None if flow is None else flow.waiting[0][1]
+
+    def _find_next_flow(self) -> _Flow[Call] | None:
+        if not self._waiting:
+            return None
+        waiting = (flow for flow in self._flows.values() if flow.waiting)
+        return min(waiting, key=attrgetter("start"))
 
     def charge(self, call: Call, seconds: float) -> None:
         """End the turn of a call, which took so many seconds."""

@@ -24,6 +24,11 @@ _TURN_SECONDS = 0.002
 """Seconds after which a long call lets others go first, at the end of its step."""
 _LONG_SHARE = 0.5
 """Share of the places in the queue that calls which are not short may take."""
+_LOOP_CALL_SECONDS = 0.008
+"""Estimated seconds up to which a short call runs on the event loop while no thread computes: to
+hand it to a thread and back, the two threads wait for each other and for the interpreter."""
+_LOOP_SECONDS = 0.002
+"""Seconds of calls on the event loop after which it turns to its connections, at the end of one."""
 _SUSTAINED_SECONDS = 0.25
 """Seconds of waiting calls without a break after which it is no burst any more."""
 
@@ -56,7 +61,10 @@ class _Call:
 
 @final
 class InferenceScheduler:
-    """Runs the steps of calls on a few threads, in the order of a `FairQueue`.
+    """Runs the steps of calls on a few threads, or the event loop, in the order of a `FairQueue`.
+
+    Short calls of a few milliseconds run on the event loop, after what it has read from its
+    connections, unless a thread computes: it takes its turn with them. All others run on threads.
 
     A call is admitted if it may be expected to wait no longer than its class allows, given the
     estimated cost of those before it and its caller's share of the model. While nothing waits, a
@@ -97,11 +105,13 @@ class InferenceScheduler:
             CallClass.BACKGROUND: long_patience_seconds,
         }
         self._queue: FairQueue[_Call] = FairQueue(time.monotonic)
-        # One for each call that waits, and one for each that ended while it waited.
+        # Each wakes a thread, which takes turns until no call waits.
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         self._workers: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._pending = 0
+        self._computing = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closing = False
 
     @property
@@ -158,9 +168,7 @@ class InferenceScheduler:
             evicted = self._make_room(call.flow)
             self._pending += 1
             self._queue.push(call)
-            if not self._workers:
-                self._start()
-        self._tokens.put(True)
+        self._wake(loop)
         if evicted is not None:
             _deliver(evicted, error=self._build_full_error(evicted.flow))
         try:
@@ -279,6 +287,38 @@ class InferenceScheduler:
         if not self._pending:
             self._queue.settle()
 
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the calls that wait run: on the event loop if it may take the next one."""
+        with self._lock:
+            if self._loop is not None:
+                return
+            is_for_loop = not self._computing and _may_run_on_loop(self._queue.find_next())
+            if is_for_loop:
+                self._loop = loop
+            elif not self._workers:
+                self._start()
+        if is_for_loop:
+            # After the events of this iteration, so that what they bring waits in the queue, where
+            # callers share the model.
+            loop.call_soon(self._work_on_loop, loop)
+        else:
+            self._tokens.put(True)
+
+    def _work_on_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        ends_at = time.perf_counter() + _LOOP_SECONDS
+        while time.perf_counter() < ends_at:
+            with self._lock:
+                may_run = not self._computing and _may_run_on_loop(self._queue.find_next())
+                call = self._queue.pop() if may_run else None
+            if call is None:
+                break
+            self._take_turn(call)
+        with self._lock:
+            self._loop = None
+            is_idle = not len(self._queue)
+        if not is_idle:
+            self._wake(loop)
+
     def _start(self) -> None:
         # A thread that waits for a hanging computation must not delay the end of the process.
         self._workers = [
@@ -290,18 +330,20 @@ class InferenceScheduler:
 
     def _work(self) -> None:
         while self._tokens.get():
-            is_complete = False
-            while not is_complete:
+            while True:
                 with self._lock:
                     call = self._queue.pop()
-                if call is None:
-                    break
-                is_complete = self._take_turn(call)
+                    if call is None:
+                        break
+                    self._computing += 1
+                self._take_turn(call)
+                with self._lock:
+                    self._computing -= 1
                 # It would otherwise keep the result in memory until the next call.
                 del call
 
-    def _take_turn(self, call: _Call) -> bool:
-        """Run steps of a call until its turn ends; return whether the call has ended, too."""
+    def _take_turn(self, call: _Call) -> None:
+        """Run steps of a call until its turn ends; if it has not ended, it waits for the next."""
         began = time.perf_counter()
         if not call.has_begun:
             call.has_begun = True
@@ -330,7 +372,15 @@ class InferenceScheduler:
                 self._end_call()
         if outcome is not None:
             outcome()
-        return outcome is not None
+
+
+def _may_run_on_loop(call: _Call | None) -> bool:
+    return (
+        call is not None
+        and call.flow.call_class is CallClass.SHORT
+        and 0 < call.cost <= _LOOP_CALL_SECONDS
+        and not call.used
+    )
 
 
 def _run_step(call: _Call) -> Callable[[], None] | None:
@@ -360,6 +410,17 @@ def _deliver(call: _Call, value: object = None, error: BaseException | None = No
         else:
             call.result.set_result(value)
 
+    loop = call.result.get_loop()
+    if _is_running_here(loop):
+        set_result()
+        return
     # The event loop of a process that ends may be gone already.
     with suppress(RuntimeError):
-        call.result.get_loop().call_soon_threadsafe(set_result)
+        loop.call_soon_threadsafe(set_result)
+
+
+def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
-from app.inference.costs import CostFit, InferenceCosts
+from app.inference.costs import CostFit, InferenceCosts, solve_nonnegative
 from model.inference.workload import Workload, count_recommendation, count_sweep
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
@@ -76,6 +77,18 @@ def test_a_part_that_seems_to_cost_nothing_costs_something() -> None:
         # What grows faster than linearly leaves nothing for the call itself.
         fit.add(Workload(rows=5000, items=items), 2e-4 * (items / 10) ** 1.5)
     assert 0 < fit.estimate(Workload()) < 1e-4
+
+
+def test_least_squares_without_negative_solutions_are_scipys() -> None:
+    rng = np.random.default_rng(4)
+    for scale in np.geomspace(1e-3, 1e3, 50):
+        inputs = rng.exponential(size=(20, 7)) * (rng.random((20, 7)) < 0.5) * scale
+        products = inputs.T @ inputs + 0.05 * np.eye(7)
+        targets = products @ rng.normal(0.5, 1, 7)
+        lower = np.linalg.cholesky(products)
+        expected, _ = nnls(lower.T, np.linalg.solve(lower, targets))
+        found = solve_nonnegative(products, targets)
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_a_new_model_is_measured_before_it_serves(tmp_path: Path) -> None:

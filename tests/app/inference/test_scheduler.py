@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -12,9 +13,11 @@ from app.errors import OverloadedError, OverShareError
 from app.inference.fair_queue import CallClass
 from app.inference.scheduler import InferenceScheduler
 from app.observability.metrics import Metrics
-from model.inference.steps import Steps
+from model.inference.steps import Steps, run_at_once
 
 LONG, SHORT = CallClass.LONG, CallClass.SHORT
+CHEAP = 0.001
+"""Estimated seconds of a call that may run on the event loop."""
 
 
 def build(*, queue: int = 40, patience: float = 60.0, long_patience: float = 60.0) -> Any:
@@ -201,13 +204,77 @@ def test_long_calls_leave_places_to_short_ones() -> None:
 def test_a_short_call_that_waits_for_a_processor_stays_short() -> None:
     async def scenario() -> None:
         scheduler, stepper = build(), Stepper()
-        waiting = submit(scheduler.run(stepper.steps("waiting", 2), cost=0.001, turn_seconds=0.02))
+        waiting = submit(scheduler.run(stepper.steps("waiting", 2), cost=0.02, turn_seconds=0.02))
         await stepper.wait_until_entered()
         long = submit(scheduler.run(stepper.steps("long", 1), call_class=LONG, cost=9.0))
         await asyncio.sleep(0.05)  # longer than the turn, without computing
         stepper.permit()
         await asyncio.gather(waiting, long)
         assert stepper.record == ["waiting", "waiting", "long"]
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_a_cheap_call_runs_on_the_event_loop() -> None:
+    async def scenario() -> None:
+        scheduler = build()
+        thread, _ = await scheduler.run(run_at_once(threading.get_ident), cost=CHEAP)
+        assert thread == threading.get_ident()
+        thread = await scheduler.call(threading.get_ident)
+        assert thread != threading.get_ident()
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_while_a_thread_computes_a_cheap_call_waits_for_it() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(), Stepper()
+        long = submit(scheduler.run(stepper.steps("long", 2), call_class=LONG, cost=9.0))
+        await stepper.wait_until_entered()
+        cheap = submit(scheduler.run(stepper.steps("cheap", 1), cost=CHEAP))
+        await asyncio.sleep(0.01)
+        assert stepper.record == ["long"]
+        stepper.permit()
+        await asyncio.gather(long, cheap)
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_cheap_calls_that_arrive_together_share_the_event_loop() -> None:
+    async def scenario() -> None:
+        scheduler, stepper = build(), Stepper()
+        stepper.permit()
+        calls = [
+            submit(scheduler.run(stepper.steps(caller, 1), caller=caller, cost=CHEAP))
+            for caller in ("a", "a", "a", "b")
+        ]
+        calls.append(submit(scheduler.run(stepper.steps("long", 1), call_class=LONG, cost=9.0)))
+        await asyncio.gather(*calls)
+        assert stepper.record.index("b") < 2
+        assert sorted(stepper.record) == ["a", "a", "a", "b", "long"]
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_the_event_loop_lets_its_connections_go_first() -> None:
+    async def scenario() -> None:
+        scheduler, order = build(), list[str]()
+
+        def compute() -> None:
+            order.append("call")
+            time.sleep(0.003)
+
+        calls = [submit(scheduler.run(run_at_once(compute), cost=CHEAP)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+            order.append("connection")
+        await asyncio.gather(*calls)
+        assert order[:4] == ["call", "connection", "call", "connection"]
         scheduler.close()
 
     run(scenario())
