@@ -12,13 +12,14 @@ from model.batch import SequenceBatch
 from model.bundle.index import ItemIndex
 from model.inference.answers import ScorePart
 from model.inference.diversity import diversify
+from model.inference.encoded_histories import EncodedHistories
 from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.retrieval import ExhaustiveRetriever, IndexRetriever, Retriever
 from model.inference.score_parts import split_scores
 from model.inference.selection import Rows, Scores, Selection, require_permitted
 from model.inference.steps import Steps
-from model.interfaces import CandidateScorer, EncoderOutput
+from model.interfaces import EncoderOutput
 from model.recommender import Recommender
 
 DIVERSE_POOL = 5
@@ -65,17 +66,21 @@ def rank_rows(
     batch: SequenceBatch,
     selections: Sequence[Selection],
     *,
+    histories: EncodedHistories | None = None,
     mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
 ) -> Steps[list[Ranking]]:
     """Encode the histories of a batch, and find the best rows for each, in steps.
 
     Args:
+        histories: where to look up and keep what is encoded; None to encode all.
         mean_vector: split the scores into parts, which are compared with this mean of
             `Recommender.static_vectors`; None to leave them whole.
     """
     with stages("encode"), torch.inference_mode():
-        encoded: EncoderOutput = recommender(batch)
+        encoded: EncoderOutput = (
+            recommender(batch) if histories is None else histories.encode(recommender, batch)
+        )
     yield
     return (
         yield from rank_encoded(
@@ -122,7 +127,7 @@ def _rank_user(
     stages: Stages,
 ) -> Steps[Ranking]:
     """Find the best rows for one user vector of `encoded`."""
-    reranks = isinstance(recommender.encoder, CandidateScorer)
+    reranks = recommender.scores_candidates
     pool = max(DIVERSE_POOL * selection.n, 50) if selection.diversity else selection.n
     attention = None if encoded.attention is None else encoded.attention[user_index]
     intensity = None if encoded.intensity is None else encoded.intensity[user_index]

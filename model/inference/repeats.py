@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.batch import SequenceBatch
+from model.bundle.index import are_among
 from model.catalog import PADDING_ROW
 from model.inference.retrieval import Retriever
 from model.inference.selection import Rows, Scores, Selection
@@ -63,5 +64,5 @@ def merge_repeat_scores(
     if not len(repeated):
         return rows, scores
     increased = np.logaddexp(retriever.score(repeated), added)
-    others = ~np.isin(rows, repeated)
+    others = ~are_among(rows, repeated)
     return np.append(rows[others], repeated), np.append(scores[others], increased)

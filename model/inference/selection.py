@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from model.bundle.index import are_among
 from model.catalog import PADDING_ROW, Catalog
 from model.history import Query
 from model.inference.answers import Constraints
@@ -33,7 +34,7 @@ class Selection(NamedTuple):
 
     def permits(self, rows: Rows) -> Mask:
         """Return whether each of some rows may be returned."""
-        permitted: Mask = ~np.isin(rows, self.excluded) & (rows != PADDING_ROW)
+        permitted: Mask = ~are_among(rows, self.excluded) & (rows != PADDING_ROW)
         if self.allowed is not None:
             permitted &= self.allowed[rows]
         return permitted

@@ -111,8 +111,7 @@ def _build_instants(
 
 def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Instant]]:
     """Group the instants that one run of the model can rank; those before any event need none."""
-    encoder = bundle.recommender.encoder
-    sweeps = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
+    sweeps = bundle.recommender.sweeps_share_history
     single: list[_Instant] = []
     by_end = sorted((one for one in instants if one.end), key=lambda one: one.end)
     for _, same_events in groupby(by_end, key=lambda one: one.end):

@@ -9,7 +9,6 @@ from model.bundle.bundle import Bundle
 from model.inference.occlusion import OCCLUDED_EVENTS
 from model.inference.ranking import DIVERSE_POOL
 from model.inference.reranking import CANDIDATES
-from model.interfaces import CandidateScorer, QuerySweep
 
 
 class Workload(NamedTuple):
@@ -44,7 +43,7 @@ def count_recommendation(
     """
     read = min(events, bundle.manifest.max_history)
     encodings = 1 + (min(read, OCCLUDED_EVENTS) + 1 if occlude else 0)
-    candidates = CANDIDATES if isinstance(bundle.recommender.encoder, CandidateScorer) else 0
+    candidates = CANDIDATES if bundle.recommender.scores_candidates else 0
     return Workload(
         encodings=encodings,
         events=encodings * read,
@@ -58,7 +57,7 @@ def count_recommendation(
 def count_ranking(bundle: Bundle, events: int, items: int) -> Workload:
     """Count the work of ranking given items."""
     read = min(events, bundle.manifest.max_history)
-    candidates = items if isinstance(bundle.recommender.encoder, CandidateScorer) else 0
+    candidates = items if bundle.recommender.scores_candidates else 0
     return Workload(
         encodings=1, events=read, pairs=read * read + candidates * read, rows=items, items=items
     )
@@ -72,8 +71,7 @@ def count_sweep(
     Args:
         event_times: of the history, ascending.
     """
-    encoder = bundle.recommender.encoder
-    shares = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
+    shares = bundle.recommender.sweeps_share_history
     longest = bundle.manifest.max_history
     instants = Counter(bisect_right(event_times, query_time) for query_time in query_times)
     encodings = events = pairs = 0
@@ -84,7 +82,7 @@ def count_sweep(
         # A query time that shares an encoding attends to each of its events once.
         events += times * read
         pairs += passes * read * read
-    candidates = CANDIDATES if isinstance(encoder, CandidateScorer) else 0
+    candidates = CANDIDATES if bundle.recommender.scores_candidates else 0
     return Workload(
         encodings=encodings,
         events=events,
