@@ -188,7 +188,7 @@ def test_what_was_computed_of_users_is_forgotten(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgotten = []
-    monkeypatch.setattr(Predictor, "forget_histories", forgotten.append)
+    monkeypatch.setattr(Predictor, "forget_histories", lambda self: forgotten.append(self))
     with running(settings) as client:
         active = client.app.state.context.model_manager.active.current
         erase(client, "u")
