@@ -20,6 +20,10 @@ class CategoryFilter(RequestModel):
     """No items of these categories."""
 
 
+# Defaults are built, not copied as pydantic does: copying three takes as long as reading a history.
+_ANY_CATEGORY = CategoryFilter()
+
+
 class RecommendationRequest(InstantRequest):
     """The history, the query time, and filters on the items."""
 
@@ -44,11 +48,14 @@ class RecommendationRequest(InstantRequest):
     exclude_seen: bool = True
     """Whether to leave out items of the history. For a stored history these are the items of the
     user's latest 10,000 events, although the model reads fewer."""
-    exclude_item_ids: ItemIds = Field(default=[])
+    exclude_item_ids: ItemIds = Field(default_factory=list, json_schema_extra={"default": []})
     """Items to leave out."""
-    include_item_ids: ItemIds = Field(default=[])
+    include_item_ids: ItemIds = Field(default_factory=list, json_schema_extra={"default": []})
     """If not empty: only these items."""
-    categories: CategoryFilter = CategoryFilter()
+    categories: CategoryFilter = Field(
+        default_factory=lambda: _ANY_CATEGORY,
+        json_schema_extra={"default": _ANY_CATEGORY.model_dump()},
+    )
     """A filter by category, as last stored for each item."""
     available_only: bool = True
     """Whether to leave out items that are not available at the query time."""

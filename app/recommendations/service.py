@@ -1,5 +1,6 @@
 """Recommendations: from a request to a response."""
 
+from functools import partial
 from uuid import uuid4
 
 from app.context import AppContext
@@ -10,6 +11,7 @@ from app.recommendations.schemas import RecommendationAnswer, RecommendationRequ
 from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
+from model.history import Query
 from model.inference.answers import Constraints, Recommendation
 from model.inference.predictor import Predictor
 from model.inference.steps import Steps, start
@@ -40,18 +42,6 @@ async def recommend_items(
         history_warnings += () if is_complete else ("seen_items_truncated",)
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
 
-    def recommend() -> Steps[Recommendation]:
-        with context.metrics.time_stage("filter"):
-            constraints = _to_constraints(request, overlay, query.query_time, seen)
-        return predictor.recommend_in_steps(
-            query,
-            constraints,
-            explain=request.explain != "none",
-            occlude=request.explain == "occlusion",
-            occlude_for=request.explain_item_id,
-            stages=context.metrics.time_stage,
-        )
-
     workload = count_recommendation(
         predictor.bundle,
         len(query.history),
@@ -59,7 +49,11 @@ async def recommend_items(
         diverse=request.diversity > 0,
         occlude=request.explain == "occlusion",
     )
-    recommendation = await context.infer(predictor, workload, start(recommend))
+    recommendation = await context.infer(
+        predictor,
+        workload,
+        start(partial(_recommend_in_steps, context, predictor, request, query, overlay, seen)),
+    )
     context.metrics.recommendations.labels(recommendation.fallback or "none").inc()
     context.metrics.history_length.observe(recommendation.history_used)
     impression = Impression(
@@ -87,6 +81,26 @@ async def recommend_items(
         overlay=overlay,
         with_heads=request.explain == "heads",
         warnings=recommendation.warnings + history_warnings,
+    )
+
+
+def _recommend_in_steps(
+    context: AppContext,
+    predictor: Predictor,
+    request: RecommendationRequest,
+    query: Query,
+    overlay: ItemOverlayView,
+    seen: frozenset[str],
+) -> Steps[Recommendation]:
+    with context.metrics.time_stage("filter"):
+        constraints = _to_constraints(request, overlay, query.query_time, seen)
+    return predictor.recommend_in_steps(
+        query,
+        constraints,
+        explain=request.explain != "none",
+        occlude=request.explain == "occlusion",
+        occlude_for=request.explain_item_id,
+        stages=context.metrics.time_stage,
     )
 
 
