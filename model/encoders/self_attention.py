@@ -238,13 +238,17 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         self,
         batch: SequenceBatch,
         items: Float[Tensor, "batch len dim"],
-        chosen: Int64[Tensor, "batch chosen"],
+        chosen: Int64[Tensor, "batch chosen"] | None,
         *,
         need_weights: bool = False,
     ) -> tuple[BlockOutput, Float[Tensor, "batch len dim"], BlockInputs]:
         """Encode the events up to each chosen position of a history.
 
         The last block is computed at the chosen positions only.
+
+        Args:
+            chosen: None for the last position of a single history, without baskets, which needs
+                neither a selection nor a mask.
 
         Returns:
             The output of the last block, the embedded events, and the inputs of the blocks at the
@@ -255,15 +259,17 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         if baskets is not None:
             batch = share_query_times(batch, baskets)
         inputs = self._build_block_inputs(batch)
-        at_chosen = inputs.gather(chosen)
+        at_chosen = inputs.take_last() if chosen is None else inputs.gather(chosen)
         content = self._embed(batch, items, baskets)
         states = content + inputs.event_interval
-        positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
-        visible = positions <= chosen.unsqueeze(-1)
-        if baskets is None:
+        visible: Tensor | None = None
+        if chosen is not None:
+            positions = torch.arange(batch.rows.shape[1], device=batch.rows.device)
+            visible = positions <= chosen.unsqueeze(-1)
+        if baskets is None or chosen is None:
             for block in earlier:
                 states = block.attend_causally(states, inputs).states
-            queries = gather_positions(states, chosen)
+            queries = states[:, -1:] if chosen is None else gather_positions(states, chosen)
         else:
             # The events of a basket attend to all of it.
             within = baskets.unsqueeze(1) <= baskets.unsqueeze(2)
@@ -282,10 +288,8 @@ class SelfAttention(DerivingModule, SequenceEncoder):
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        if len(batch.rows) == 1 and not self.baskets:
-            # Without the masks and selections of histories of several lengths.
-            return self.sweep(batch, items, batch.query_times[0, -1:])
-        last = (batch.lengths - 1).unsqueeze(1)
+        is_single = len(batch.rows) == 1 and not self.baskets
+        last = None if is_single else (batch.lengths - 1).unsqueeze(1)
         output, content, inputs = self._encode_at(batch, items, last, need_weights=True)
         return self._build_encoder_output(output, content, inputs)
 

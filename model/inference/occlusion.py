@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
@@ -86,4 +85,11 @@ def measure_faithfulness(
     """
     if len(weights) < _FEWEST_EVENTS or np.ptp(weights) == 0 or np.ptp(changes) == 0:
         return None
-    return float(spearmanr(weights, changes).statistic)
+    return float(np.corrcoef(_rank(weights), _rank(changes))[0, 1])
+
+
+def _rank(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Rank values in ascending order; equal ones share the mean of their ranks."""
+    _, indices, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[indices]
+    return ranks

@@ -57,6 +57,10 @@ class ModulationInputs(NamedTuple):
             given=select_positions(self.given, positions),
         )
 
+    def take_last(self) -> "ModulationInputs":
+        """Keep the last query position."""
+        return self._replace(intervals=self.intervals[:, -1:], given=self.given[:, -1:])
+
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "ModulationInputs":
         """Keep several query positions of each history."""
         return self._replace(

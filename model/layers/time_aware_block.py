@@ -58,6 +58,15 @@ class BlockInputs(NamedTuple):
     kernel: Float[Tensor, "batch queries len"] | None = None
     modulation: ModulationInputs | None = None
 
+    def take_last(self) -> "BlockInputs":
+        """Keep the last query position, and all events."""
+        return BlockInputs(
+            self.time._replace(queries=self.time.queries[:, -1:]),
+            self.event_interval[:, -1:],
+            None if self.kernel is None else self.kernel[:, -1:],
+            None if self.modulation is None else self.modulation.take_last(),
+        )
+
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "BlockInputs":
         """Keep several query positions of each history, and all events."""
         return BlockInputs(
