@@ -1,7 +1,7 @@
 """The application: `create_app(settings)` builds it from its parts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -9,6 +9,8 @@ from importlib.metadata import version
 import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import Scope
 
 from app.attention.router import router as attention
@@ -180,6 +182,8 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         openapi_tags=_TAGS,
         lifespan=_lifespan,
         redirect_slashes=False,
+        # FastAPI would derive it on the event loop, which takes a tenth of a second and more.
+        openapi_url=None,
         # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
         docs_url=None,
         redoc_url=None,
@@ -202,6 +206,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         ],
     )
     app.state.context = context
+    app.add_route("/openapi.json", _build_openapi_endpoint(app), include_in_schema=False)
     install_exception_handlers(app)
     for router in _ROUTERS:
         # Its routes as they are: `include_router` would build each again, at the first request.
@@ -209,6 +214,18 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     app.include_router(dashboard)
     complete_openapi(app)
     return app
+
+
+def _build_openapi_endpoint(app: FastAPI) -> Callable[[Request], Awaitable[JSONResponse]]:
+    """Build the function that responds with the OpenAPI description, derived when first needed."""
+    one_at_a_time = asyncio.Lock()
+
+    async def respond(_: Request) -> JSONResponse:
+        async with one_at_a_time:
+            description = await asyncio.to_thread(app.openapi)
+        return JSONResponse(description)
+
+    return respond
 
 
 def _build_capacity_checks(context: AppContext) -> dict[tuple[str, str], Callable[[Scope], None]]:

@@ -9,13 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import structlog
 import uvicorn
 from pydantic import ValidationError
 
 from app.auth.local_token import TokenFile, resolve_runtime_directory, write_token_file
-from app.context import AppContext
 from app.observability.logs import (
     configure_logs,
     log_loop_exception,
@@ -24,6 +24,9 @@ from app.observability.logs import (
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings, format_settings_error
 from model.errors import KairosError, format_error
+
+if TYPE_CHECKING:
+    from app.context import AppContext
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _SWITCH_SECONDS = 0.0005
@@ -71,6 +74,10 @@ def run(
     # two OpenMP runtimes with a thread per core each would compete for every core.
     for variable in _THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
+    # Imports create objects that stay; collections would visit them over and over. What was before
+    # in this process is collected: the demo trains in it.
+    gc.collect()
+    gc.disable()
 
     import torch  # noqa: PLC0415 - after the variables above
 
@@ -112,13 +119,11 @@ def run(
     server = DrainingServer(
         config, context.shutdown, drain_seconds=settings.drain_seconds, on_start=handle_start
     )
-    # FastAPI builds the routes of an included router when the first request arrives, and parses
-    # source: two threads that do so at once can fail in CPython before 3.11.8 (gh-106905).
-    app.openapi()
-    # Modules imported so far are permanent: exclude them from garbage collection.
-    gc.collect()
+    # Modules imported so far are permanent: exclude them from garbage collection. Their garbage, a
+    # megabyte, is excluded as well: to collect it takes a third of a second.
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    gc.enable()
     # After a graceful stop uvicorn raises the signal again; that must not count as a failure.
     for graceful in (signal.SIGTERM, signal.SIGINT):
         signal.signal(graceful, _exit_successfully)
@@ -151,7 +156,7 @@ def _require_address(host: str, port: int) -> None:
         ) from error
 
 
-def _publish_local_token(context: AppContext, port: int) -> TokenFile | None:
+def _publish_local_token(context: "AppContext", port: int) -> TokenFile | None:
     """Write the local token for programs of this user; return None if there is no place for it.
 
     That does not prevent the start: with API keys nobody needs the token.
@@ -172,7 +177,7 @@ def _publish_local_token(context: AppContext, port: int) -> TokenFile | None:
         return None
 
 
-def _build_dashboard_link(context: AppContext, port: int, token_file: TokenFile | None) -> str:
+def _build_dashboard_link(context: "AppContext", port: int, token_file: TokenFile | None) -> str:
     if token_file is None:
         return f"http://{context.settings.host}:{port}/dashboard/"
     service = token_file.service

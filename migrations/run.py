@@ -1,18 +1,23 @@
-"""Migrations of a database's schema, without a configuration file."""
+"""Migrations of a database's schema, without a configuration file.
+
+Alembic is imported when it has work: most processes start on a schema that is up to date.
+"""
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.script.revision import ResolutionError
-from alembic.util import CommandError
+from sqlalchemy import inspect, text
 from sqlalchemy.pool import NullPool
 
 from app.db.engine import open_engine, parse_url
 from model.errors import KairosError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_VERSION_TABLE = "alembic_version"
+_SCRIPTS = Path(__file__).parent
 
 
 class NewerSchemaError(KairosError):
@@ -37,6 +42,11 @@ def upgrade(database_url: str, revision: str = "head") -> None:
     # Alembic would take SQLite's only write lock, for which every start would compete with writers.
     if revision == "head" and read_revision(database_url) == get_head():
         return
+
+    from alembic import command  # noqa: PLC0415
+    from alembic.script.revision import ResolutionError  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
     try:
         command.upgrade(_build_config(database_url), revision)
     except CommandError as error:
@@ -50,18 +60,20 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
 def downgrade(database_url: str, revision: str) -> None:
     """Downgrade the schema to `revision` ("base": no tables at all)."""
+    from alembic import command  # noqa: PLC0415
+
     command.downgrade(_build_config(database_url), revision)
 
 
-@cache
 def get_head() -> str:
     """Return the newest revision of this version of Kairos."""
-    return str(_load_scripts().get_current_head())
+    return list_revisions()[-1]
 
 
+@cache
 def list_revisions() -> list[str]:
-    """List every revision, oldest first."""
-    return [script.revision for script in _load_scripts().walk_revisions()][::-1]
+    """List every revision, oldest first: the numbers with which the names of the scripts begin."""
+    return sorted(file.name.partition("_")[0] for file in _SCRIPTS.glob("versions/[0-9]*.py"))
 
 
 def read_revision(database_url: str) -> str | None:
@@ -75,7 +87,10 @@ def read_revision(database_url: str) -> str | None:
         return None
     engine = open_engine(database_url, poolclass=NullPool)
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table(_VERSION_TABLE):
+            return None
+        revision: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSION_TABLE}"))
+        return revision
 
 
 def require_upgraded(database_url: str) -> None:
@@ -100,15 +115,15 @@ def check(database_url: str) -> None:
     Raises:
         alembic.util.CommandError: if they differ; the message lists the differences.
     """
+    from alembic import command  # noqa: PLC0415
+
     command.check(_build_config(database_url))
 
 
-def _load_scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_build_config("unused"))
+def _build_config(database_url: str) -> "Config":
+    from alembic.config import Config  # noqa: PLC0415
 
-
-def _build_config(database_url: str) -> Config:
     config = Config(attributes={"database_url": database_url})
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config

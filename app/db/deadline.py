@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import final
-
-import psycopg
+from typing import TYPE_CHECKING, final
 
 from app.errors import DatabaseUnavailableError
+
+if TYPE_CHECKING:
+    import psycopg
 
 _CANCEL_SECONDS = 1.0
 
@@ -99,6 +100,8 @@ class Deadline:
 
     def _interrupt(self) -> None:
         """Ask the server to cancel the statement; if it does not, end the connection."""
+        import psycopg  # noqa: PLC0415 - nothing else needs it without a connection to PostgreSQL
+
         with self._lock:
             # Held meanwhile, so that the connection is not back in the pool when it is cancelled.
             if self._connection is None:
@@ -120,6 +123,8 @@ def get_deadline() -> Deadline | None:
 
 def _shut_socket(connection: "psycopg.Connection[object]") -> None:
     """Let the thread that waits for a server that hangs see the end of the connection."""
+    import psycopg  # noqa: PLC0415 - as above
+
     # The descriptor stays the driver's; only its duplicate is closed.
     with (
         suppress(OSError, psycopg.Error),

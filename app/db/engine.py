@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
-import psycopg
 from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, exc, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
@@ -22,6 +21,9 @@ from app.db.deadline import get_deadline
 from app.db.failures import build_damage_error, translate_context
 from app.db.sqlite_file import SqliteFile
 from model.errors import KairosError
+
+if TYPE_CHECKING:
+    import psycopg
 
 WRITES = {"kairos_writes": True}
 """Execution options of a connection that writes."""
@@ -239,6 +241,8 @@ def _wait_for_write_lock(connection: Connection, seconds: float) -> None:
 def _listen_for_postgresql(
     engine: Engine, *, statement_seconds: float | None, needs_primary: bool
 ) -> None:
+    import psycopg  # noqa: PLC0415 - SQLite needs no driver of PostgreSQL
+
     def check_out(
         connection: DBAPIConnection, entry: ConnectionPoolEntry, _: PoolProxiedConnection
     ) -> None:
@@ -279,6 +283,7 @@ def _build_postgresql_connect(
     *, needs_primary: bool
 ) -> Callable[[Dialect, ConnectionPoolEntry, list[Any], dict[str, Any]], DBAPIConnection | None]:
     """Build the function that opens a connection to the right one of the hosts of a URL."""
+    import psycopg  # noqa: PLC0415 - as above
 
     def connect(
         dialect: Dialect, _: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]

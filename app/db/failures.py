@@ -6,10 +6,11 @@ subclasses. What is none of these is a defect of Kairos, and propagates as the d
 """
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import psycopg
 from sqlalchemy import exc
 from sqlalchemy.engine import ExceptionContext
 
@@ -21,6 +22,9 @@ from app.errors import (
     DatabaseUnavailableError,
     SchemaMissingError,
 )
+
+if TYPE_CHECKING:
+    import psycopg
 
 _MOST_CHARACTERS = 300
 
@@ -144,17 +148,26 @@ def translate_failures() -> Iterator[None]:
     """
     try:
         yield
-    except (exc.TimeoutError, psycopg.Error, sqlite3.Error) as error:
+    except (exc.TimeoutError, sqlite3.Error, *_find_postgresql_error()) as error:
         failure = classify(error)
         if failure is None:
             raise
         raise failure from error
 
 
+def _find_postgresql_error() -> "tuple[()] | tuple[type[psycopg.Error]]":
+    """Find what the driver of PostgreSQL raises; nothing where it was not imported."""
+    if "psycopg" not in sys.modules:
+        return ()
+    import psycopg  # noqa: PLC0415 - the first engine of PostgreSQL imports it
+
+    return (psycopg.Error,)
+
+
 def _find_kind(error: BaseException) -> type[DatabaseUnavailableError] | None:
     if isinstance(error, sqlite3.Error):
         return _find_sqlite_kind(error)
-    if isinstance(error, psycopg.Error):
+    if isinstance(error, _find_postgresql_error()):
         return _find_postgresql_kind(error)
     return DatabaseUnavailableError if isinstance(error, exc.TimeoutError) else None
 
@@ -174,7 +187,9 @@ def _find_sqlite_kind(error: sqlite3.Error) -> type[DatabaseUnavailableError] | 
     return _find_unknown_kind(error, sqlite3.OperationalError)
 
 
-def _find_postgresql_kind(error: psycopg.Error) -> type[DatabaseUnavailableError] | None:
+def _find_postgresql_kind(error: "psycopg.Error") -> type[DatabaseUnavailableError] | None:
+    import psycopg  # noqa: PLC0415 - it raised the error
+
     if error.sqlstate is not None:
         for prefix, kind in _BY_SQLSTATE:
             if error.sqlstate.startswith(prefix):

@@ -59,7 +59,7 @@ class RequestModel(BaseModel):
         return value
 
 
-RESPONSE_CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+RESPONSE_CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True, defer_build=True)
 """Configuration of the dataclasses of responses; orjson serializes them without a copy."""
 
 

@@ -5,12 +5,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import product
 from operator import mul
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from model.history import Event, Query
 from model.inference.answers import Constraints
@@ -91,11 +91,31 @@ class CostFit:
         self._unfitted = []
         products = self._products + _INERTIA * np.eye(len(self._scale))
         targets = self._targets + _INERTIA * self._fitted
-        # Non-negative least squares of the normal equations: |L'x - L^-1 b| for L L' = products.
-        lower = np.linalg.cholesky(products)
-        self._fitted, _ = nnls(lower.T, np.linalg.solve(lower, targets))
+        self._fitted = solve_nonnegative(products, targets)
         seconds: NDArray[np.float64] = self._fitted * self._scale
         self._seconds = tuple(seconds.tolist())
+
+
+def solve_nonnegative(
+    products: NDArray[np.float64], targets: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve least squares without negative solutions, given by their normal equations.
+
+    Some of the unknowns are zero, and the others solve their own equations: each choice is tried.
+    For the seven kinds of work that takes a fifth of a millisecond; to import SciPy's method, half
+    a second of every start.
+
+    Args:
+        products: positive definite.
+    """
+    chosen = np.array(list(product((0.0, 1.0), repeat=len(targets))))
+    equations = chosen[:, :, None] * products * chosen[:, None, :]
+    equations += (1 - chosen)[:, :, None] * np.eye(len(targets))
+    solutions = np.linalg.solve(equations, (chosen * targets)[:, :, None])[:, :, 0]
+    # How much the squares decrease from those of the solution zero, halved.
+    decreases = np.where((solutions >= 0).all(1), solutions @ targets, -np.inf)
+    best: NDArray[np.float64] = solutions[decreases.argmax()]
+    return best
 
 
 @final

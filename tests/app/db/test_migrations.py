@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.pool import NullPool
 
@@ -30,6 +32,19 @@ def test_the_schema_upgrades_downgrades_and_upgrades_again(database_url: str) ->
 def test_the_schema_equals_the_tables_of_the_code(database_url: str) -> None:
     run.upgrade(database_url)
     run.check(database_url)
+
+
+def test_revisions_are_those_that_alembic_finds() -> None:
+    scripts = ScriptDirectory.from_config(Config(config_args={"script_location": "migrations"}))
+    revisions = [script.revision for script in scripts.walk_revisions()]
+    assert run.list_revisions() == revisions[::-1]
+    assert run.get_head() == scripts.get_current_head()
+
+
+def test_a_database_without_a_schema_has_no_revision(database_url: str) -> None:
+    assert run.read_revision(database_url) is None
+    open_engine(database_url, poolclass=NullPool).connect().close()
+    assert run.read_revision(database_url) is None
 
 
 def test_a_schema_of_a_later_version_is_left_unchanged(database_url: str) -> None:

@@ -188,7 +188,11 @@ def test_what_was_computed_of_users_is_forgotten(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgotten = []
-    monkeypatch.setattr(Predictor, "forget_histories", lambda self: forgotten.append(self))
+
+    def forget(predictor: Predictor) -> None:
+        forgotten.append(predictor)
+
+    monkeypatch.setattr(Predictor, "forget_histories", forget)
     with running(settings) as client:
         active = client.app.state.context.model_manager.active.current
         erase(client, "u")

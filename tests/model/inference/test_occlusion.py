@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from model.batch import look_up_history
 from model.inference.occlusion import find_most_attended, leave_out, measure_faithfulness
@@ -31,6 +32,16 @@ def test_leaving_an_event_out_keeps_the_others() -> None:
 def test_faithfulness_is_the_rank_correlation() -> None:
     assert measure_faithfulness(array(1, 2, 3), array(5, 6, 70)) == pytest.approx(1)
     assert measure_faithfulness(array(1, 2, 3), array(3, 2, 1)) == pytest.approx(-1)
+
+
+def test_equal_values_share_their_rank() -> None:
+    assert measure_faithfulness(array(1, 1, 2), array(1, 2, 2)) == pytest.approx(0.5)
+    rng = np.random.default_rng(0)
+    for events in range(3, 21):
+        weights, changes = rng.integers(0, events // 2 + 1, (2, events)).astype(np.float32)
+        weights[:2], changes[:2] = (0, 1), (1, 0)
+        expected = spearmanr(weights, changes).statistic
+        assert measure_faithfulness(weights, changes) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
