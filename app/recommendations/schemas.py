@@ -24,6 +24,11 @@ class CategoryFilter(RequestModel):
 _ANY_CATEGORY = CategoryFilter()
 
 
+def _build_empty() -> list[str]:
+    # Not `list`, whose signature pydantic would parse from a text.
+    return []
+
+
 class RecommendationRequest(InstantRequest):
     """The history, the query time, and filters on the items."""
 
@@ -48,9 +53,13 @@ class RecommendationRequest(InstantRequest):
     exclude_seen: bool = True
     """Whether to leave out items of the history. For a stored history these are the items of the
     user's latest 10,000 events, although the model reads fewer."""
-    exclude_item_ids: ItemIds = Field(default_factory=list, json_schema_extra={"default": []})
+    exclude_item_ids: ItemIds = Field(
+        default_factory=_build_empty, json_schema_extra={"default": []}
+    )
     """Items to leave out."""
-    include_item_ids: ItemIds = Field(default_factory=list, json_schema_extra={"default": []})
+    include_item_ids: ItemIds = Field(
+        default_factory=_build_empty, json_schema_extra={"default": []}
+    )
     """If not empty: only these items."""
     categories: CategoryFilter = Field(
         default_factory=lambda: _ANY_CATEGORY,
