@@ -24,7 +24,6 @@ router = APIRouter(include_in_schema=False, lifespan=_lifespan)
 # Large scripts come from installed packages, whose versions are pinned: no network is needed.
 _SWAGGER_UI = Path(str(files("fastapi_swagger"))) / "resources"
 _LIBRARIES = (
-    Path(str(files("plotly"))) / "package_data" / "plotly.min.js",
     _SWAGGER_UI / "swagger-ui-bundle.js",
     _SWAGGER_UI / "swagger-ui.css",
 )
@@ -36,7 +35,7 @@ _POLICY = {
     "script-src": "'self'",
     "style-src": "'self'",
     "connect-src": "'self'",
-    # plotly.js draws heat maps as `data:` images of its own pixels.
+    # The style sheet of Swagger UI has its icons as `data:` images.
     "img-src": "'self' data:",
     "object-src": "'none'",
     "base-uri": "'none'",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from playwright.sync_api import Browser, Locator, Page, Response
+from playwright.sync_api import Browser, Locator, Page, Request, Response
 
 from tests.processes import LOCAL_TOKEN, find_local_token
 
@@ -16,20 +16,26 @@ PATIENCE_SECONDS = 60
 
 
 class Dashboard:
-    """One browser page, with its console errors (`complaints`), requests and responses."""
+    """One browser page, with its console errors (`complaints`), requests and responses.
+
+    Attributes:
+        requested: the URLs of all requests.
+        swept_instants: the query times of the last request for a sweep.
+    """
 
     def __init__(self, page: Page, service: str, *, holds_token: bool = True) -> None:
         self.page = page
         self.service = service
         self.complaints: list[str] = []
         self.requested: list[str] = []
+        self.swept_instants: list[str] = []
         self._answers: list[Response] = []
         self.expected_complaint: str | None = None
         if holds_token:
             self._hold_local_token()
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requested.append(request.url))
+        page.on("request", self._note_request)
         page.on("response", self._note_answer)
 
     def assert_clean(self) -> None:
@@ -37,8 +43,7 @@ class Dashboard:
         expected = re.compile(self.expected_complaint or r"(?!)")
         unexpected = [text for text in self.complaints if not expected.search(text)]
         assert not unexpected, unexpected
-        # Heat maps are images that the page paints itself.
-        own = (f"{self.service}/", "data:image/png;base64,")
+        own = f"{self.service}/"
         assert [url for url in self.requested if not url.startswith(own)] == []
 
     def _hold_local_token(self) -> None:
@@ -138,6 +143,11 @@ class Dashboard:
             share,
         )
         self.settle()
+
+    def _note_request(self, request: Request) -> None:
+        self.requested.append(request.url)
+        if request.url.endswith("/v1/attention"):
+            self.swept_instants = request.post_data_json["query_times"]
 
     def _note_message(self, message: Any) -> None:
         if message.type in {"error", "warning"}:

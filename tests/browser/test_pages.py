@@ -45,6 +45,18 @@ def test_a_page_preloads_its_modules(view: str) -> None:
 
 
 @pytest.mark.parametrize("view", PAGES)
+def test_a_page_loads_few_scripts_of_few_bytes(view: str) -> None:
+    (main,) = re.findall(r'<script type="module" src="([^"]+)">', RENDERED[view])
+    scripts = _imported(STATIC / main) | set(
+        re.findall(r'<link rel="preload" href="([^"]+)" as="script">', RENDERED[view])
+    )
+    assert "vendor/plotly-basic.min.js" in scripts
+    assert len(scripts) <= 29
+    # The complete build of plotly.js alone has 4.8 MB.
+    assert sum((STATIC / script).stat().st_size for script in scripts) < 1_400_000
+
+
+@pytest.mark.parametrize("view", PAGES)
 def test_a_page_has_no_inline_script_or_style(view: str) -> None:
     text = RENDERED[view]
     assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:", text)
@@ -86,7 +98,7 @@ def test_injected_scripts_do_not_run_or_send_requests(dashboard: Dashboard) -> N
 
 
 def test_the_plotting_library_is_revalidated(service: str) -> None:
-    library = f"{service}/dashboard/plotly.min.js"
+    library = f"{service}/dashboard/vendor/plotly-basic.min.js"
     first = httpx.get(library)
     again = httpx.get(library, headers={"If-None-Match": first.headers["etag"]})
     assert (first.status_code, again.status_code) == (200, 304)

@@ -1,6 +1,7 @@
 """The sweep of the User page: slider, player and heat map."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -24,17 +25,26 @@ def count_requests(dashboard: Dashboard, path: str) -> int:
     return sum(url.endswith(path) for url in dashboard.requested)
 
 
-def instants(dashboard: Dashboard) -> list[str]:
-    """The instants of the heat map, where the slider stops."""
-    texts: list[str] = dashboard.page.evaluate(
-        "document.getElementById('heat-map').data[0].x.map((at) => new Date(at).toISOString())"
+def read_pixels(dashboard: Dashboard) -> list[list[int]]:
+    """The heat map's darkness by event, oldest first, and instant: 1 to 766, or 0 for none."""
+    pixels: list[list[int]] = dashboard.page.evaluate(
+        """() => {
+            const {width, height} = document.getElementById("heat-cells");
+            const context = document.getElementById("heat-cells").getContext("2d");
+            const {data} = context.getImageData(0, 0, width, height);
+            const darkness = (at) =>
+                data[at + 3] === 0 ? 0 : 766 - data[at] - data[at + 1] - data[at + 2];
+            return Array.from({length: height}, (_, row) =>
+                Array.from({length: width}, (_, column) =>
+                    darkness(4 * ((height - 1 - row) * width + column))));
+        }"""
     )
-    return texts
+    return pixels
 
 
 def sweep_of(dashboard: Dashboard, **fields: Any) -> dict[str, Any]:
     """The API's own sweep over the instants that are drawn."""
-    body = {"user_id": world.REGULAR, "query_times": instants(dashboard), "n": 10} | fields
+    body = {"user_id": world.REGULAR, "query_times": dashboard.swept_instants, "n": 10} | fields
     answer: dict[str, Any] = dashboard.api("/v1/attention", body)
     return answer
 
@@ -61,13 +71,36 @@ def drag_to(dashboard: Dashboard, index: int) -> dict[str, Any]:
 
 def test_the_heat_map_is_the_matrix_of_the_api(dashboard: Dashboard) -> None:
     open_swept(dashboard)
-    (drawn,) = dashboard.traces("heat-map")
-    assert len(drawn["x"]) == 200
+    # A pixel per weight: traces and elements of plotly.js take far longer.
+    assert dashboard.traces("heat-map") == []
+    assert dashboard.page.locator("#heat-map .plot > *").count() == 0
+    drawn = read_pixels(dashboard)
     swept = sweep_of(dashboard)
-    for row in range(len(swept["events"])):
-        assert drawn["z"][row] == pytest.approx(
-            [instant["weights"][row] for instant in swept["instants"]], abs=1e-6
-        )
+    assert len(drawn) == len(swept["events"]) == 10
+    shades: dict[float, int] = {}
+    for row, pixels in enumerate(drawn):
+        weights = [instant["weights"][row] for instant in swept["instants"]]
+        assert len(pixels) == len(weights) == 200
+        assert [pixel == 0 for pixel in pixels] == [weight is None for weight in weights]
+        shades |= {
+            weight: pixel
+            for weight, pixel in zip(weights, pixels, strict=True)
+            if weight is not None
+        }
+    ordered = [shades[weight] for weight in sorted(shades)]
+    # The three channels of a colour are rounded.
+    assert all(later >= earlier - 3 for earlier, later in pairwise(ordered))
+    assert len(set(ordered)) > 30
+
+
+def test_the_sweep_waits_for_the_first_charts(dashboard: Dashboard) -> None:
+    open_swept(dashboard)
+    requested, drawn = dashboard.page.evaluate(
+        """["kairos-sweep-requested", "kairos-first-view"]
+            .map((name) => performance.getEntriesByName(name)[0])
+            .map(({startTime, duration}) => startTime + duration)"""
+    )
+    assert drawn <= requested
 
 
 def test_weights_and_items_follow_the_slider_at_once(dashboard: Dashboard) -> None:
@@ -125,7 +158,7 @@ def test_another_number_of_items_requests_a_new_sweep(dashboard: Dashboard) -> N
 def test_a_click_on_the_heat_map_moves_the_query_time(dashboard: Dashboard) -> None:
     open_swept(dashboard)
     assert drag_to(dashboard, 40)["line"] == dashboard.page.evaluate(
-        "document.getElementById('heat-map').data[0].x[40]"
+        "Date.parse", dashboard.swept_instants[40]
     )
     dashboard.settle()
     plot = dashboard.page.locator("#heat-map .draglayer .nsewdrag").first
@@ -141,7 +174,7 @@ def test_a_click_on_the_heat_map_moves_the_query_time(dashboard: Dashboard) -> N
     dashboard.page.wait_for_url(lambda url: url != before)
     dashboard.settle()
     assert dashboard.last_answer["query_time"] in {
-        at.replace(".000Z", "Z") for at in instants(dashboard)[146:154]
+        at.replace(".000Z", "Z") for at in dashboard.swept_instants[146:154]
     }
 
 

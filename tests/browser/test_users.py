@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser import world
 from tests.browser.dashboard import Dashboard
@@ -52,6 +52,32 @@ def test_the_table_shows_the_weights_of_the_chart(dashboard: Dashboard) -> None:
     expect(first).to_contain_text(title)
     expect(first).to_contain_text("purchase")
     expect(first).to_contain_text(f"{heaviest['weight'] * 100:.1f} %")
+
+
+def test_what_is_further_down_waits_for_the_first_charts(dashboard: Dashboard) -> None:
+    def wait_for_plotly(route: Route) -> None:
+        dashboard.page.wait_for_function("window.Plotly")
+        route.continue_()
+
+    dashboard.page.route("**/v1/recommendations", wait_for_plotly)
+    dashboard.page.add_init_script(
+        """const measure = performance.measure.bind(performance);
+        performance.measure = (name, options) => {
+            const count = (selector) => document.querySelectorAll(selector).length;
+            if (name === "kairos-first-view") {
+                window.firstView = ["#top-items tr", "#plot .bars"].map(count).map(Boolean);
+                window.later = ["#history-events tr", "#heads svg"].map(count).map(Boolean);
+            }
+            return measure(name, options);
+        };"""
+    )
+    dashboard.open(REGULAR_AT)
+    assert dashboard.page.evaluate("[window.firstView, window.later]") == [
+        [True, True],
+        [False, False],
+    ]
+    expect(dashboard.page.locator("#history-events tr")).to_have_count(10)
+    dashboard.page.wait_for_selector("#heads svg")
 
 
 def test_bars_of_one_basket_are_stacked(dashboard: Dashboard) -> None:

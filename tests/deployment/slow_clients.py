@@ -36,8 +36,8 @@ def slow_body(key: str) -> SlowRequest:
 
 
 def slow_reader(key: str) -> SlowRequest:
-    """A request for a response of five megabytes, which the client does not read."""
-    return SlowRequest(_head("GET /dashboard/plotly.min.js", key), b"")
+    """A request for a response of more than a megabyte, which the client does not read."""
+    return SlowRequest(_head("GET /dashboard/vendor/plotly-basic.min.js", key), b"")
 
 
 class SlowClient:

@@ -2,8 +2,9 @@
 /** The Map card: the items of a version as points of a plane, with a legend of categories. */
 
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
+import { live } from "../shell/directives.js";
 import { formatCount, formatPercent, pluralize } from "../shell/format.js";
-import { byId, html, itemName, live, render } from "../shell/html.js";
+import { byId, html, itemName, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { SYMBOL_CHARACTERS } from "../widgets/series.js";
 import { assignItems, groupItems, isShown } from "./data.js";

@@ -1,7 +1,8 @@
 // @ts-check
 /** The card "Version details": test metrics, training, data windows and facts of one version. */
 
-import { html, live, render } from "../shell/html.js";
+import { live } from "../shell/directives.js";
+import { html, render } from "../shell/html.js";
 import { ChartFigure } from "./chart_figure.js";
 import { drawMetrics, drawTraining, drawWindows } from "./detail_charts.js";
 import { factList, filesTable, recipe } from "./detail_facts.js";

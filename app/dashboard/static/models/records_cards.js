@@ -1,8 +1,9 @@
 // @ts-check
 /** The cards "Retraining runs" and "Audit trail", newest first. */
 
+import { repeat } from "../shell/directives.js";
 import { formatCount, formatInstant } from "../shell/format.js";
-import { html, nothing, render, repeat } from "../shell/html.js";
+import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion, table } from "../shell/tables.js";
 import { describeTraffic } from "./serving_card.js";
 import { versionName } from "./versions_card.js";

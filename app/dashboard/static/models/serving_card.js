@@ -2,8 +2,9 @@
 /** The card "Active versions": which versions serve, and the dialogs that change it. */
 
 import { call, Problem } from "../shell/api.js";
+import { live } from "../shell/directives.js";
 import { formatPercent } from "../shell/format.js";
-import { html, live, nothing, render } from "../shell/html.js";
+import { html, nothing, render } from "../shell/html.js";
 import { versionLabel } from "../widgets/versions.js";
 import { currentVersion } from "./data.js";
 import { versionName } from "./versions_card.js";

@@ -1,6 +1,7 @@
 // @ts-check
 /** The card "Versions": every version with its roles, training data and headline metrics. */
 
+import { repeat } from "../shell/directives.js";
 import {
   formatCount,
   formatDay,
@@ -9,7 +10,7 @@ import {
   formatPercent,
   pluralize,
 } from "../shell/format.js";
-import { html, nothing, render, repeat } from "../shell/html.js";
+import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion } from "../shell/tables.js";
 import { groupTestMetrics, HEADLINE_REFERENCES, referenceName } from "./data.js";
 

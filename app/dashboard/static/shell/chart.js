@@ -1,16 +1,17 @@
 // @ts-check
-/** Charts: plotly.js in the page's colours, loaded when the first chart is drawn. */
+/**
+ * Charts: plotly.js 4.1.1 (its basic build, vendored: traces of the types scatter and bar) in the
+ * page's colours. It loads while the page waits for the first response.
+ */
 
 import { html, render } from "./html.js";
 
 const MARGIN = { l: 56, r: 14, t: 14, b: 46 };
 
-/** Milliseconds after which plotly.js runs in any case: browsers warn of unused preloads. */
-const LOAD_DEADLINE = 1000;
-
-/** @type {Promise<any> | null} */
-let loading = null;
-setTimeout(() => plotly().catch(() => {}), LOAD_DEADLINE);
+/** @type {Promise<any>} resolves to the library */
+const loading = loadPlotly();
+// Each drawing reports the failure.
+loading.catch(() => {});
 
 /**
  * One chart. It is redrawn when the page's width or colour scheme changes; its tooltip shows text
@@ -67,7 +68,7 @@ export class Chart {
     // arrive while one waits are covered by it.
     this.#waiting ??= this.#drawing
       .catch(() => {})
-      .then(plotly)
+      .then(() => loading)
       .then(() => {
         this.#waiting = null;
         return this.#redraw();
@@ -85,17 +86,17 @@ export class Chart {
   /** Changes properties of traces without building anew: `Plotly.restyle`. */
   async restyle(changes, traces) {
     await this.#drawing;
-    if (!this.#isNew) await (await plotly()).restyle(this.#container, changes, traces);
+    if (!this.#isNew) await (await loading).restyle(this.#container, changes, traces);
   }
 
   /** Changes the layout, such as a range, without building anew: `Plotly.relayout`. */
   async relayout(changes) {
     await this.#drawing;
-    if (!this.#isNew) await (await plotly()).relayout(this.#container, changes);
+    if (!this.#isNew) await (await loading).relayout(this.#container, changes);
   }
 
   async #redraw() {
-    const Plotly = await plotly();
+    const Plotly = await loading;
     const { clientWidth, clientHeight } = this.#container;
     if (clientWidth === 0 || this.#build === null) return;
     const size = {
@@ -115,15 +116,20 @@ export class Chart {
   }
 
   #listen() {
-    this.#container.on("plotly_hover", (hover) => this.#showTip(hover));
-    this.#container.on("plotly_unhover", () => {
-      this.#tip.hidden = true;
-    });
+    this.#container.on("plotly_hover", ({ points: [point], event }) =>
+      this.showTip(this.#describePoint?.(point) ?? null, event),
+    );
+    this.#container.on("plotly_unhover", () => this.showTip(null));
     for (const [name, listener] of this.#listeners) this.#container.on(name, listener);
   }
 
-  #showTip({ points: [point], event: pointer }) {
-    const lines = this.#describePoint?.(point) ?? null;
+  /**
+   * Shows the tooltip at the pointer, for what is not a point of plotly.js; null hides it.
+   *
+   * @param {any[] | null} lines texts, nodes or templates
+   * @param {any} [pointer] the event
+   */
+  showTip(lines, pointer) {
     this.#tip.hidden = lines === null;
     if (lines === null) return;
     render(
@@ -175,15 +181,9 @@ function defaultAxis(name) {
     : { ...grid, nticks: 5 };
 }
 
-/** Loads plotly.js once; resolves to the library. */
-function plotly() {
-  loading ??= loadPlotly();
-  return loading;
-}
-
 async function loadPlotly() {
   const script = document.createElement("script");
-  script.src = new URL("../plotly.min.js", import.meta.url).href;
+  script.src = new URL("../vendor/plotly-basic.min.js", import.meta.url).href;
   const loaded = new Promise((resolve, reject) => {
     script.addEventListener("load", resolve);
     script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));
@@ -231,10 +231,26 @@ export function withOpacity(css, opacity) {
   return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
 }
 
-/** The colour scale of heat maps: from the card's own colour to a strong one. */
-export const heatScale = () => [
-  [0, cssColor("--heat-0")],
-  [0.25, cssColor("--heat-1")],
-  [0.5, cssColor("--heat-2")],
-  [1, cssColor("--heat-3")],
+/** @type {[number, string][]} */
+const HEAT_STOPS = [
+  [0, "--heat-0"],
+  [0.25, "--heat-1"],
+  [0.5, "--heat-2"],
+  [1, "--heat-3"],
 ];
+const HEAT_LEVELS = 256;
+
+/**
+ * The colours of heat maps, from the card's own colour to a strong one, as pixels of a canvas.
+ *
+ * @returns {Uint32Array}
+ */
+export function heatColors() {
+  const canvas = Object.assign(document.createElement("canvas"), { width: HEAT_LEVELS, height: 1 });
+  const context = /** @type {any} */ (canvas.getContext("2d"));
+  const scale = context.createLinearGradient(0, 0, HEAT_LEVELS, 0);
+  for (const [share, token] of HEAT_STOPS) scale.addColorStop(share, cssColor(token));
+  context.fillStyle = scale;
+  context.fillRect(0, 0, HEAT_LEVELS, 1);
+  return new Uint32Array(context.getImageData(0, 0, HEAT_LEVELS, 1).data.buffer);
+}

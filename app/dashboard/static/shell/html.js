@@ -6,8 +6,6 @@
 
 import { html, nothing, render } from "../vendor/lit-html.js";
 
-export { live } from "../vendor/directives/live.js";
-export { repeat } from "../vendor/directives/repeat.js";
 export { html, nothing, render };
 
 /**

@@ -153,6 +153,8 @@ export function sweepInstants({ first, end }) {
 export class Sweep {
   #answer;
   #indices;
+  /** @type {(number | null)[][] | null} */
+  #matrix = null;
 
   /**
    * @param {any} answer
@@ -192,7 +194,10 @@ export class Sweep {
   /** Weights, events by instants: null before the event, 0 if the model no longer read it. */
   get matrix() {
     const instants = this.#answer.instants;
-    return this.events.map((_, row) => instants.map((instant) => instant.weights?.[row] ?? null));
+    this.#matrix ??= this.events.map((_, row) =>
+      instants.map((instant) => instant.weights?.[row] ?? null),
+    );
+    return this.#matrix;
   }
 
   /** The response of `POST /v1/recommendations` at one instant, without heads. */

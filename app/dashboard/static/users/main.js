@@ -35,6 +35,8 @@ import { SweepCard } from "./sweep_card.js";
 
 /** Milliseconds the query time rests before the exact response is requested. */
 const REST = 250;
+/** Milliseconds between two frames of the screen. */
+const FRAME = 17;
 /** Milliseconds per instant of the player. */
 const PAUSES = { slow: 400, medium: 150, fast: 60 };
 /** For users who prefer reduced motion: few steps, far apart. */
@@ -153,9 +155,13 @@ const answers = new LatestRequest({
   send: recommend,
   show: (answer, { query_time: at }) => {
     clearProblem();
-    sweeps.request(state, history, answer.model_version);
+    const isFirst = shown === null;
+    const inView = present(answer, at);
     player.enable(sweeps.sweep !== null);
-    present(answer, at);
+    const requestSweep = () => sweeps.request(state, history, answer.model_version);
+    // The service may compute it on the browser's own processors: the first charts go before.
+    if (isFirst) inView.then(() => shown?.answer === answer && requestSweep(), () => {});
+    else requestSweep();
     occlusion.offer(answer.items, (answer.attention?.events.length ?? 0) > 0);
     if (state.explain_item_id !== null) occlusion.request(state);
     announce(`${answer.items.length} items for ${userLabel(state)} at ${formatInstant(at)} UTC`);
@@ -287,20 +293,28 @@ function openPasted({ history: events, settings, leftOut }) {
   open({ user: null, history: events, query_time, explain_item_id: null }, { leftOut });
 }
 
-/** Shows a response for an instant. */
+/** Shows a response for an instant. Resolves once the charts at the top are drawn. */
 function present(answer, at) {
+  const isFirst = shown === null;
   shown = { answer, at };
   const count = answer.attention?.heads?.length;
   if (count !== undefined && state.head > count) save({ head: null });
   sweeps.moveTo(at);
   showWhatIfLink();
-  showAnswer(answer, at).then(settle, showProblem);
+  const { inView, all } = showAnswer(answer, at, isFirst);
+  inView.then(() => measureOnce("kairos-first-view"), () => {});
+  all.then(settle, showProblem);
   // Once the numbers are on the screen; the charts are drawn after them.
   requestAnimationFrame(() => setTimeout(() => measureOnce("kairos-first-numbers")));
+  return inView;
 }
 
-/** Resolves once every chart is drawn. */
-function showAnswer(answer, at) {
+/**
+ * Shows a response.
+ *
+ * @returns promises: `inView` resolves once the charts at the top are drawn, `all` once every chart is
+ */
+function showAnswer(answer, at, isFirst) {
   rememberItems(items, [...answer.items, ...(answer.attention?.events ?? [])]);
   const count = answer.attention?.heads?.length;
   // A sweep has the mean over heads alone.
@@ -310,19 +324,25 @@ function showAnswer(answer, at) {
   const events = weightedHistory(stored, answer, at, head === null ? null : head - 1);
   showVersion(answer.model_version);
   topItems.show(answer, at, stored.filter((event) => event.at <= at).length);
-  historyCard.show(events, items);
+  const showHistory = () => shown?.answer === answer && historyCard.show(events, items);
+  // Hundreds of rows further down the page: after the numbers and charts at the top, if those can be
+  // drawn now.
+  const withHistory = isFirst ? waitForFrame().then(showHistory) : showHistory();
   const drawn = { events, items, queryTime: at, span, scale: state.scale };
-  return Promise.all([
-    timeline.show(drawn),
-    bars.show(drawn, answer, head),
-    heads.show(answer, { ...drawn, head }),
-  ]);
+  const inView = Promise.all([timeline.show(drawn), bars.show(drawn, answer, head)]);
+  const withHeads = inView.then(waitForFrame).then(() => {
+    if (shown?.answer === answer) return heads.show(answer, { ...drawn, head });
+  });
+  return { inView, all: Promise.all([withHistory, withHeads]) };
 }
+
+// A tab in the background has no animation frames.
+const waitForFrame = () => new Promise((resolve) => setTimeout(resolve, FRAME));
 
 function settle() {
   const isSettled = answers.isIdle && !player.isPlaying && resting === null && frame === null;
   showBusy(!isSettled);
-  if (isSettled) measureOnce("kairos-first-view");
+  if (isSettled) measureOnce("kairos-all-charts");
 }
 
 /** Records the time since navigation, for the benchmark of the first view. */

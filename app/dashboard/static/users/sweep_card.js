@@ -2,7 +2,7 @@
 /** The card of the sweep: a heat map of every event's weight at every query time. */
 
 import { LatestRequest } from "../shell/api.js";
-import { Chart, cssColor, escapeText, heatScale } from "../shell/chart.js";
+import { Chart, escapeText, heatColors } from "../shell/chart.js";
 import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, itemName } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
@@ -150,15 +150,30 @@ function describeSweep({ events, instants }, left) {
   );
 }
 
+/**
+ * The heat map: a pixel per weight on a canvas that is stretched over the plot area. plotly.js, which
+ * takes ten times as long for a cell, draws the axes and the line.
+ */
 class HeatMap {
-  #chart = new Chart(byId("heat-map"));
+  #container = byId("heat-map");
+  #canvas = byId("heat-cells");
+  #chart = new Chart(this.#container);
   #at = null;
-  /** @type {any} */
-  #sweep = null;
+  /** @type {any} the events that are drawn, their weights, the instants and the items */
+  #shown = null;
 
   /** @param {(at: number) => void} go called with the instant that is clicked */
   constructor(go) {
-    this.#chart.on("plotly_click", ({ points: [point] }) => go(this.#sweep.instants[cellOf(point).index]));
+    const at = (event) => (this.#shown === null ? null : this.#cellAt(event));
+    this.#container.addEventListener("click", (event) => {
+      const cell = at(event);
+      if (cell !== null) go(this.#shown.instants[cell.column]);
+    });
+    this.#container.addEventListener("pointermove", (event) => {
+      const cell = at(event);
+      this.#chart.showTip(cell && this.#describe(cell), event);
+    });
+    this.#container.addEventListener("pointerleave", () => this.#chart.showTip(null));
   }
 
   /**
@@ -167,49 +182,54 @@ class HeatMap {
    * @returns {Promise<{left: number, strongest: number}>} how many of the oldest events were left
    *   out, and the weight of the strongest colour
    */
-  async show(sweep, items, at) {
-    const first = Math.max(0, sweep.events.length - MOST_EVENTS);
+  async show({ events, matrix, instants }, items, at) {
+    const left = Math.max(0, events.length - MOST_EVENTS);
     this.#at = at;
-    this.#sweep = sweep;
-    const shown = { events: sweep.events.slice(first), matrix: sweep.matrix.slice(first), items };
-    const strongest = strongestWeight(shown.matrix);
-    await this.#chart.draw(
-      (size) => this.#build(shown, strongest, size),
-      (point) => this.#describe(shown, point),
-    );
-    return { left: first, strongest };
+    this.#shown = { events: events.slice(left), matrix: matrix.slice(left), instants, items };
+    const strongest = strongestWeight(this.#shown.matrix);
+    await this.#chart.draw((size) => {
+      this.#paint(strongest);
+      return this.#build(size);
+    });
+    return { left, strongest };
   }
 
   moveTo(at) {
-    if (at === this.#at || this.#sweep === null) return;
+    if (at === this.#at || this.#shown === null) return;
     this.#at = at;
     this.#chart.relayout({ "shapes[0].x0": at, "shapes[0].x1": at });
   }
 
-  #build({ events, matrix, items }, strongest, { width, height }) {
+  /** Paints a pixel per weight, the newest event on top; events that had not happened stay clear. */
+  #paint(strongest) {
+    const { matrix, instants } = this.#shown;
+    const [rows, columns] = [matrix.length, instants.length];
+    Object.assign(this.#canvas, { width: columns, height: rows });
+    const context = this.#canvas.getContext("2d");
+    const image = context.createImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colors = heatColors();
+    const scale = (colors.length - 1) / strongest;
+    matrix.forEach((weights, row) => {
+      const start = (rows - 1 - row) * columns;
+      weights.forEach((weight, column) => {
+        if (weight === null) return;
+        pixels[start + column] = colors[Math.min(colors.length - 1, Math.round(weight * scale))];
+      });
+    });
+    context.putImageData(image, 0, 0);
+  }
+
+  #build({ width, height }) {
+    const { events, instants, items } = this.#shown;
     const isNamed = height / events.length >= NAMED.pixels && width >= NAMED.width;
     const names = isNamed ? rowNames(events, items) : { showticklabels: false, ticks: "" };
-    const { instants } = this.#sweep;
+    const margin = isNamed ? { ...MARGIN, l: NAMED.margin } : MARGIN;
+    this.#place(margin);
     return {
-      traces: [
-        {
-          type: "heatmap",
-          x: instants,
-          y: events.map((_, row) => row),
-          z: matrix,
-          // For cells without a gap plotly.js uses a style attribute, which the page forbids.
-          xgap: 0.001,
-          zmin: 0,
-          zmax: strongest,
-          colorscale: heatScale(),
-          // The page has its own scale: that of plotly.js uses style attributes, too.
-          showscale: false,
-        },
-      ],
+      traces: [],
       layout: {
-        margin: isNamed ? { ...MARGIN, l: NAMED.margin } : MARGIN,
-        // Cells before the event have no colour of the scale.
-        plot_bgcolor: cssColor("--page"),
+        margin,
         shapes: queryTimeLine(this.#at),
         xaxis: {
           type: "date",
@@ -229,24 +249,37 @@ class HeatMap {
     };
   }
 
-  #describe({ events, matrix, items }, point) {
-    const { row, index } = cellOf(point);
+  /** Puts the canvas behind the plot area. */
+  #place({ l, r, t, b }) {
+    const { offsetLeft, offsetTop, clientWidth, clientHeight } = this.#container;
+    const box = { left: offsetLeft + l, top: offsetTop + t, width: clientWidth - l - r, height: clientHeight - t - b };
+    for (const [side, pixels] of Object.entries(box)) this.#canvas.style[side] = `${pixels}px`;
+  }
+
+  /** The cell under the pointer, or null. */
+  #cellAt({ clientX, clientY }) {
+    const { left, bottom, width, height } = this.#canvas.getBoundingClientRect();
+    const { events, instants } = this.#shown;
+    const column = Math.floor(((clientX - left) / width) * instants.length);
+    const row = Math.floor(((bottom - clientY) / height) * events.length);
+    return events[row] && instants[column] ? { row, column } : null;
+  }
+
+  #describe({ row, column }) {
+    const { events, matrix, instants, items } = this.#shown;
     const { itemId, action, at } = events[row];
-    const weight = matrix[row][index];
+    const weight = matrix[row][column];
     const happened = `${action ?? "event"} of ${formatInstant(at)} UTC`;
     const seen = weight === null ? "had not happened yet" : weight === 0 ? "not read" : formatPercent(weight);
-    const when = `at ${formatInstant(this.#sweep.instants[index])} UTC: ${seen}`;
+    const when = `at ${formatInstant(instants[column])} UTC: ${seen}`;
     return [itemName(items.get(itemId)?.title, itemId), happened, when];
   }
 }
 
-/** Row and column of a point, which plotly.js gives as [row, column]. */
-const cellOf = ({ pointNumber: [row, index] }) => ({ row, index });
-
 /** The weight of the strongest colour. */
 function strongestWeight(matrix) {
-  const weights = matrix.flat().filter((weight) => weight > 0);
-  weights.sort((one, other) => one - other);
+  // Typed arrays sort numbers without calling a function for each pair.
+  const weights = Float64Array.from(matrix.flat().filter((weight) => weight > 0)).sort();
   return weights[Math.floor((weights.length - 1) * STRONGEST)] ?? 1;
 }
 

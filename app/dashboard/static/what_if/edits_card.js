@@ -4,8 +4,9 @@
  * container of the query time control.
  */
 
+import { live, repeat } from "../shell/directives.js";
 import { formatDuration, formatInstant, parseFieldValue, toFieldValue } from "../shell/format.js";
-import { html, live, render, repeat } from "../shell/html.js";
+import { html, render } from "../shell/html.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { eventKey, findRow } from "./edits.js";
 import { fromMilliseconds, toMilliseconds } from "./exact_instants.js";

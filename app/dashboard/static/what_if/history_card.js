@@ -4,8 +4,9 @@
  * controls that remove, restore, move or relabel it.
  */
 
+import { live, repeat } from "../shell/directives.js";
 import { formatInstant, formatPercent, parseFieldValue, pluralize, toFieldValue } from "../shell/format.js";
-import { html, itemName, live, nothing, render, repeat } from "../shell/html.js";
+import { html, itemName, nothing, render } from "../shell/html.js";
 import { STEPS } from "../widgets/query_time.js";
 import { STATUS_LABELS } from "./data.js";
 import { isEdited } from "./edits.js";

@@ -1,8 +1,9 @@
 // @ts-check
 /** The card "Top n before and after": both lists as one table, and what each side was computed from. */
 
+import { live } from "../shell/directives.js";
 import { formatCount, pluralize } from "../shell/format.js";
-import { html, itemName, live, nothing, render } from "../shell/html.js";
+import { html, itemName, nothing, render } from "../shell/html.js";
 import { describeFallback, describeWarnings } from "../widgets/warnings.js";
 import { hasScores, LONGEST_HISTORY } from "./data.js";
 

@@ -2,8 +2,9 @@
 /** The page "What if": a history, the edits made to it, and the recommendations before and after. */
 
 import { LatestRequest } from "../shell/api.js";
+import { live } from "../shell/directives.js";
 import { parseFieldValue, toFieldValue } from "../shell/format.js";
-import { byId, html, live, render } from "../shell/html.js";
+import { byId, html, render } from "../shell/html.js";
 import { onKeyChange } from "../shell/key.js";
 import {
   announce,
