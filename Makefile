@@ -65,9 +65,10 @@ fmt: .venv/.installed  ## Format, and apply the automatic fixes of lint
 OF_EVENTS := benchmarks/speed/epoch.py benchmarks/speed/training_peers.py
 
 bench: .venv/.installed  ## Measure the speed of training, serving and the index; EVENTS=... for other events
-	@for script in $(filter-out %/load.py $(OF_EVENTS),$(wildcard benchmarks/speed/*.py)); do \
+	@for script in $(filter-out %/synthetic_bundle.py $(OF_EVENTS),$(wildcard benchmarks/speed/*.py)); do \
 		echo "== $$script" && $(BIN)/python $$script || exit 1; \
 	done
+	@echo "== benchmarks.speed.serving" && $(BIN)/python -m benchmarks.speed.serving
 	@for script in $(OF_EVENTS); do \
 		echo "== $$script" && $(BIN)/python $$script $(if $(EVENTS),--events $(EVENTS)) || exit 1; \
 	done

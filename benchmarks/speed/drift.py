@@ -25,25 +25,16 @@ import faiss
 import numpy as np
 import torch
 
-from model.bundle.bundle import Bundle
-from model.bundle.manifest import Counts, DataWindow
-from model.catalog import Catalog
+from benchmarks.speed.synthetic_bundle import DAYS, DIM, build_bundle, count_events
 from model.clock import MICROSECONDS_PER_DAY
-from model.encoders.self_attention import SelfAttentionConfig
-from model.followers import KEPT, Followers
 from model.history import Event, Query
 from model.inference.answers import Constraints
 from model.inference.predictor import Predictor
-from model.popularity import Popularity
-from model.popularity_table import PopularityTable
-from model.recommender import RecommenderConfig
-from model.wide import EventCounts, WideConfig
+from model.wide import WideConfig
 
 RESULTS = Path(__file__).parent / "results" / "drift.json"
-DIM, EVENTS_PER_QUERY, QUERIES = 64, 100, 20
-DAYS, COUNTED = 400, 2_000_000
-FIRST_AT = 1_700_006_400_000_000
-LAST_AT = FIRST_AT + DAYS * MICROSECONDS_PER_DAY
+EVENTS_PER_QUERY, QUERIES = 100, 20
+LAST_AT = 1_700_006_400_000_000 + DAYS * MICROSECONDS_PER_DAY
 
 NO_PARTS = WideConfig(popularity=False, repeats=False, followers=False, calendar=False)
 MODELS: dict[str, WideConfig | None] = {
@@ -64,9 +55,9 @@ def main() -> None:
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
     rng = np.random.default_rng(0)
-    counts = _count_events(arguments.items, rng)
+    counts = count_events(arguments.items, rng, last_at=LAST_AT)
     predictors = {
-        name: Predictor(_build_bundle(wide, counts, arguments.items))
+        name: Predictor(build_bundle(arguments.items, last_at=LAST_AT, wide=wide, counts=counts))
         for name, wide in MODELS.items()
     }
     queries = [_draw_query(rng, arguments.items) for _ in range(QUERIES)]
@@ -120,49 +111,6 @@ def _measure(predictor: Predictor, query: Query) -> float:
     return 1_000 * (time.thread_time() - began)
 
 
-def _build_bundle(wide: WideConfig | None, counts: EventCounts, items: int) -> Bundle:
-    config = RecommenderConfig(
-        items=items, wide=wide, encoder=SelfAttentionConfig(dim=DIM, dropout=0)
-    )
-    torch.manual_seed(0)
-    recommender = config.build()
-    if wide is not None:
-        recommender.counts = counts
-    popularity = np.ones(items, dtype=np.int64)
-    return Bundle.assemble(
-        recommender=recommender,
-        config=config,
-        catalog=Catalog(
-            item_ids=tuple(f"i{number}" for number in range(items)),
-            titles=(None,) * items,
-            categories=((),) * items,
-            popularity=popularity,
-            recent_popularity=popularity,
-        ),
-        data_window=DataWindow(first_at=FIRST_AT, last_at=LAST_AT),
-        counts=Counts(events=COUNTED, users=1, items=items),
-        metrics={},
-        provenance={},
-    )
-
-
-def _count_events(items: int, rng: np.random.Generator) -> EventCounts:
-    """Count events whose items are popular by Zipf's law, and draw 32 followers per item."""
-    rows = 1 + (items * rng.random(COUNTED) ** 4).astype(np.int32)
-    times = rng.integers(FIRST_AT, LAST_AT, COUNTED)
-    followed = np.repeat(np.arange(1, items + 1), KEPT)
-    steps = (
-        1
-        + rng.integers(0, items // KEPT, len(followed))
-        + np.tile(np.arange(KEPT) * (items // KEPT), items)
-    )
-    followers = 1 + (followed + steps) % items
-    return EventCounts(
-        PopularityTable(Popularity.count(rows, times, rows=items + 1)),
-        Followers.rank(followed, followers, 1 + rng.random(len(followed)), rows=items + 1),
-    )
-
-
 def _draw_query(rng: np.random.Generator, items: int) -> Query:
     """Draw a history of baskets of up to four items, half of them bought before."""
     rows = rng.integers(0, items, EVENTS_PER_QUERY)
@@ -171,8 +119,8 @@ def _draw_query(rng: np.random.Generator, items: int) -> Query:
     baskets = np.sort(rng.integers(0, EVENTS_PER_QUERY // 2, EVENTS_PER_QUERY))
     days = DAYS * (1 - baskets / EVENTS_PER_QUERY)
     ats = LAST_AT - (np.sort(days)[::-1] - days.min()) * MICROSECONDS_PER_DAY
-    events = tuple(Event(f"i{row}", int(at)) for row, at in zip(rows, np.sort(ats), strict=True))
-    return Query(events, LAST_AT + MICROSECONDS_PER_DAY)
+    events = [Event(f"i{row}", int(at)) for row, at in zip(rows, np.sort(ats), strict=True)]
+    return Query.as_of(events, LAST_AT + MICROSECONDS_PER_DAY)
 
 
 def _move(query: Query, query_time: int) -> Query:

@@ -36,7 +36,7 @@ def main():
     lightning.seed_everything(1)
     events = pd.read_csv(arguments.events, sep="\t")[["user", "item", "timestamp"]]
     last = events.groupby("user").cumcount(ascending=False) == 0
-    sequences = _tokenize(events[~last])
+    _, sequences = tokenize(events[~last])
     items = sequences.schema.item_id_features.item().cardinality
     model = SasRec(
         sequences.schema,
@@ -69,7 +69,8 @@ def main():
     print(json.dumps({"seconds_per_epoch": seconds}))
 
 
-def _tokenize(events):
+def tokenize(events):
+    """Build the tokenizer of items, and the sequences of the events."""
     features = FeatureSchema(
         [
             FeatureInfo("user", FeatureType.CATEGORICAL, FeatureHint.QUERY_ID),
@@ -89,7 +90,7 @@ def _tokenize(events):
         ]
     )
     tokenizer = SequenceTokenizer(schema, allow_collect_to_master=True)
-    return tokenizer.fit_transform(Dataset(features, interactions=events))
+    return tokenizer, tokenizer.fit_transform(Dataset(features, interactions=events))
 
 
 if __name__ == "__main__":
