@@ -24,7 +24,7 @@ _TURN_SECONDS = 0.002
 """Seconds after which a long call lets others go first, at the end of its step."""
 _LONG_SHARE = 0.5
 """Share of the places in the queue that calls which are not short may take."""
-_LOOP_CALL_SECONDS = 0.008
+_LOOP_CALL_SECONDS = 0.025
 """Estimated seconds up to which a short call runs on the event loop while no thread computes: to
 hand it to a thread and back, the two threads wait for each other and for the interpreter."""
 _LOOP_SECONDS = 0.002
@@ -63,7 +63,7 @@ class _Call:
 class InferenceScheduler:
     """Runs the steps of calls on a few threads, or the event loop, in the order of a `FairQueue`.
 
-    Short calls of a few milliseconds run on the event loop, after what it has read from its
+    Short calls of up to some milliseconds run on the event loop, after what it has read from its
     connections, unless a thread computes: it takes its turn with them. All others run on threads.
 
     A call is admitted if it may be expected to wait no longer than its class allows, given the

@@ -49,7 +49,7 @@ async def record_impressions(context: AppContext) -> AsyncIterator[None]:
 
 
 async def write_impressions(context: AppContext) -> None:
-    """Write the buffered impressions.
+    """Write the impressions that are buffered now.
 
     An impression that the database refuses for what it contains is dropped, counted and logged; it
     does not stop the others.
@@ -59,7 +59,11 @@ async def write_impressions(context: AppContext) -> None:
             the buffer, then and after every other failure.
     """
     impressions = context.impressions
-    while batch := impressions.take(_BATCH):
+    # Those that arrive meanwhile wait for the next time: under load there would always be one more,
+    # each in a transaction of its own, which costs more than its recommendation.
+    waiting = len(impressions)
+    while batch := impressions.take(min(_BATCH, waiting)):
+        waiting -= len(batch)
         try:
             await _store(context, batch)
         except BaseException:

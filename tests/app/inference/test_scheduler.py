@@ -204,7 +204,7 @@ def test_long_calls_leave_places_to_short_ones() -> None:
 def test_a_short_call_that_waits_for_a_processor_stays_short() -> None:
     async def scenario() -> None:
         scheduler, stepper = build(), Stepper()
-        waiting = submit(scheduler.run(stepper.steps("waiting", 2), cost=0.02, turn_seconds=0.02))
+        waiting = submit(scheduler.run(stepper.steps("waiting", 2), cost=0.05, turn_seconds=0.02))
         await stepper.wait_until_entered()
         long = submit(scheduler.run(stepper.steps("long", 1), call_class=LONG, cost=9.0))
         await asyncio.sleep(0.05)  # longer than the turn, without computing
