@@ -52,21 +52,6 @@ class SequenceBatch(NamedTuple):
             query_given=self.query_given & ~positions,
         )
 
-    def drop_last(self) -> "SequenceBatch":
-        """Drop the last position of histories of one length."""
-        return self._replace(
-            rows=self.rows[:, :-1],
-            actions=self.actions[:, :-1],
-            times=self.times[:, :-1],
-            query_times=self.query_times[:, :-1],
-            query_given=self.query_given[:, :-1],
-            lengths=self.lengths - 1,
-        )
-
-    def take_first(self, events: int) -> "SequenceBatch":
-        """Take the first events of the only history of the batch."""
-        return self if events == self.rows.shape[1] else self.take_first(events + 1).drop_last()
-
     def repeat_at(self, query_times: Float64[Tensor, " query_times"]) -> "SequenceBatch":
         """Repeat the only history of the batch, once per query time of its last event."""
         repeated = SequenceBatch(

@@ -9,7 +9,6 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.earlier_events import EarlierEvents
 from model.layers.fourier_basis import BasisProjection, basis, phasors
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
@@ -263,36 +262,6 @@ class QuerySweep(Protocol):
         query_times: Float64[Tensor, " query_times"],
     ) -> EncoderOutput:
         """Encode the single history of `batch` at query times in days since its first event."""
-        ...
-
-
-@runtime_checkable
-class EarlierEventsEncoder(Protocol):
-    """A `QuerySweep` whose pass over all events but the last can be kept for later queries."""
-
-    def encode_earlier(
-        self,
-        batch: SequenceBatch,
-        items: Float[Tensor, "1 len dim"],
-        *,
-        before: EarlierEvents | None = None,
-    ) -> EarlierEvents:
-        """Encode all events of one history but the last; they do not depend on a query time.
-
-        Args:
-            before: of the same history without its last event, to compute one event only.
-        """
-        ...
-
-    def sweep(
-        self,
-        batch: SequenceBatch,
-        items: Float[Tensor, "1 len dim"],
-        query_times: Float64[Tensor, " query_times"],
-        *,
-        earlier: EarlierEvents | None = None,
-    ) -> EncoderOutput:
-        """Encode the history at query times in days since its first event, from `earlier`."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The trainable recommender: an item table and one encoder."""
 
 import math
-from typing import NamedTuple, cast, final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -17,7 +17,6 @@ from model.interfaces import (
     CandidateScorer,
     CandidateScores,
     CausalEncoder,
-    EarlierEventsEncoder,
     EncoderOutput,
     PositionOutputs,
     QuerySweep,
@@ -25,7 +24,6 @@ from model.interfaces import (
     SequenceEncoder,
 )
 from model.layers.added_scores import AddedScores
-from model.layers.earlier_events import EarlierEvents
 from model.layers.repeat_scores import HistoryQueries
 from model.popularity import FEATURES
 from model.popularity_table import PopularityFeatures
@@ -102,7 +100,6 @@ class Recommender(nn.Module):
     Attributes:
         scores_candidates: whether the encoder is a `CandidateScorer`.
         sweeps_share_history: whether it is a `QuerySweep` that encodes earlier events once.
-        keeps_earlier_events: whether it is an `EarlierEventsEncoder`, too.
         counts: what the wide part reads, to be set before it is used.
         longest_interval: days after an event at which the encoder reads a later query time; those
             of a bundle are limited to the span of its training data. The wide part reads the query
@@ -126,9 +123,6 @@ class Recommender(nn.Module):
         # Asked at every request, where a check of an interface costs as much as a layer.
         self.scores_candidates = isinstance(encoder, CandidateScorer)
         self.sweeps_share_history = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
-        self.keeps_earlier_events = self.sweeps_share_history and isinstance(
-            encoder, EarlierEventsEncoder
-        )
         self.counts: EventCounts | None = None
         self.longest_interval = math.inf
         self.items = nn.Embedding(items + 1, encoder.dim, padding_idx=PADDING_ROW)
@@ -340,52 +334,17 @@ class Recommender(nn.Module):
         outputs = self.encode_positions(batch)
         return outputs, outputs.users.flatten(0, 1)[positions]
 
-    def attend(
-        self, batch: SequenceBatch, *, earlier: EarlierEvents | None = None
-    ) -> EncoderOutput:
+    def attend(self, batch: SequenceBatch) -> EncoderOutput:
         """Run the encoder alone at every history's last event, without scores of items.
 
         `user` is the encoder's own vector, and only its own repeat scores are there.
-
-        Args:
-            earlier: the result of `encode_earlier` for the only history; None to compute it.
         """
-        batch, items = self._limit_intervals(batch), self._embed(batch.rows)
-        if earlier is not None:
-            return self._require_earlier().sweep(
-                batch, items, batch.query_times[0, -1:], earlier=earlier
-            )
-        encoded: EncoderOutput = self.encoder(batch, items)
+        encoded: EncoderOutput = self.encoder(self._limit_intervals(batch), self._embed(batch.rows))
         return encoded
 
-    def encode_earlier(
-        self, batch: SequenceBatch, *, before: EarlierEvents | None = None
-    ) -> EarlierEvents:
-        """Encode all events of one history but the last, for `forward` at any query time.
-
-        Args:
-            before: of the same history without its last event, to compute one event only.
-
-        Raises:
-            TypeError: if the encoder is not an `EarlierEventsEncoder`.
-        """
-        encoder, items = self._require_earlier(), self._embed(batch.rows)
-        return encoder.encode_earlier(self._limit_intervals(batch), items, before=before)
-
-    def _require_earlier(self) -> EarlierEventsEncoder:
-        if not self.keeps_earlier_events:
-            raise _build_unsupported_error(self.encoder, "EarlierEventsEncoder")
-        return cast("EarlierEventsEncoder", self.encoder)
-
-    def forward(
-        self, batch: SequenceBatch, *, earlier: EarlierEvents | None = None
-    ) -> EncoderOutput:
-        """Encode every history at its last event; `user` is in the coordinates of item vectors.
-
-        Args:
-            earlier: as of `attend`.
-        """
-        encoded = self.attend(batch, earlier=earlier)
+    def forward(self, batch: SequenceBatch) -> EncoderOutput:
+        """Encode every history at its last event; `user` is in the coordinates of item vectors."""
+        encoded = self.attend(batch)
         if self.wide is None:
             return encoded._replace(user=self.user_vectors(encoded.user))
         return self._add_wide_part(self.wide, batch, encoded, HistoryQueries.at_last_events(batch))

@@ -151,14 +151,12 @@ async def erase_user(
     leave them out. Events after the erasure are stored: a returning user is a new user. Erasing
     again is safe.
     """
-    erased = await erase_user_data(
-        context.database,
-        user_id,
-        actor=request.state.caller.name,
-        log=open_erasure_log(context.settings.database_url, context.settings.erasure_log),
-        impressions=context.impressions,
+    return JsonResponse(
+        await erase_user_data(
+            context.database,
+            user_id,
+            actor=request.state.caller.name,
+            log=open_erasure_log(context.settings.database_url, context.settings.erasure_log),
+            impressions=context.impressions,
+        )
     )
-    # Those of all users: nothing says whose they are.
-    for predictor in context.model_manager.list_open():
-        predictor.forget_histories()
-    return JsonResponse(erased)

@@ -21,18 +21,12 @@ from model.interfaces import (
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
-from model.layers.earlier_events import EarlierEvents, KVCache
 from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
 from model.layers.time_aware_attention import TimeProjection
-from model.layers.time_aware_block import (
-    BlockInputs,
-    BlockOutput,
-    TimeAwareBlock,
-    TimeInputs,
-)
+from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import CalendarEncoding
 from model.time_encodings.mercer import MercerConfig
@@ -298,82 +292,33 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         batch: SequenceBatch,
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
-        *,
-        earlier: EarlierEvents | None = None,
     ) -> EncoderOutput:
         """Encode one history at many query times (days since its first event).
 
         Only the last position depends on the query time, so the keys and values of the earlier
         positions are computed once.
-
-        Args:
-            earlier: the result of `encode_earlier` for this history; None to compute it.
         """
         if self.baskets:
             # All intervals of the last basket depend on the query time.
             repeated = batch.repeat_at(query_times)
             return self(repeated, items.expand(len(query_times), -1, -1))
-        if earlier is None:
-            earlier = self.encode_earlier(batch, items)
-        inputs = self._build_sweep_inputs(batch, query_times)
-        output, _ = self._attend_from_last(batch, items, inputs, earlier, need_weights=True)
-        if self.pointer is None:
-            return self._build_encoder_output(output, items, inputs)
-        content = self._embed(batch, items).expand(len(query_times), -1, -1)
-        events = self._compute_phasors(self._choose_times(batch)).expand(len(query_times), -1, -1)
-        inputs = inputs._replace(time=inputs.time._replace(events=events))
-        return self._build_encoder_output(output, content, inputs)
-
-    def encode_earlier(
-        self,
-        batch: SequenceBatch,
-        items: Float[Tensor, "1 len dim"],
-        *,
-        before: EarlierEvents | None = None,
-    ) -> EarlierEvents:
-        """Compute the keys and values of all events of one history but the last.
-
-        Args:
-            before: of the same history without its last event, to compute one event only.
-        """
-        batch, items = batch.drop_last(), items[:, :-1]
-        if before is not None:
-            inputs = self._build_sweep_inputs(batch, batch.query_times[0, -1:])
-            return EarlierEvents(self._attend_from_last(batch, items, inputs, before)[1])
-        inputs = self._build_block_inputs(batch)
-        states = self._embed(batch, items) + inputs.event_interval
-        *blocks, final_block = self._blocks
-        caches: list[KVCache] = []
-        for block in blocks:
-            caches.append(block.project_kv(states, inputs.time))
-            if items.shape[1]:
-                states = block.attend(states, caches[-1], inputs, is_causal=True).states
-        caches.append(final_block.project_kv(states, inputs.time))
-        return EarlierEvents(tuple(caches))
-
-    def _attend_from_last(
-        self,
-        batch: SequenceBatch,
-        items: Tensor,
-        inputs: BlockInputs,
-        earlier: EarlierEvents,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[BlockOutput, tuple[KVCache, ...]]:
-        """Run the blocks at the last event, at each query time of `inputs`.
-
-        Returns:
-            The output of the last block, and the keys and values of all events.
-        """
-        states = self._embed_last(batch, items) + inputs.event_interval
-        caches: list[KVCache] = []
+        content = self._embed(batch, items)
+        all_inputs = self._build_block_inputs(batch)
+        earlier = all_inputs.drop_last()
+        queries = self._build_sweep_inputs(batch, query_times, all_inputs.time)
+        last_event = queries.time.keep_last_event()
+        prefix = content[:, :-1] + earlier.event_interval
+        state = content[:, -1:] + queries.event_interval
         output: BlockOutput | None = None
-        for block, cache in zip(self._blocks, earlier.caches, strict=True):
-            caches.append(cache.append(block.project_kv(states, inputs.time)))
-            output = block.attend(states, caches[-1], inputs, need_weights=need_weights)
-            states = output.states
+        for block in self._blocks:
+            shared = block.project_kv(prefix, earlier.time)
+            cache = shared.append(block.project_kv(state, last_event))
+            if prefix.shape[1]:
+                prefix = block.attend(prefix, shared, earlier, is_causal=True).states
+            output = block.attend(state, cache, queries, need_weights=True)
+            state = output.states
         assert output is not None
-        return output, tuple(caches)
+        return self._build_encoder_output(output, content.expand(len(query_times), -1, -1), queries)
 
     def _build_encoder_output(
         self, output: BlockOutput, content: Tensor, inputs: BlockInputs
@@ -400,24 +345,12 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         dropped: Tensor = self.dropout(content)
         return dropped
 
-    def _embed_last(self, batch: SequenceBatch, items: Tensor) -> Tensor:
-        """Embed the last event of one history: 1, 1, dim."""
-        content = items[:, -1:]
-        if self.actions is not None:
-            content = content + self.actions(batch.actions[:, -1:])
-        if self.positions is not None:
-            content = content + self.positions.weight[items.shape[1] - 1]
-        dropped: Tensor = self.dropout(content)
-        return dropped
-
-    def _choose_times(self, batch: SequenceBatch) -> Tensor:
-        """Choose the times that the encoding reads: days, or the number of earlier events."""
-        return _count_events(batch) if self._uses_positions else batch.times
-
     def _build_block_inputs(self, batch: SequenceBatch) -> BlockInputs:
         """Compute the inputs of the blocks with every position as a query."""
-        times = self._choose_times(batch)
-        query_times = times + 1 if self._uses_positions else batch.query_times
+        times, query_times = batch.times, batch.query_times
+        if self._uses_positions:
+            times = _count_events(batch)
+            query_times = times + 1
         events, queries = self._compute_phasors(torch.stack((times, query_times))).unbind()
         time = TimeInputs(events, queries, self._compute_basis_projection(), times)
         return BlockInputs(
@@ -429,20 +362,17 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             else ModulationInputs.from_batch(batch, self.item_groups),
         )
 
-    def _build_sweep_inputs(self, batch: SequenceBatch, query_times: Tensor) -> BlockInputs:
-        """Compute the inputs of the blocks with the last position at each query time as a query.
-
-        Of the events, only the last one has phasors and a time.
-        """
+    def _build_sweep_inputs(
+        self, batch: SequenceBatch, query_times: Tensor, time: TimeInputs
+    ) -> BlockInputs:
+        """Compute the inputs of the blocks with the last position at each query time as a query."""
         instants = query_times.unsqueeze(-1)
-        times = self._choose_times(batch)[:, -1:]
-        read = (times + 1).expand(len(instants), -1) if self._uses_positions else instants
-        both = self._compute_phasors(torch.cat((times, read)))
+        counts = torch.full_like(instants, batch.rows.shape[1])
         time = TimeInputs(
-            both[:1].expand(len(instants), -1, -1),
-            both[1:],
-            self._compute_basis_projection(),
-            times.expand(len(instants), -1),
+            time.events.expand(len(instants), -1, -1),
+            self._compute_phasors(counts if self._uses_positions else instants),
+            time.projection,
+            None if time.days is None else time.days.expand(len(instants), -1),
         )
         modulation: ModulationInputs | None = None
         if self.item_groups is not None:
@@ -453,7 +383,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             )
         return BlockInputs(
             time,
-            self._project_event_interval(time, batch.query_given[:, -1:]),
+            self._project_event_interval(time.keep_last_event(), batch.query_given[:, -1:]),
             self._compute_kernel(instants, batch.times),
             modulation,
         )

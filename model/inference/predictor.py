@@ -19,7 +19,6 @@ from model.catalog import RECENT_DAYS, Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
 from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
-from model.inference.encoded_histories import EncodedHistories
 from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import ItemMap, draw_map
@@ -33,8 +32,6 @@ from model.interfaces import EncoderOutput
 from model.layers.derived import freeze
 from model.popularity import CountedEvents
 
-_MOST_BYTES = 64 * 1024 * 1024
-"""Of encoded histories. One of 200 events takes about one megabyte."""
 _STEP_ROWS = 16_384
 """Items that are compared with one in one step."""
 
@@ -43,20 +40,13 @@ _STEP_ROWS = 16_384
 class Predictor:
     """Runs the recommender of a bundle on queries.
 
-    Safe to share between threads: no result changes after construction. The recommender must not
-    change either: what it derives from its parameters is computed once, and so are the earlier
-    events of users' histories, of which the latest are kept.
+    Safe to share between threads: nothing changes after construction. The recommender must not
+    change either: what it derives from its parameters is computed once.
     """
 
-    def __init__(self, bundle: Bundle, *, histories: EncodedHistories | None = None) -> None:
-        """Serve a bundle.
-
-        Args:
-            histories: encoded by the same encoder; none by default.
-        """
+    def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         freeze(bundle.recommender)
-        self._histories = EncodedHistories(_MOST_BYTES) if histories is None else histories
 
     @property
     def version(self) -> str:
@@ -99,13 +89,8 @@ class Predictor:
             self.catalog, recent_popularity=table.popularity.count_recent(RECENT_DAYS)
         )
         return Predictor(
-            replace(self.bundle, recommender=recommender, index=index, catalog=catalog),
-            histories=self._histories,
+            replace(self.bundle, recommender=recommender, index=index, catalog=catalog)
         )
-
-    def forget_histories(self) -> None:
-        """Forget what was computed for the histories of users."""
-        self._histories.forget()
 
     def recommend(
         self,
@@ -169,8 +154,6 @@ class Predictor:
                 bundle.index,
                 prepared.batch,
                 [selection],
-                # A history without a user is unlikely to come again.
-                histories=None if query.user_id is None else self._histories,
                 mean_vector=bundle.mean_item_vector if has_parts else None,
                 stages=stages,
             )

@@ -12,7 +12,6 @@ from model.batch import SequenceBatch
 from model.bundle.index import ItemIndex
 from model.inference.answers import ScorePart
 from model.inference.diversity import diversify
-from model.inference.encoded_histories import EncodedHistories
 from model.inference.repeats import merge_repeat_scores, sum_repeat_scores
 from model.inference.reranking import CANDIDATES, rerank
 from model.inference.retrieval import ExhaustiveRetriever, IndexRetriever, Retriever
@@ -66,21 +65,17 @@ def rank_rows(
     batch: SequenceBatch,
     selections: Sequence[Selection],
     *,
-    histories: EncodedHistories | None = None,
     mean_vector: Tensor | None = None,
     stages: Stages = skip_timing,
 ) -> Steps[list[Ranking]]:
     """Encode the histories of a batch, and find the best rows for each, in steps.
 
     Args:
-        histories: where to look up and keep what is encoded; None to encode all.
         mean_vector: split the scores into parts, which are compared with this mean of
             `Recommender.static_vectors`; None to leave them whole.
     """
     with stages("encode"), torch.inference_mode():
-        encoded: EncoderOutput = (
-            recommender(batch) if histories is None else histories.encode(recommender, batch)
-        )
+        encoded: EncoderOutput = recommender(batch)
     yield
     return (
         yield from rank_encoded(

@@ -10,17 +10,17 @@ from torch import Tensor, nn
 from model.batch import select_positions
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
-from model.layers.earlier_events import KeyValues, KVCache
 from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
+    KeyValues,
     TimeAwareQueryKey,
     TimeProjection,
     append_basis,
     compose_output,
     split_last,
 )
-from model.layers.time_aware_block import BlockOutput, TimeInputs
+from model.layers.time_aware_block import BlockOutput, KVCache, TimeInputs
 
 
 class SASRecInputs(NamedTuple):

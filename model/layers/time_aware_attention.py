@@ -13,7 +13,6 @@ from jaxtyping import Bool, Complex64, Float, Float64
 from torch import Tensor, nn
 
 from model.layers.derived import DerivingModule
-from model.layers.earlier_events import KeyValues
 from model.layers.fourier_basis import BasisProjection, Turns, basis, conjugate
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
@@ -21,6 +20,16 @@ _SLOWEST, _FASTEST = 3650.0, 365.0
 
 EventPhasors = Complex64[Tensor, "#batch len frequencies"]
 QueryPhasors = Complex64[Tensor, "#batch queries frequencies"]
+
+
+class KeyValues(NamedTuple):
+    """Keys and values per event: content first, then the basis at the event's own time.
+
+    They do not depend on a query time, so one history can be queried at many times.
+    """
+
+    keys: Float[Tensor, "batch heads len width"]
+    values: Float[Tensor, "batch heads len width"]
 
 
 class AttentionMask(NamedTuple):

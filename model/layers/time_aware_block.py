@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
 from model.layers.dropout import Dropout
-from model.layers.earlier_events import KVCache
 from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
     EventPhasors,
     KernelScale,
+    KeyValues,
     QueryMLP,
     QueryPhasors,
     TimeAwareAttention,
@@ -40,6 +40,20 @@ class TimeInputs(NamedTuple):
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "TimeInputs":
         """Keep several query positions of each history, and all events."""
         return self._replace(queries=gather_positions(self.queries, positions))
+
+    def keep_last_event(self) -> "TimeInputs":
+        """Keep the last event only, and all queries."""
+        days = None if self.days is None else self.days[:, -1:]
+        return self._replace(events=self.events[:, -1:], days=days)
+
+    def drop_last(self) -> "TimeInputs":
+        """Drop the last position of each history, as an event and as a query."""
+        return TimeInputs(
+            self.events[:, :-1],
+            self.queries[:, :-1],
+            self.projection,
+            None if self.days is None else self.days[:, :-1],
+        )
 
 
 class BlockInputs(NamedTuple):
@@ -75,6 +89,33 @@ class BlockInputs(NamedTuple):
             None if self.kernel is None else gather_positions(self.kernel, positions),
             None if self.modulation is None else self.modulation.gather(positions),
         )
+
+    def drop_last(self) -> "BlockInputs":
+        """Drop the last position of each history, as an event and as a query."""
+        return BlockInputs(
+            self.time.drop_last(),
+            self.event_interval[:, :-1],
+            None if self.kernel is None else self.kernel[:, :-1, :-1],
+            None
+            if self.modulation is None
+            else ModulationInputs(*(part[:, :-1] for part in self.modulation)),
+        )
+
+
+class KVCache(NamedTuple):
+    """Keys and values of events for one block; `modulation` holds the values of its intensities."""
+
+    attention: KeyValues
+    modulation: Float[Tensor, "batch heads len head_dim"] | None
+
+    def append(self, event: "KVCache") -> "KVCache":
+        """Append one event to the cache of a single history, once per row of `event`."""
+        keys, values = (
+            _append_event(*parts) for parts in zip(self.attention, event.attention, strict=True)
+        )
+        if self.modulation is None or event.modulation is None:
+            return KVCache(KeyValues(keys, values), None)
+        return KVCache(KeyValues(keys, values), _append_event(self.modulation, event.modulation))
 
 
 class BlockOutput(NamedTuple):
@@ -221,3 +262,8 @@ class TimeAwareBlock(nn.Module):
         cache = self._project_kv(normed, inputs.time)
         mask = AttentionMask(is_causal=True)
         return self._attend(states, normed, cache, inputs, mask, need_weights=False)
+
+
+def _append_event(history: Tensor, event: Tensor) -> Tensor:
+    """Append: 1, heads, len, w and queries, heads, 1, w -> queries, heads, len + 1, w."""
+    return torch.cat((history.expand(len(event), -1, -1, -1), event), dim=2)

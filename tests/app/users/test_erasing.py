@@ -16,7 +16,6 @@ from app.imports import import_events
 from app.serving.impressions import Impression
 from app.settings import Settings
 from model.clock import MICROSECONDS_PER_SECOND, now, to_datetime
-from model.inference.predictor import Predictor
 from tests.app.client import Client, problem, running
 from training.data.columns import EVENT_SCHEMA
 from training.data.sources import read_events
@@ -182,21 +181,6 @@ def test_buffered_impressions_of_an_erased_user_are_dropped(settings: Settings) 
         assert "u" not in {answer.user_id for answer in waiting}
         wait_until_recorded(client, 1)
         assert rows(client, "SELECT count(*) FROM recommendations WHERE user_id = 'u'") == 0
-
-
-def test_what_was_computed_of_users_is_forgotten(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forgotten = []
-
-    def forget(predictor: Predictor) -> None:
-        forgotten.append(predictor)
-
-    monkeypatch.setattr(Predictor, "forget_histories", forget)
-    with running(settings) as client:
-        active = client.app.state.context.model_manager.active.current
-        erase(client, "u")
-        assert forgotten == [active]
 
 
 @pytest.mark.slow
