@@ -266,7 +266,7 @@ def test_the_event_loop_lets_its_connections_go_first() -> None:
 
         def compute() -> None:
             order.append("call")
-            time.sleep(0.003)
+            time.sleep(0.02)
 
         calls = [submit(scheduler.run(run_at_once(compute), cost=CHEAP)) for _ in range(3)]
         await asyncio.sleep(0)
