@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from model.bundle.index import ItemIndex
+from model.bundle.index import ItemIndex, are_among
 from model.errors import BundleError
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
@@ -96,3 +96,11 @@ def test_an_unreadable_index_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "items.faiss").write_bytes(b"nothing")
     with pytest.raises(BundleError, match=r"items\.faiss is not"):
         ItemIndex.load((tmp_path / "items.faiss").read_bytes())
+
+
+@pytest.mark.parametrize("others", [0, 3, 400])
+def test_rows_are_found_among_few_and_many(others: int) -> None:
+    rng = np.random.default_rng(0)
+    rows, among = rng.integers(0, 500, 100), rng.integers(0, 500, others)
+    expected = [row in set(among.tolist()) for row in rows.tolist()]
+    assert are_among(rows, among).tolist() == expected

@@ -1,10 +1,12 @@
 """Tensors derived from parameters: kept in a frozen module, and forgotten when these change."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.encoders.self_attention import SelfAttentionConfig
 from model.layers.derived import DerivingModule, freeze
@@ -28,6 +30,18 @@ class Doubled(DerivingModule):
     def _double(self) -> Tensor:
         self.computed += 1
         return 2 * self.weight
+
+
+class CountOperations(TorchDispatchMode):
+    """Counts the operations of PyTorch, views included."""
+
+    number = 0
+
+    def __torch_dispatch__(
+        self, operation: Callable[..., Any], _: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        self.number += 1
+        return operation(*arguments, **(named or {}))
 
 
 CHANGES: dict[str, Callable[[Doubled], object]] = {
@@ -86,3 +100,14 @@ def test_frozen_attention_composes_its_maps_once(monkeypatch: pytest.MonkeyPatch
     assert first > 0
     assert composed == first
     torch.testing.assert_close(again.user, expected.user)
+
+
+def test_a_frozen_history_takes_few_operations() -> None:
+    # 299 before maps were composed and kept, and masks left out for a single history.
+    encoder = SelfAttentionConfig().build().eval()
+    freeze(encoder)
+    (query,) = draw_queries(9)
+    encode(encoder, query)
+    with CountOperations() as operations:
+        encode(encoder, query)
+    assert operations.number <= 165
