@@ -242,8 +242,8 @@ class Settings(BaseSettings):
     Changes of the served models are kept for ever."""
 
     inference_threads: _Threads = 1
-    """Threads that run the model, beside the event loop, which runs short calls while none of them
-    computes. One is cheapest per request; add processes before threads."""
+    """Threads that run the model. One is cheapest per request: the event loop then runs short calls
+    itself while the thread is idle. Add processes before threads."""
 
     inference_queue: _Queue = 40
     """Most requests that wait for the model in a burst; beyond it they get status 503. Long ones,

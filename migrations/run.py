@@ -89,8 +89,8 @@ def read_revision(database_url: str) -> str | None:
     with engine.connect() as connection:
         if not inspect(connection).has_table(_VERSION_TABLE):
             return None
-        revision: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSION_TABLE}"))
-        return revision
+        numbers = connection.scalars(text(f"SELECT version_num FROM {_VERSION_TABLE}"))
+        return numbers.one_or_none()
 
 
 def require_upgraded(database_url: str) -> None:

@@ -24,22 +24,22 @@ def build_direct_call(dependant: Dependant) -> DirectCall | None:
     endpoint, bodies = dependant.call, dependant.body_params
     others = (
         *_list_special_parameters(dependant),
-        *dependant.path_params,
-        *dependant.query_params,
-        *dependant.header_params,
-        *dependant.cookie_params,
+        *_list_values(dependant),
         *(part for part in dependant.dependencies if not _reads_request_only(part)),
     )
     if endpoint is None or len(bodies) != 1 or others or not iscoroutinefunction(endpoint):
+        return None
+    if bodies[0].field_info.metadata or getattr(bodies[0].field_info, "embed", None):
         return None
     body_name, model = bodies[0].name, bodies[0].field_info.annotation
     returned = get_type_hints(endpoint).get("return")
     is_response = isinstance(returned, type) and issubclass(returned, Response)
     if not is_response or not isinstance(model, type) or not issubclass(model, BaseModel):
         return None
-    validate = model.model_validate
+    # As FastAPI does; the codes of some errors depend on it.
+    validate = partial(model.model_validate, from_attributes=True)
     providers = [
-        (part.name or "", partial(_provide, part.call, str(part.request_param_name)))
+        (str(part.name), partial(_provide, part.call, str(part.request_param_name)))
         for part in dependant.dependencies
     ]
 
@@ -61,16 +61,19 @@ async def _provide(dependency: Any, parameter: str, request: Request) -> object:
 
 
 def _reads_request_only(part: Dependant) -> bool:
-    read = (
-        *part.path_params,
-        *part.query_params,
-        *part.header_params,
-        *part.cookie_params,
-        *part.body_params,
-        *part.dependencies,
-    )
-    special = _list_special_parameters(part)
-    return not read and special == [part.request_param_name] and iscoroutinefunction(part.call)
+    read = (*_list_values(part), *part.body_params, *part.dependencies)
+    is_plain = not read and part.name is not None and iscoroutinefunction(part.call)
+    return is_plain and _list_special_parameters(part) == [part.request_param_name]
+
+
+def _list_values(dependant: Dependant) -> list[object]:
+    """List the parameters that are read from the path, the query, headers and cookies."""
+    return [
+        *dependant.path_params,
+        *dependant.query_params,
+        *dependant.header_params,
+        *dependant.cookie_params,
+    ]
 
 
 def _list_special_parameters(dependant: Dependant) -> list[str]:

@@ -1,4 +1,4 @@
-"""The inference threads: calls in turns, and only as many as can be answered in time."""
+"""Calls to the models: in turns, and only as many as can be answered in time."""
 
 import asyncio
 import math
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -64,8 +65,9 @@ class _Call:
 class InferenceScheduler:
     """Runs the steps of calls on a few threads, or the event loop, in the order of a `FairQueue`.
 
-    Short calls of up to some milliseconds run on the event loop, after what it has read from its
-    connections, unless a thread computes: it takes its turn with them. All others run on threads.
+    With one thread, short calls of some milliseconds run on the event loop, after what it has read
+    from its connections, unless the thread computes: it takes its turn with them. All others run on
+    threads.
 
     A call is admitted if it may be expected to wait no longer than its class allows, given the
     estimated cost of those before it and its caller's share of the model. While nothing waits, a
@@ -144,7 +146,7 @@ class InferenceScheduler:
         cost: float = 0.0,
         turn_seconds: float = _TURN_SECONDS,
     ) -> tuple[T, float]:
-        """Run every step on the threads; return the result, and the seconds that they took.
+        """Run every step; return the result, and the seconds that they took.
 
         If the awaiting task is cancelled, no further step runs.
 
@@ -291,9 +293,9 @@ class InferenceScheduler:
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the calls that wait run: on the event loop if it may take the next one."""
         with self._lock:
-            if self._loop is not None:
+            if self._loop is not None and not self._loop.is_closed():
                 return
-            is_for_loop = not self._computing and _may_run_on_loop(self._queue.find_next())
+            is_for_loop = self._may_use_loop()
             if is_for_loop:
                 self._loop = loop
             elif not self._workers:
@@ -301,24 +303,39 @@ class InferenceScheduler:
         if is_for_loop:
             # After the events of this iteration, so that what they bring waits in the queue, where
             # callers share the model.
-            loop.call_soon(self._work_on_loop, loop)
+            # In a context of its own, not that of the request that happens to be first.
+            loop.call_soon(self._work_on_loop, loop, context=Context())
         else:
             self._tokens.put(True)
 
     def _work_on_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         ends_at = time.perf_counter() + _LOOP_SECONDS
-        while time.perf_counter() < ends_at:
+        try:
+            while time.perf_counter() < ends_at:
+                with self._lock:
+                    call = self._queue.pop() if self._may_use_loop() else None
+                if call is None:
+                    break
+                self._take_turn(call, is_on_loop=True)
+        finally:
             with self._lock:
-                may_run = not self._computing and _may_run_on_loop(self._queue.find_next())
-                call = self._queue.pop() if may_run else None
-            if call is None:
-                break
-            self._take_turn(call)
-        with self._lock:
-            self._loop = None
-            is_idle = not len(self._queue)
-        if not is_idle:
-            self._wake(loop)
+                self._loop = None
+                is_idle = not len(self._queue)
+            if not is_idle:
+                self._wake(loop)
+
+    def _may_use_loop(self) -> bool:
+        """Return whether the event loop may run the next call."""
+        # Several threads run several calls at once.
+        if self._threads > 1 or self._computing:
+            return False
+        call = self._queue.find_next()
+        return (
+            call is not None
+            and call.flow.call_class is CallClass.SHORT
+            and 0 < call.cost <= _LOOP_CALL_SECONDS
+            and not call.used
+        )
 
     def _start(self) -> None:
         # A thread that waits for a hanging computation must not delay the end of the process.
@@ -343,8 +360,11 @@ class InferenceScheduler:
                 # It would otherwise keep the result in memory until the next call.
                 del call
 
-    def _take_turn(self, call: _Call) -> None:
-        """Run steps of a call until its turn ends; if it has not ended, it waits for the next."""
+    def _take_turn(self, call: _Call, *, is_on_loop: bool = False) -> None:
+        """Run steps of a call until its turn ends; if it has not ended, it waits for the next.
+
+        On the event loop a turn ends earlier, and a thread takes the next one.
+        """
         began = time.perf_counter()
         if not call.has_begun:
             call.has_begun = True
@@ -352,7 +372,10 @@ class InferenceScheduler:
         # A short call is long if it computes for long, not if it waits for a processor.
         is_short = call.flow.call_class is CallClass.SHORT
         clock = time.thread_time if is_short else time.perf_counter
-        ends_at = clock() + call.turn_seconds
+        turn_seconds = call.turn_seconds
+        if is_on_loop:
+            turn_seconds = min(turn_seconds, _LOOP_CALL_SECONDS)
+        ends_at = clock() + turn_seconds
         outcome = _run_step(call)
         while outcome is None and clock() < ends_at:
             outcome = _run_step(call)
@@ -365,7 +388,7 @@ class InferenceScheduler:
                 call.is_cancelled = True
                 outcome = _run_step(call)
             if outcome is None:
-                if call.flow.call_class is CallClass.SHORT:
+                if call.flow.call_class is CallClass.SHORT and not is_on_loop:
                     call.flow = call.flow._replace(call_class=CallClass.LONG)
                     call.turn_seconds, call.turn = _TURN_SECONDS, None
                 self._queue.push(call)
@@ -373,15 +396,6 @@ class InferenceScheduler:
                 self._end_call()
         if outcome is not None:
             outcome()
-
-
-def _may_run_on_loop(call: _Call | None) -> bool:
-    return (
-        call is not None
-        and call.flow.call_class is CallClass.SHORT
-        and 0 < call.cost <= _LOOP_CALL_SECONDS
-        and not call.used
-    )
 
 
 def _run_step(call: _Call) -> Callable[[], None] | None:

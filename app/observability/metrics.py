@@ -134,7 +134,7 @@ class Metrics:
         )
         self.inference_seconds = Counter(
             "kairos_inference_seconds",
-            "Time that the inference threads have run calls, by class.",
+            "Time that calls have run, on the inference threads or the event loop, by class.",
             ["class"],
             registry=registry,
         )

@@ -13,7 +13,7 @@ class DerivingModule(nn.Module):
     """A module that derives tensors from its parameters.
 
     In training they are derived in every pass. After `freeze`, the first pass keeps them, until the
-    module trains, moves or loads other parameters.
+    module as a whole trains, moves or loads other parameters.
     """
 
     _derived: dict[str, Any] | None = None
@@ -47,7 +47,16 @@ class DerivingModule(nn.Module):
 
 
 def freeze(module: nn.Module) -> None:
-    """Keep what a module and its parts derive: their parameters must not change from now on."""
+    """Keep what a module and its parts derive: their parameters must not change from now on.
+
+    Raises:
+        ValueError: if the module trains.
+    """
+    if module.training:
+        raise ValueError(
+            "what a module derives is kept once its parameters no longer change, but this one is "
+            "in training mode; call eval() before"
+        )
     for part in module.modules():
         if isinstance(part, DerivingModule) and part._derived is None:
             part._derived = {}

@@ -392,8 +392,7 @@ def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
     """Split the heads: batch, len, dim -> batch, heads, len, head_dim."""
-    batch, length, dim = states.shape
-    return states.view(batch, length, heads, dim // heads).transpose(1, 2)
+    return split_last(states, heads).transpose(1, 2)
 
 
 def split_last(states: Float[Tensor, "*shape width"], *parts: int) -> Tensor:

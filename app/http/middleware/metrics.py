@@ -56,6 +56,6 @@ def _get_route_label(scope: Scope) -> str:
     if "route" in scope:
         # The label's values are a contract with operators' dashboards and alerts.
         return str(scope["route"].path).replace(":id}", ":path}")
-    # FastAPI's route of /openapi.json sets no `route` and has no parameters: the path is the
+    # The route of /openapi.json sets no `route` and has no parameters: the path is the
     # template.
     return str(scope["path"]) if "endpoint" in scope else UNMATCHED

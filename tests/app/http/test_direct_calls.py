@@ -3,10 +3,11 @@
 from typing import Annotated, Any
 
 import pytest
+from fastapi import Body as BodyField
 from fastapi import Depends, Query, Request, Response
 from fastapi import routing as fastapi_routing
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from app.http.direct_calls import build_direct_call
 from tests.app.client import REQUEST, Client
@@ -40,6 +41,14 @@ def runs_on_a_thread(body: Body) -> Response:
     return Response(str(body.number))
 
 
+async def checks_more(body: Annotated[Body, AfterValidator(lambda one: one)]) -> Response:
+    return Response(str(body.number))
+
+
+async def reads_a_field(body: Annotated[Body, BodyField(embed=True)]) -> Response:
+    return Response(str(body.number))
+
+
 @pytest.mark.parametrize(
     ("endpoint", "is_direct"),
     [
@@ -48,11 +57,18 @@ def runs_on_a_thread(body: Body) -> Response:
         (takes_a_parameter, False),
         (returns_data, False),
         (runs_on_a_thread, False),
+        (checks_more, False),
+        (reads_a_field, False),
     ],
 )
 def test_only_plain_endpoints_are_called_directly(endpoint: Any, is_direct: bool) -> None:
     route = APIRoute("/", endpoint, methods=["POST"])
     assert (build_direct_call(route.dependant) is not None) == is_direct
+
+
+def test_dependencies_of_a_route_are_left_to_fastapi() -> None:
+    route = APIRoute("/", plain, methods=["POST"], dependencies=[Depends(get_method)])
+    assert build_direct_call(route.dependant) is None
 
 
 def test_a_valid_request_spares_the_resolution(

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ CHEAP = 0.001
 """Estimated seconds of a call that may run on the event loop."""
 
 
-def build(*, queue: int = 40, patience: float = 60.0, long_patience: float = 60.0) -> Any:
+def build(
+    *, threads: int = 1, queue: int = 40, patience: float = 60.0, long_patience: float = 60.0
+) -> Any:
     return InferenceScheduler(
         Metrics(),
-        threads=1,
+        threads=threads,
         queue=queue,
         patience_seconds=patience,
         long_patience_seconds=long_patience,
@@ -223,6 +226,53 @@ def test_a_cheap_call_runs_on_the_event_loop() -> None:
         assert thread == threading.get_ident()
         thread = await scheduler.call(threading.get_ident)
         assert thread != threading.get_ident()
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_with_several_threads_cheap_calls_run_on_them() -> None:
+    async def scenario() -> None:
+        scheduler = build(threads=2)
+        thread, _ = await scheduler.run(run_at_once(threading.get_ident), cost=CHEAP)
+        assert thread != threading.get_ident()
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_a_cheap_call_that_takes_long_continues_on_a_thread() -> None:
+    async def scenario() -> None:
+        scheduler, found = build(), list[int]()
+
+        def steps() -> Steps[None]:
+            for _ in range(2):
+                found.append(threading.get_ident())
+                ends_at = time.thread_time() + 0.05
+                while time.thread_time() < ends_at:
+                    pass
+                yield
+
+        await scheduler.run(steps(), cost=CHEAP, turn_seconds=10.0)
+        assert found[0] == threading.get_ident()
+        assert found[1] != threading.get_ident()
+        scheduler.close()
+
+    run(scenario())
+
+
+def test_a_call_does_not_run_as_part_of_another_request() -> None:
+    sender = ContextVar("sender", default="nobody")
+
+    async def scenario() -> None:
+        scheduler = build()
+
+        async def send(name: str) -> str:
+            sender.set(name)
+            value, _ = await scheduler.run(run_at_once(sender.get), cost=CHEAP)
+            return str(value)
+
+        assert await asyncio.gather(send("a"), send("b")) == ["nobody", "nobody"]
         scheduler.close()
 
     run(scenario())
