@@ -182,7 +182,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         openapi_tags=_TAGS,
         lifespan=_lifespan,
         redirect_slashes=False,
-        # FastAPI would derive it on the event loop, which takes a tenth of a second and more.
+        # FastAPI would derive it on the event loop, which takes a fifth of a second.
         openapi_url=None,
         # FastAPI's own pages load scripts from other hosts; `app.dashboard` has one that does not.
         docs_url=None,

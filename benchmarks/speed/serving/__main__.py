@@ -82,7 +82,7 @@ def _record(name: str, figures: Figures, arguments: argparse.Namespace) -> None:
     record = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     cases = record.get("cases", {})
     cases[name] = {
-        "command": f"python -m benchmarks.speed.serving --cases {name}",
+        "command": _format_command(name, arguments),
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "processor": _read_processor_name(),
@@ -93,6 +93,15 @@ def _record(name: str, figures: Figures, arguments: argparse.Namespace) -> None:
     ordered = {each: cases[each] for each in CASES if each in cases}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"cases": ordered}, indent=1) + "\n", "utf-8")
+
+
+def _format_command(name: str, arguments: argparse.Namespace) -> str:
+    command = f"python -m benchmarks.speed.serving --cases {name} --seconds {arguments.seconds:g}"
+    if arguments.arrivals != "poisson":
+        command += f" --arrivals {arguments.arrivals}"
+    if name == "peers":
+        command += " --rectools rectools/bin/python --replay replay/bin/python"
+    return command
 
 
 def _read_processor_name() -> str:
