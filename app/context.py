@@ -98,6 +98,8 @@ class AppContext:
             CallClass.BACKGROUND if is_background else call_class,
             cost,
             _SURPRISE * short_seconds,
+            # What encodes nothing lists or draws, and may compute it for the first time.
+            may_use_loop=workload.encodings > 0,
         )
         if is_background:
             result, seconds = await running
@@ -117,6 +119,8 @@ class AppContext:
         call_class: CallClass,
         cost: float,
         turn_seconds: float,
+        *,
+        may_use_loop: bool,
     ) -> tuple[Result, float]:
         """Run a call; remember the refusal of a long one."""
         try:
@@ -126,6 +130,7 @@ class AppContext:
                 call_class=call_class,
                 cost=cost,
                 turn_seconds=turn_seconds,
+                may_use_loop=may_use_loop,
             )
         except (OverloadedError, OverShareError) as error:
             if call_class is CallClass.LONG:

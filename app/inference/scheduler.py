@@ -55,6 +55,7 @@ class _Call:
     turn_seconds: float
     result: "asyncio.Future[Any]"
     submitted_at: float
+    may_use_loop: bool
     used: float = 0.0
     turn: Turn | None = None
     has_begun: bool = False
@@ -145,6 +146,7 @@ class InferenceScheduler:
         call_class: CallClass = CallClass.SHORT,
         cost: float = 0.0,
         turn_seconds: float = _TURN_SECONDS,
+        may_use_loop: bool = True,
     ) -> tuple[T, float]:
         """Run every step; return the result, and the seconds that they took.
 
@@ -153,6 +155,7 @@ class InferenceScheduler:
         Args:
             cost: estimated seconds.
             turn_seconds: of a short call, seconds of a processor after which it is a long one.
+            may_use_loop: whether no step takes long, whatever was estimated.
 
         Raises:
             OverloadedError, OverShareError: as `require_capacity` does.
@@ -165,6 +168,7 @@ class InferenceScheduler:
             turn_seconds if call_class is CallClass.SHORT else _TURN_SECONDS,
             loop.create_future(),
             time.perf_counter(),
+            may_use_loop,
         )
         with self._lock:
             self._require_capacity(call.flow, cost)
@@ -332,6 +336,7 @@ class InferenceScheduler:
         call = self._queue.find_next()
         return (
             call is not None
+            and call.may_use_loop
             and call.flow.call_class is CallClass.SHORT
             and 0 < call.cost <= _LOOP_CALL_SECONDS
             and not call.used

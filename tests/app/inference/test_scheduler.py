@@ -226,6 +226,9 @@ def test_a_cheap_call_runs_on_the_event_loop() -> None:
         assert thread == threading.get_ident()
         thread = await scheduler.call(threading.get_ident)
         assert thread != threading.get_ident()
+        work = run_at_once(threading.get_ident)
+        thread, _ = await scheduler.run(work, cost=CHEAP, may_use_loop=False)
+        assert thread != threading.get_ident()
         scheduler.close()
 
     run(scenario())
