@@ -18,6 +18,8 @@ from model.history import Event, Query
 class SequenceBatch(NamedTuple):
     """Histories side by side, padded on the right, with one query time per position.
 
+    The longest one has no padding, and so has a single one.
+
     Attributes:
         rows: catalog rows, 0 = padding.
         actions: rows of the action table, 0 = none or unknown.

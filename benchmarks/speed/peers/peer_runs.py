@@ -3,6 +3,15 @@
 import argparse
 import time
 
+TRAINER_SETTINGS = {
+    "accelerator": "cpu",
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "enable_checkpointing": False,
+    "logger": False,
+}
+"""Of the peers' trainers: nothing is written, and no device is chosen."""
+
 
 def build_parser(description):
     """Build the parser of the settings that all networks have."""

@@ -5,6 +5,7 @@ import warnings
 
 import pandas as pd
 import torch
+from peer_runs import TRAINER_SETTINGS
 from peer_service import (
     BLOCKS,
     DIM,
@@ -64,11 +65,7 @@ def _build_dataset(users, items, instants):
 def _build_trainer():
     return Trainer(
         max_epochs=1,
-        accelerator="cpu",
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        logger=False,
+        **TRAINER_SETTINGS,
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import pandas as pd
 import torch
-from peer_runs import build_parser, record_epochs
+from peer_runs import TRAINER_SETTINGS, build_parser, record_epochs
 from pytorch_lightning import Callback, Trainer, seed_everything
 from rectools import Columns
 from rectools.dataset import Dataset
@@ -39,12 +39,8 @@ def main():
     def build_trainer():
         return Trainer(
             max_epochs=arguments.epochs,
-            accelerator="cpu",
             callbacks=[clock],
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            enable_checkpointing=False,
-            logger=False,
+            **TRAINER_SETTINGS,
         )
 
     settings = {

@@ -10,6 +10,7 @@ import warnings
 import lightning
 import pandas as pd
 import torch
+from peer_runs import TRAINER_SETTINGS
 from peer_service import (
     BLOCKS,
     DIM,
@@ -49,11 +50,7 @@ def main():
     )
     trainer = lightning.Trainer(
         max_epochs=1,
-        accelerator="cpu",
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        logger=False,
+        **TRAINER_SETTINGS,
     )
     trainer.fit(model, batches)
     model.eval()

@@ -7,7 +7,7 @@ import warnings
 import lightning
 import pandas as pd
 import torch
-from peer_runs import build_parser, record_epochs
+from peer_runs import TRAINER_SETTINGS, build_parser, record_epochs
 from replay.data import (
     Dataset,
     FeatureHint,
@@ -58,12 +58,8 @@ def main():
     clock, seconds = record_epochs(lightning.Callback)
     trainer = lightning.Trainer(
         max_epochs=arguments.epochs,
-        accelerator="cpu",
         callbacks=[clock],
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        logger=False,
+        **TRAINER_SETTINGS,
     )
     trainer.fit(model, batches)
     print(json.dumps({"seconds_per_epoch": seconds}))
