@@ -74,6 +74,26 @@ class Dashboard:
         """Wait until the response to the last request is on display."""
         self.page.wait_for_selector("main[aria-busy=false]:not(.stale)")
 
+    def wait_until(self, condition: str, argument: Any = None) -> None:
+        """Wait until a JavaScript function of `argument` returns true.
+
+        Instead of `page.wait_for_function`, which evaluates its text at each look: the policy of
+        the page refuses that from the second look on.
+        """
+        self.page.evaluate(
+            f"""(argument) => new Promise((resolve, reject) => {{
+                const condition = {condition};
+                const until = performance.now() + {PATIENCE_SECONDS * 1000};
+                const look = () => {{
+                    if (condition(argument)) resolve();
+                    else if (performance.now() > until) reject(new Error(`never: ${{condition}}`));
+                    else setTimeout(look, 10);
+                }};
+                look();
+            }})""",
+            argument,
+        )
+
     def traces(self, chart: str) -> list[dict[str, Any]]:
         """The traces of a chart by its element's id, as JSON."""
         self.page.wait_for_selector(f"#{chart}.js-plotly-plot")

@@ -125,21 +125,19 @@ def test_buttons_and_pointer_zoom_and_move_the_map(dashboard: Dashboard) -> None
     dashboard.traces("map")
     whole = width_in_view(dashboard)
     page.get_by_role("button", name="Zoom in").press("Enter")
-    page.wait_for_function(
-        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w", arg=[whole]
-    )
+    dashboard.wait_until("(w) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w", whole)
     assert width_in_view(dashboard) == pytest.approx(whole / 1.5)
     low = page.evaluate("map.layout.xaxis.range[0]")
     page.get_by_role("button", name="Move right").click()
-    page.wait_for_function("([low]) => map.layout.xaxis.range[0] > low", arg=[low])
+    dashboard.wait_until("(low) => map.layout.xaxis.range[0] > low", low)
     page.get_by_role("button", name="Reset the map").click()
-    page.wait_for_function(
-        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] >= w * 0.999", arg=[whole]
+    dashboard.wait_until(
+        "(w) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] >= w * 0.999", whole
     )
     page.locator("#map").hover()
     page.mouse.wheel(0, -300)
-    page.wait_for_function(
-        "([w]) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w * 0.95", arg=[whole]
+    dashboard.wait_until(
+        "(w) => map.layout.xaxis.range[1] - map.layout.xaxis.range[0] < w * 0.95", whole
     )
     zoomed = width_in_view(dashboard)
     # Redrawing keeps the view.

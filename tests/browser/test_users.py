@@ -56,7 +56,7 @@ def test_the_table_shows_the_weights_of_the_chart(dashboard: Dashboard) -> None:
 
 def test_what_is_further_down_waits_for_the_first_charts(dashboard: Dashboard) -> None:
     def wait_for_plotly(route: Route) -> None:
-        dashboard.page.wait_for_function("window.Plotly")
+        dashboard.wait_until("() => window.Plotly")
         route.continue_()
 
     dashboard.page.route("**/v1/recommendations", wait_for_plotly)
