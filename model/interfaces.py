@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from model.batch import SequenceBatch
-from model.layers.fourier_basis import BasisProjection, basis, phasors
+from model.layers.fourier_basis import BasisProjection, basis
 from model.layers.interval_distribution import IntervalDistribution
 from model.layers.item_groups import ItemGroups
 from model.popularity_table import PopularityFeatures
@@ -43,7 +43,7 @@ class TimeEncoding(nn.Module, ABC):
     def forward(self, intervals: Float64[Tensor, "*shape"]) -> Float[Tensor, "*shape time_dim"]:
         """Compute the features of intervals; attention reproduces them by rotation."""
         weight, bias = self.basis_projection()
-        return basis(phasors(intervals, self.frequencies())) @ weight.T + bias
+        return basis(intervals, self.frequencies()) @ weight.T + bias
 
     def kernel(
         self, times: Float64[Tensor, "*#shape"], other: Float64[Tensor, "*#shape"]
@@ -197,6 +197,8 @@ class SequenceEncoder(nn.Module, ABC):
         predicts_next_time: whether outputs include a distribution of the next event's time.
         has_item_space: whether distances between item vectors measure how alike items are.
         item_groups: group membership, for encoders that use it; the trainer sets it.
+        is_exportable: whether the encoding of a single history can become a program of
+            `model.exported_encoder`: all its operators are in ONNX, and it returns tensors only.
         sweeps_share_history: for a `QuerySweep`, whether it encodes the earlier events once for all
             query times; if not, each query time costs a whole pass.
     """
@@ -208,6 +210,7 @@ class SequenceEncoder(nn.Module, ABC):
     predicts_next_time: ClassVar[bool] = False
     has_item_space: ClassVar[bool] = True
     item_groups: ItemGroups | None
+    is_exportable: bool = False
     sweeps_share_history: bool = True
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from model.catalog import PADDING_ROW
 from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
+from model.exported_encoder import ExportedEncoder
 from model.interfaces import (
     CandidateScorer,
     CandidateScores,
@@ -101,6 +102,8 @@ class Recommender(nn.Module):
         scores_candidates: whether the encoder is a `CandidateScorer`.
         sweeps_share_history: whether it is a `QuerySweep` that encodes earlier events once.
         counts: what the wide part reads, to be set before it is used.
+        exported: the encoder as a program, which encodes single histories in its place; None in
+            training.
         longest_interval: days after an event at which the encoder reads a later query time; those
             of a bundle are limited to the span of its training data. The wide part reads the query
             time itself.
@@ -124,6 +127,7 @@ class Recommender(nn.Module):
         self.scores_candidates = isinstance(encoder, CandidateScorer)
         self.sweeps_share_history = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
         self.counts: EventCounts | None = None
+        self.exported: ExportedEncoder | None = None
         self.longest_interval = math.inf
         self.items = nn.Embedding(items + 1, encoder.dim, padding_idx=PADDING_ROW)
         self.item_bias = nn.Parameter(torch.zeros(items + 1)) if item_bias else None
@@ -339,7 +343,9 @@ class Recommender(nn.Module):
 
         `user` is the encoder's own vector, and only its own repeat scores are there.
         """
-        encoded: EncoderOutput = self.encoder(self._limit_intervals(batch), self._embed(batch.rows))
+        is_single = len(batch.rows) == 1
+        encode = self.exported if self.exported is not None and is_single else self.encoder
+        encoded: EncoderOutput = encode(self._limit_intervals(batch), self._embed(batch.rows))
         return encoded
 
     def forward(self, batch: SequenceBatch) -> EncoderOutput:

@@ -91,7 +91,7 @@ def export(
         BundleError: if the recommender makes no consistent bundle, such as one with NaN weights, or
             if the written files do not open; they are then removed.
     """
-    bundle = _assemble(config, trained, state, report, seconds)
+    bundle = _assemble(config, trained, state, report, seconds).with_exported_encoder()
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
     measured = bundle.with_provenance(
         INDEX_RECALL.write(round(check.index_recall, _DIGITS))

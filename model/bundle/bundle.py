@@ -1,6 +1,6 @@
 """A published model in memory: the recommender with everything that serving needs beside it."""
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from torch import Tensor
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.catalog import Catalog
+from model.exported_encoder import ExportedEncoder, export_encoder
 from model.recommender import Recommender, RecommenderConfig
 
 UNPUBLISHED = "unpublished"
@@ -91,6 +92,16 @@ class Bundle:
     def mean_item_vector(self) -> Float[Tensor, " static_width"]:
         """The mean of the recommender's `static_vectors` over the catalog."""
         return self.recommender.static_vectors(slice(1, None)).mean(0)
+
+    def with_exported_encoder(self) -> "Bundle":
+        """Copy the bundle, with its encoder as a program where the encoder is exportable."""
+        encoder, max_history = self.recommender.encoder, self.manifest.max_history
+        if not encoder.is_exportable or max_history < 2:
+            return self
+        # Copies share the weights.
+        recommender = copy(self.recommender)
+        recommender.exported = ExportedEncoder(export_encoder(encoder, max_history=max_history))
+        return replace(self, recommender=recommender)
 
     def with_provenance(self, entries: dict[str, JsonValue]) -> "Bundle":
         """Copy the bundle, with more entries in its provenance."""

@@ -24,9 +24,10 @@ MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 CATALOG = "catalog.parquet"
 INDEX = "items.faiss"
+ENCODER = "encoder.onnx"
 PROFILE = "attention_profile.parquet"
 EVENT_COUNTS = "event_counts.safetensors"
-_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, PROFILE, EVENT_COUNTS})
+_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, ENCODER, PROFILE, EVENT_COUNTS})
 FORMAT_VERSION = 2
 """2: parameters have other names than in format 1."""
 DIGEST_CHARACTERS = 12

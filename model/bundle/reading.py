@@ -7,16 +7,22 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from model.batch import KnownHistory, collate
 from model.bundle.attention_profile import read_profile
 from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import read_catalog
 from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import CATALOG, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
+from model.bundle.manifest import CATALOG, ENCODER, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
 from model.bundle.signature import NO_KEYS, BundleKeys
+from model.clock import MICROSECONDS_PER_DAY
 from model.errors import BundleError, OutdatedBundleError
+from model.exported_encoder import ExportedEncoder
+from model.history import Event
 
 _COMPARED_ROWS = 1_000
+_TOLERANCE = 1e-4
+"""Between a program and the weights: what is left to other orders of a sum, many times over."""
 
 
 def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
@@ -50,6 +56,11 @@ def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
     recommender.longest_interval = manifest.data_window.days
     if recommender.wide is not None:
         recommender.counts = read_event_counts(manifest.read_file(directory, EVENT_COUNTS))
+    if ENCODER in manifest.files:
+        try:
+            recommender.exported = ExportedEncoder(manifest.read_file(directory, ENCODER))
+        except ValueError as error:
+            raise BundleError(f"{directory.name}: {error}; publish it again") from error
     return Bundle(
         version=directory.name,
         manifest=manifest,
@@ -82,6 +93,7 @@ def require_consistent(bundle: Bundle) -> None:
         raise BundleError(
             f"weights must be finite, but {version} holds NaN or infinity; train again"
         )
+    _require_same_encoder(bundle)
     rows = np.arange(1, min(len(catalog), _COMPARED_ROWS) + 1)
     if index.width != vectors.shape[1] or not np.array_equal(
         index.vectors(rows), vectors[rows - 1]
@@ -89,4 +101,24 @@ def require_consistent(bundle: Bundle) -> None:
         raise BundleError(
             f"an index must hold the item table's vectors, but that of {version} does not; "
             "publish again"
+        )
+
+
+@torch.inference_mode()
+def _require_same_encoder(bundle: Bundle) -> None:
+    """Compare the program of the encoder with the encoder itself, on a history of three events."""
+    recommender = bundle.recommender
+    if recommender.exported is None:
+        return
+    last = bundle.manifest.data_window.last_at
+    rows = np.minimum(np.arange(3) + 1, len(bundle.catalog))
+    events = tuple(Event(bundle.catalog.item_id(int(row)), last) for row in rows)
+    history = KnownHistory(events, rows, np.zeros_like(rows), (), truncated=False)
+    batch = collate([history], [last + MICROSECONDS_PER_DAY])
+    users = recommender.attend(batch).user
+    expected = recommender.encoder(batch, recommender.items(batch.rows)).user
+    if not torch.allclose(users, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
+        raise BundleError(
+            "the program of an encoder must encode as its weights do, but that of "
+            f"{bundle.version} differs by {(users - expected).abs().max():.1g}; publish again"
         )

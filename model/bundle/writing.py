@@ -13,6 +13,7 @@ from model.bundle.catalog_file import write_catalog
 from model.bundle.event_counts_file import write_event_counts
 from model.bundle.manifest import (
     CATALOG,
+    ENCODER,
     EVENT_COUNTS,
     INDEX,
     MANIFEST,
@@ -36,6 +37,8 @@ def write_bundle(bundle: Bundle, directory: Path, keys: BundleKeys = NO_KEYS) ->
     safetensors.torch.save_file(contiguous, directory / WEIGHTS)
     write_catalog(bundle.catalog, directory / CATALOG)
     bundle.index.save(directory / INDEX)
+    if bundle.recommender.exported is not None:
+        (directory / ENCODER).write_bytes(bundle.recommender.exported.content)
     if bundle.attention_profile is not None:
         write_profile(bundle.attention_profile, directory / PROFILE)
     if bundle.recommender.counts is not None:

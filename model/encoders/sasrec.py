@@ -18,7 +18,7 @@ from model.interfaces import (
     TimeEncoding,
 )
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import basis, phasors, rotate
+from model.layers.fourier_basis import basis, rotate
 from model.layers.item_groups import ItemGroups
 from model.layers.sasrec_block import SASRecBlock, SASRecInputs
 from model.layers.self_modulation import ModulationConfig, ModulationInputs
@@ -111,7 +111,7 @@ class SASRec(SequenceEncoder):
         super().__init__()
         self.dim = dim
         self.max_history = max_history
-        self.is_normalised = item_groups is None
+        self.is_normalised = self.is_exportable = item_groups is None
         self.time_encoding = time_encoding
         self.withheld = nn.Parameter(torch.zeros(time_encoding.dim))
         self.positions = nn.Embedding(max_history, dim)
@@ -171,8 +171,8 @@ class SASRec(SequenceEncoder):
             counts = torch.arange(batch.rows.shape[1], device=batch.rows.device).double()
             times = counts.expand(batch.rows.shape)
             query_times = times + 1
-        events, queries = phasors(times, frequencies), phasors(query_times, frequencies)
-        event_interval = rotate(basis(events), queries) @ projection.weight.T + projection.bias
+        events, queries = basis(times, frequencies), basis(query_times, frequencies)
+        event_interval = rotate(events, queries) @ projection.weight.T + projection.bias
         return SASRecInputs(
             TimeInputs(events, queries, projection),
             torch.where(batch.query_given.unsqueeze(-1), event_interval, self.withheld),

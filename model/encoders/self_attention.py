@@ -21,7 +21,7 @@ from model.interfaces import (
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection, basis, phasors, rotate, scaled_basis
+from model.layers.fourier_basis import BasisProjection, basis, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
@@ -157,6 +157,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         self.baskets = baskets
         self.sweeps_share_history = not self.baskets
         self.is_normalised = item_groups is None
+        self.is_exportable = item_groups is None and not uses_kernel
         self.time_encoding = time_encoding
         self.actions = nn.Embedding(actions + 1, dim, padding_idx=0) if actions else None
         self.positions = nn.Embedding(max_history, dim) if position_table else None
@@ -351,7 +352,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         if self._uses_positions:
             times = _count_events(batch)
             query_times = times + 1
-        events, queries = self._compute_phasors(torch.stack((times, query_times))).unbind()
+        events, queries = self._compute_basis(torch.stack((times, query_times))).unbind()
         time = TimeInputs(events, queries, self._compute_basis_projection(), times)
         return BlockInputs(
             time,
@@ -370,7 +371,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         counts = torch.full_like(instants, batch.rows.shape[1])
         time = TimeInputs(
             time.events.expand(len(instants), -1, -1),
-            self._compute_phasors(counts if self._uses_positions else instants),
+            self._compute_basis(counts if self._uses_positions else instants),
             time.projection,
             None if time.days is None else time.days.expand(len(instants), -1),
         )
@@ -388,10 +389,10 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             modulation,
         )
 
-    def _compute_phasors(self, times: Tensor) -> Tensor:
+    def _compute_basis(self, times: Tensor) -> Tensor:
         if isinstance(self.time_encoding, TimeKernel):
-            return phasors(times, times.new_empty(0))
-        return phasors(times, self.derive("frequencies", self.time_encoding.frequencies))
+            return basis(times, times.new_empty(0))
+        return basis(times, self.derive("frequencies", self.time_encoding.frequencies))
 
     def _compute_basis_projection(self) -> BasisProjection:
         if isinstance(self.time_encoding, TimeKernel):
@@ -404,7 +405,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         project = self.derive(
             "intervals", lambda: self.interval_proj.compose_affine(time.projection)
         )
-        event_interval = project(rotate(basis(time.events), time.queries))
+        event_interval = project(rotate(time.events, time.queries))
         return torch.where(given.unsqueeze(-1), event_interval, self.withheld)
 
     def _compute_kernel(self, query_times: Tensor, times: Tensor) -> Tensor | None:

@@ -13,14 +13,13 @@ Baskets = Int64[Tensor, "batch len"]
 
 def number_baskets(times: Float64[Tensor, "batch len"]) -> Baskets:
     """Assign events to baskets: equal times are next to each other."""
-    begins = torch.zeros_like(times, dtype=torch.int64)
-    begins[:, 1:] = times[:, 1:] != times[:, :-1]
-    return begins.cumsum(1)
+    begins = times != times.roll(1, dims=1)
+    return begins.cumsum(1) - begins[:, :1].long()
 
 
 def share_query_times(batch: SequenceBatch, baskets: Baskets) -> SequenceBatch:
     """Give every event of a basket the query time of its last one."""
-    lasts = torch.searchsorted(baskets, baskets, right=True) - 1
+    lasts = _search(baskets, right=True) - 1
     lasts = torch.minimum(lasts, batch.lengths.unsqueeze(1) - 1)
     return batch._replace(
         query_times=batch.query_times.gather(1, lasts),
@@ -32,8 +31,17 @@ def average_baskets(
     content: Float[Tensor, "batch len dim"], baskets: Baskets
 ) -> Float[Tensor, "batch len dim"]:
     """Average, at every position, the events of its basket up to it."""
-    firsts = torch.searchsorted(baskets, baskets)
+    firsts = _search(baskets)
     positions = torch.arange(content.shape[1], device=content.device)
     sums = F.pad(content.cumsum(1), (0, 0, 1, 0))
     before = sums.gather(1, firsts.unsqueeze(-1).expand_as(content))
     return (sums[:, 1:] - before) / (positions - firsts + 1).unsqueeze(-1)
+
+
+def _search(baskets: Baskets, *, right: bool = False) -> Int64[Tensor, "batch len"]:
+    """Find the first position of each event's basket, or of the next basket."""
+    if torch.compiler.is_exporting():
+        # ONNX cannot search; a program reads one history, so all pairs are few.
+        events, others = baskets.unsqueeze(2), baskets.unsqueeze(1)
+        return (others <= events if right else others < events).sum(-1)
+    return torch.searchsorted(baskets, baskets, right=right)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import basis, phasors
+from model.layers.fourier_basis import basis
 from model.layers.local_clock import LocalClock
 
 HOUR = 1 / 24
@@ -47,5 +47,5 @@ class CalendarPhase(nn.Module):
 
     def forward(self, instants: Int64[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """Map instants to vectors."""
-        mapped: Tensor = self.proj(basis(phasors(self.clock(instants), self.frequencies)))
+        mapped: Tensor = self.proj(basis(self.clock(instants), self.frequencies))
         return mapped

@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Complex64, Float, Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
+
+_TURN = torch.tensor(2 * math.pi, dtype=torch.float64)
+"""A tensor, since the export to ONNX rounds numbers to float32."""
 
 
 class BasisProjection(NamedTuple):
@@ -31,38 +34,31 @@ class BasisProjection(NamedTuple):
     bias: Float[Tensor, " time_dim"]
 
 
-def phasors(
+def basis(
     times: Float64[Tensor, "*shape"], frequencies: Float64[Tensor, " frequencies"]
-) -> Complex64[Tensor, "*shape frequencies"]:
-    """Return `exp(i w t)` for `times` in days and angular `frequencies` in radians per day.
+) -> Float[Tensor, "*shape basis"]:
+    """Compute `b(t)` for `times` in days and angular `frequencies` in radians per day.
 
     Phases are computed and reduced to one turn in float64 before they are rounded to float32: ten
     years at a period of a minute are five million turns, of which float32 would lose the fraction.
     """
     angle = times.unsqueeze(-1) * frequencies
-    turns = torch.round(angle.detach() / (2 * math.pi))
-    reduced = (angle - turns * (2 * math.pi)).float()
-    return torch.complex(reduced.cos(), reduced.sin())
-
-
-def basis(
-    at: Complex64[Tensor, "*shape frequencies"],
-) -> Float[Tensor, "*shape basis"]:
-    """Return phasors as real numbers: cosine and sine of each frequency side by side."""
-    return torch.view_as_real(at).flatten(-2)
+    turns = torch.round(angle.detach() / _TURN)
+    reduced = (angle - turns * _TURN).float()
+    return torch.stack((reduced.cos(), reduced.sin()), dim=-1).flatten(-2)
 
 
 def rotate(
-    coefficients: Float[Tensor, "*shape basis"],
-    at: Complex64[Tensor, "*#shape frequencies"],
+    coefficients: Float[Tensor, "*shape basis"], at: Float[Tensor, "*#shape basis"]
 ) -> Float[Tensor, "*shape basis"]:
-    """Apply the rotation `R(T)` of the instants whose phasors are `at`.
+    """Apply the rotation `R(T)` of the instants whose basis is `at`.
 
     `R(T)` is symmetric: it turns a basis at event times into the basis at intervals, and a
     projection's coefficients for intervals into coefficients for event times.
     """
-    pairs = coefficients.reshape(*coefficients.shape[:-1], at.shape[-1], 2)
-    return torch.view_as_real(torch.view_as_complex(pairs).conj() * at).flatten(-2)
+    if not at.shape[-1]:
+        return coefficients
+    return _multiply(conjugate(coefficients), _pair(at))
 
 
 def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape basis"]:
@@ -78,43 +74,59 @@ class Turns(NamedTuple):
     multiplied by one. `conjugate` of a linear map spares the conjugation in `R(T)`.
 
     Attributes:
-        forward: ones, then the phasors of the query times; None without a basis.
+        forward: ones, then the phasors of the query times, as real numbers; None without a basis.
         backward: their conjugates.
     """
 
-    forward: Complex64[Tensor, "#batch queries 1 pairs"] | None
-    backward: Complex64[Tensor, "#batch queries 1 pairs"] | None
+    forward: Float[Tensor, "#batch queries 1 pairs 2"] | None
+    backward: Float[Tensor, "#batch queries 1 pairs 2"] | None
 
     @classmethod
-    def build(cls, queries: Complex64[Tensor, "#batch queries frequencies"], width: int) -> "Turns":
-        """Build the turns from the phasors of query times.
+    def build(cls, queries: Float[Tensor, "#batch queries basis"], width: int) -> "Turns":
+        """Build the turns from the basis of query times.
 
         Args:
             width: coordinates of a head before the basis, an even number.
         """
         if not queries.shape[-1]:
             return cls(None, None)
-        forward = F.pad(queries, (width // 2, 0), value=1.0).unsqueeze(2)
-        return cls(forward, forward.conj().resolve_conj())
+        cosine, sine = _pair(queries).unsqueeze(2).unbind(-1)
+        cosine = F.pad(cosine, (width // 2, 0), value=1.0)
+        sine = F.pad(sine, (width // 2, 0))
+        return cls(torch.stack((cosine, sine), dim=-1), torch.stack((cosine, -sine), dim=-1))
 
     def turn(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate heads that hold the conjugate of their coefficients."""
-        return _multiply(heads, self.forward)
+        return heads if self.forward is None else _multiply(heads, self.forward)
 
     def turn_back(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate sums of the basis to the conjugate of their values at the query times."""
-        return _multiply(heads, self.backward)
+        return heads if self.backward is None else _multiply(heads, self.backward)
 
 
-def _multiply(heads: Tensor, turns: Tensor | None) -> Tensor:
-    if turns is None:
-        return heads
-    pairs = torch.view_as_complex(heads.reshape(*heads.shape[:-1], heads.shape[-1] // 2, 2))
-    return torch.view_as_real(pairs * turns).flatten(-2)
+def _pair(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencies 2"]:
+    # Not -1: there may be no instant.
+    return at.reshape(*at.shape[:-1], at.shape[-1] // 2, 2)
+
+
+def _multiply(
+    factors: Float[Tensor, "*shape basis"], pairs: Float[Tensor, "*#shape frequencies 2"]
+) -> Float[Tensor, "*shape basis"]:
+    """Multiply as complex numbers."""
+    if torch.compiler.is_exporting():
+        # ONNX has no complex numbers, but an operator for the same product.
+        cosine, sine = pairs.flatten(1, -3).unbind(-1)
+        heads = factors.shape[-2] if factors.ndim > 3 else 1
+        product = torch.onnx.ops.rotary_embedding(
+            factors.flatten(2), cosine, sine, interleaved=True, num_heads=heads
+        )
+        return product.view(factors.shape)
+    product = torch.view_as_complex(_pair(factors)) * torch.view_as_complex(pairs)
+    return torch.view_as_real(product).flatten(-2)
 
 
 def scaled_basis(frequencies: Float64[Tensor, " frequencies"]) -> BasisProjection:

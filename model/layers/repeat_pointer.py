@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.time_aware_attention import (
-    EventPhasors,
+    EventBasis,
     KernelScale,
-    QueryPhasors,
+    QueryBasis,
     TimeAwareQueryKey,
 )
 
@@ -39,7 +39,7 @@ class RepeatPointer(nn.Module):
     def project_keys(
         self,
         contents: Float[Tensor, "batch len dim"],
-        events: EventPhasors,
+        events: EventBasis,
         projection: BasisProjection,
     ) -> Float[Tensor, "batch 1 len width"]:
         """Project the events to keys."""
@@ -49,7 +49,7 @@ class RepeatPointer(nn.Module):
         self,
         users: Float[Tensor, "batch queries dim"],
         keys: Float[Tensor, "batch 1 len width"],
-        queries: QueryPhasors,
+        queries: QueryBasis,
         projection: BasisProjection,
         kernel: Float[Tensor, "batch queries len"] | None = None,
     ) -> Float[Tensor, "batch queries len"]:

@@ -27,7 +27,7 @@ class SASRecInputs(NamedTuple):
     """The inputs of a block beside its states, computed once per batch for all blocks.
 
     Attributes:
-        time: event and query times as phasors; of no frequencies in plain SASRec.
+        time: the basis at event and query times; of no frequencies in plain SASRec.
         event_interval: time features of the interval from each query position's own event to its
             query time.
         modulation: group membership and intervals, where attention is modulated.

@@ -9,17 +9,17 @@ from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Complex64, Float, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
 from model.layers.derived import DerivingModule
-from model.layers.fourier_basis import BasisProjection, Turns, basis, conjugate
+from model.layers.fourier_basis import BasisProjection, Turns, conjugate
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
 """Half-lives of damping at the start, in days."""
 
-EventPhasors = Complex64[Tensor, "#batch len frequencies"]
-QueryPhasors = Complex64[Tensor, "#batch queries frequencies"]
+EventBasis = Float[Tensor, "#batch len basis"]
+QueryBasis = Float[Tensor, "#batch queries basis"]
 
 
 class KeyValues(NamedTuple):
@@ -201,7 +201,7 @@ class TimeAwareQueryKey(DerivingModule):
     def project_keys(
         self,
         states: Float[Tensor, "batch len dim"],
-        events: EventPhasors,
+        events: EventBasis,
         projection: BasisProjection,
     ) -> Float[Tensor, "batch heads len width"]:
         """Project events to keys."""
@@ -286,7 +286,7 @@ class TimeAwareAttention(DerivingModule):
     def project_kv(
         self,
         states: Float[Tensor, "batch len dim"],
-        events: EventPhasors,
+        events: EventBasis,
         projection: BasisProjection,
         days: Float64[Tensor, "#batch len"] | None = None,
     ) -> KeyValues:
@@ -404,7 +404,7 @@ def split_last(states: Float[Tensor, "*shape width"], *parts: int) -> Tensor:
 
 def append_basis(
     content: Float[Tensor, "batch len *parts heads head_dim"],
-    events: EventPhasors,
+    events: EventBasis,
     width: int,
     spare: Float[Tensor, "batch len *parts heads spare"] | None = None,
 ) -> Float[Tensor, "batch *parts heads len width"]:
@@ -419,7 +419,7 @@ def append_basis(
     elif width > content.shape[-1]:
         parts.append(content.new_zeros(*content.shape[:-1], width - content.shape[-1]))
     if events.shape[-1]:
-        shared = basis(events)
+        shared = events
         for _ in content.shape[2:-1]:
             shared = shared.unsqueeze(-2)
         parts.append(shared.expand(*content.shape[:-1], -1))

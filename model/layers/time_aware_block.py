@@ -12,24 +12,24 @@ from model.layers.fourier_basis import BasisProjection, Turns
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
-    EventPhasors,
+    EventBasis,
     KernelScale,
     KeyValues,
+    QueryBasis,
     QueryMLP,
-    QueryPhasors,
     TimeAwareAttention,
 )
 
 
 class TimeInputs(NamedTuple):
-    """Phasors of event times and query times, computed once per batch for all blocks.
+    """The basis at event times and query times, computed once per batch for all blocks.
 
     Attributes:
         days: times of the events since the first one, for damping.
     """
 
-    events: EventPhasors
-    queries: QueryPhasors
+    events: EventBasis
+    queries: QueryBasis
     projection: BasisProjection
     days: Float64[Tensor, "#batch len"] | None = None
 
@@ -60,7 +60,7 @@ class BlockInputs(NamedTuple):
     """The inputs of a block beside its states, computed once per batch for all blocks.
 
     Attributes:
-        time: event and query times as phasors; of no frequencies where a kernel encodes time.
+        time: the basis at event and query times; of no frequencies where a kernel encodes time.
         event_interval: features of the interval from each query position's own event to its query
             time, projected to `dim`.
         kernel: K(T_q, t_i) of every query and event, where a kernel encodes time.

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.layers.fourier_basis import phasors
+from model.layers.fourier_basis import basis
 from model.layers.repeat_pointer import RepeatPointer
 from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfig
 
@@ -14,8 +14,8 @@ EVENTS = torch.tensor([[0.0, 2.0, 9.0]], dtype=torch.float64)
 def repeat_scores(pointer: RepeatPointer, users: Tensor, contents: Tensor, times: Tensor) -> Tensor:
     encoding = BochnerNonparametricConfig(frequencies=5).build()
     frequencies, projection = encoding.frequencies(), encoding.basis_projection()
-    keys = pointer.project_keys(contents, phasors(EVENTS, frequencies), projection)
-    scores: Tensor = pointer(users, keys, phasors(times, frequencies), projection)
+    keys = pointer.project_keys(contents, basis(EVENTS, frequencies), projection)
+    scores: Tensor = pointer(users, keys, basis(times, frequencies), projection)
     return scores.detach()
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from model.layers.fourier_basis import Turns, phasors, scaled_basis
+from model.layers.fourier_basis import Turns, basis, scaled_basis
 from model.layers.time_aware_attention import AttentionMask, QueryMLP, TimeAwareAttention
 
 DIM, HEADS, LENGTH = 8, 2, 5
@@ -29,8 +29,8 @@ def test_weights_then_values_equal_the_fused_call(mask: AttentionMask, frequenci
     projection = scaled_basis(spread)
     attention = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=2 * frequencies)
     states, times = torch.randn(2, LENGTH, DIM), torch.rand(2, LENGTH, dtype=torch.float64)
-    turns = Turns.build(phasors(times + 2, spread), attention.query_key.content)
-    key_values = attention.project_kv(states, phasors(times, spread), projection)
+    turns = Turns.build(basis(times + 2, spread), attention.query_key.content)
+    key_values = attention.project_kv(states, basis(times, spread), projection)
     mask = AttentionMask(*(part if isinstance(part, bool) else _twice(part) for part in mask))
     weights = attention.attention_weights(states, key_values, turns, projection, mask)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, HEADS, LENGTH))
@@ -44,9 +44,9 @@ def test_a_bias_multiplies_weights_by_its_exponential() -> None:
     none = torch.empty(0, dtype=torch.float64)
     attention = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=0)
     states = torch.randn(1, LENGTH, DIM)
-    no_phasors = phasors(torch.zeros(1, LENGTH, dtype=torch.float64), none)
+    no_basis = basis(torch.zeros(1, LENGTH, dtype=torch.float64), none)
     projection = scaled_basis(none)
-    key_values = attention.project_kv(states, no_phasors, projection)
+    key_values = attention.project_kv(states, no_basis, projection)
     plain = attention.attention_weights(
         states, key_values, NO_TURNS, projection, AttentionMask(is_causal=True)
     )
@@ -85,11 +85,11 @@ def test_damping_over_decades_equals_its_exponential() -> None:
         damped.damping.log_rates.copy_((math.log(2) / half_lives).log())
     days = torch.tensor([[0.0, 5_000.0, 14_000.0, 14_599.0, 14_600.0]], dtype=torch.float64)
     states = torch.randn(1, LENGTH, DIM)
-    no_phasors = phasors(days, none)
+    no_basis = basis(days, none)
     weights, expected = (
         attention.attention_weights(
             states,
-            attention.project_kv(states, no_phasors, projection, days),
+            attention.project_kv(states, no_basis, projection, days),
             NO_TURNS,
             projection,
         )

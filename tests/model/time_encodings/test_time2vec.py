@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from model.layers.fourier_basis import basis, phasors, rotate
+from model.layers.fourier_basis import basis, rotate
 from model.time_encodings.time2vec import Time2VecConfig
 from tests.contracts.time_encoding import SECOND, THIRTY_YEARS, TimeEncodingContract, perturb
 
@@ -33,7 +33,7 @@ class TestTime2Vec(TimeEncodingContract):
         events = torch.tensor([0.0, 0.5, 3000.0, 3649.0, 3650.0 - SECOND], dtype=torch.float64)
         query = torch.tensor([3650.0], dtype=torch.float64)
         frequencies = encoding.frequencies()
-        rotated = rotate(basis(phasors(events, frequencies)), phasors(query, frequencies))
+        rotated = rotate(basis(events, frequencies), basis(query, frequencies))
         linear = (rotated @ weight.T)[:, 0]
         torch.testing.assert_close(linear, ((query - events) / 1460).float(), rtol=0, atol=1e-6)
 
