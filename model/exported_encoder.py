@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
+import jaxtyping
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -76,7 +77,7 @@ def export_encoder(encoder: SequenceEncoder, *, max_history: int) -> bytes:
     example = _build_example(encoder.dim, min(_EXAMPLE_LENGTH, max_history))
     names = list(program(*example))  # Derives what the program holds as constants, too.
     length = {1: torch.export.Dim("len", min=1, max=max_history)}
-    with _quiet():
+    with _quiet(), _without_shape_checks():
         exported = torch.export.export(
             program, example, dynamic_shapes=(length, (length,) * len(_FIELDS))
         )
@@ -131,6 +132,17 @@ def _open_session(content: bytes) -> "onnxruntime.InferenceSession":
             f"a program must be readable by ONNX Runtime, but this one is not ({error}); export "
             "the encoder again"
         ) from error
+
+
+@contextmanager
+def _without_shape_checks() -> Iterator[None]:
+    """Switch off shape checks at run time, which would bind a program to its example's length."""
+    was_disabled = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", was_disabled)
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class SASRec(SequenceEncoder):
         super().__init__()
         self.dim = dim
         self.max_history = max_history
-        self.is_normalised = self.is_exportable = item_groups is None
+        self.is_normalised = item_groups is None
         self.time_encoding = time_encoding
         self.withheld = nn.Parameter(torch.zeros(time_encoding.dim))
         self.positions = nn.Embedding(max_history, dim)

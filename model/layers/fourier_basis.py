@@ -58,7 +58,7 @@ def rotate(
     """
     if not at.shape[-1]:
         return coefficients
-    return _multiply(conjugate(coefficients), _pair(at))
+    return _multiply(at, _pair(coefficients), conjugated=True)
 
 
 def conjugate(coefficients: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape basis"]:
@@ -74,38 +74,46 @@ class Turns(NamedTuple):
     multiplied by one. `conjugate` of a linear map spares the conjugation in `R(T)`.
 
     Attributes:
-        forward: ones, then the phasors of the query times, as real numbers; None without a basis.
-        backward: their conjugates.
+        pairs: ones, then the phasors of the query times, as real numbers; None without a basis.
     """
 
-    forward: Float[Tensor, "#batch queries 1 pairs 2"] | None
-    backward: Float[Tensor, "#batch queries 1 pairs 2"] | None
+    pairs: Float[Tensor, "#batch queries 1 pairs 2"] | None
 
     @classmethod
-    def build(cls, queries: Float[Tensor, "#batch queries basis"], width: int) -> "Turns":
+    def build(
+        cls, queries: Float[Tensor, "#batch queries basis"], ones: Float[Tensor, " width"]
+    ) -> "Turns":
         """Build the turns from the basis of query times.
 
         Args:
-            width: coordinates of a head before the basis, an even number.
+            ones: of `pad_ones`.
         """
         if not queries.shape[-1]:
-            return cls(None, None)
-        cosine, sine = _pair(queries).unsqueeze(2).unbind(-1)
-        cosine = F.pad(cosine, (width // 2, 0), value=1.0)
-        sine = F.pad(sine, (width // 2, 0))
-        return cls(torch.stack((cosine, sine), dim=-1), torch.stack((cosine, -sine), dim=-1))
+            return cls(None)
+        padded = F.pad(queries, (len(ones) - queries.shape[-1], 0)) + ones
+        return cls(_pair(padded.unsqueeze(2)))
 
     def turn(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate heads that hold the conjugate of their coefficients."""
-        return heads if self.forward is None else _multiply(heads, self.forward)
+        return heads if self.pairs is None else _multiply(heads, self.pairs)
 
     def turn_back(
         self, heads: Float[Tensor, "batch queries heads width"]
     ) -> Float[Tensor, "batch queries heads width"]:
         """Rotate sums of the basis to the conjugate of their values at the query times."""
-        return heads if self.backward is None else _multiply(heads, self.backward)
+        return heads if self.pairs is None else _multiply(heads, self.pairs, conjugated=True)
+
+
+def pad_ones(width: int, basis: int) -> Float[Tensor, " total"]:
+    """Build what a padded basis lacks to turn the coordinates before it by nothing: `[1, 0, ...]`.
+
+    Args:
+        width: of the coordinates before the basis, an even number.
+        basis: of the basis.
+    """
+    return F.pad(torch.tensor((1.0, 0.0)).repeat(width // 2), (0, basis))
 
 
 def _pair(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencies 2"]:
@@ -114,18 +122,25 @@ def _pair(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencie
 
 
 def _multiply(
-    factors: Float[Tensor, "*shape basis"], pairs: Float[Tensor, "*#shape frequencies 2"]
+    factors: Float[Tensor, "*#shape basis"],
+    pairs: Float[Tensor, "*#shape frequencies 2"],
+    *,
+    conjugated: bool = False,
 ) -> Float[Tensor, "*shape basis"]:
-    """Multiply as complex numbers."""
+    """Multiply by `pairs`, or their conjugates, as complex numbers."""
     if torch.compiler.is_exporting():
         # ONNX has no complex numbers, but an operator for the same product.
         cosine, sine = pairs.flatten(1, -3).unbind(-1)
-        heads = factors.shape[-2] if factors.ndim > 3 else 1
         product = torch.onnx.ops.rotary_embedding(
-            factors.flatten(2), cosine, sine, interleaved=True, num_heads=heads
+            factors.flatten(2),
+            cosine,
+            -sine if conjugated else sine,
+            interleaved=True,
+            num_heads=factors.shape[2] if factors.ndim > 3 else 1,
         )
         return product.view(factors.shape)
-    product = torch.view_as_complex(_pair(factors)) * torch.view_as_complex(pairs)
+    turns = torch.view_as_complex(pairs)
+    product = torch.view_as_complex(_pair(factors)) * (turns.conj() if conjugated else turns)
     return torch.view_as_real(product).flatten(-2)
 
 

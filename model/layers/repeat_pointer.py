@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.layers.fourier_basis import BasisProjection, Turns
+from model.layers.fourier_basis import BasisProjection
 from model.layers.time_aware_attention import (
     EventBasis,
     KernelScale,
@@ -54,7 +54,7 @@ class RepeatPointer(nn.Module):
         kernel: Float[Tensor, "batch queries len"] | None = None,
     ) -> Float[Tensor, "batch queries len"]:
         """Compute the repeat score of each event at each query position, without a mask."""
-        turns = Turns.build(queries, self.query_key.content)
+        turns = self.query_key.build_turns(queries)
         logits = self.query_key.project_queries(users, turns, projection) @ keys.transpose(-1, -2)
         if self.kernel_scale is not None:
             logits = logits + self.kernel_scale(kernel)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from model.batch import select_positions
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection, Turns
+from model.layers.fourier_basis import BasisProjection
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     KeyValues,
@@ -116,7 +116,7 @@ class SASRecBlock(DerivingModule):
         """
         residual = self.attention_norm(states) + self.interval_proj(inputs.event_interval)
         projection = inputs.time.projection
-        turns = Turns.build(inputs.time.queries, self.query_key.content)
+        turns = self.query_key.build_turns(inputs.time.queries)
         queries = self.query_key.project_queries(residual, turns, projection)
         keys, values = cache.attention
         weights: Tensor | None = None

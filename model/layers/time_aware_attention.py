@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
 from model.layers.derived import DerivingModule
-from model.layers.fourier_basis import BasisProjection, Turns, conjugate
+from model.layers.fourier_basis import BasisProjection, Turns, conjugate, pad_ones
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
 """Half-lives of damping at the start, in days."""
@@ -197,6 +197,13 @@ class TimeAwareQueryKey(DerivingModule):
         self.query_proj = nn.Linear(dim, dim) if query is None else query
         self.key_proj = nn.Linear(dim, dim)
         self.time_key_proj = TimeProjection(time_dim=time_dim, dim=dim)
+
+    def build_turns(self, queries: QueryBasis) -> Turns:
+        """Build the rotations of the queries to their query times."""
+        ones = self.derive(
+            "ones", lambda: pad_ones(self.content, queries.shape[-1]).to(queries.device)
+        )
+        return Turns.build(queries, ones)
 
     def project_keys(
         self,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from model.batch import gather_positions, select_positions
 from model.layers.dropout import Dropout
-from model.layers.fourier_basis import BasisProjection, Turns
+from model.layers.fourier_basis import BasisProjection
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     AttentionMask,
@@ -237,7 +237,7 @@ class TimeAwareBlock(nn.Module):
         if self.kernel_scale is not None:
             mask = mask._replace(bias=self.kernel_scale(inputs.kernel))
         key_values, projection = cache.attention, inputs.time.projection
-        turns = Turns.build(inputs.time.queries, self.attention.query_key.content)
+        turns = self.attention.query_key.build_turns(inputs.time.queries)
         weights: Tensor | None = None
         modulation: ModulationOutput | None = None
         if need_weights or self.modulation is not None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from model.batch import SequenceBatch
 from model.clock import days_between
 from model.encoders import EncoderConfig
+from model.exported_encoder import ExportedEncoder, export_encoder
 from model.history import Event, Query
 from model.interfaces import (
     CandidateScorer,
@@ -142,6 +143,13 @@ class SequenceEncoderContract:
                 if gradient is not None:
                     assert (gradient[0, position + 1 :] == 0).all()
 
+    @pytest.mark.slow  # an export takes seconds
+    def test_an_exported_encoder_encodes_alike(self, encoder: SequenceEncoder) -> None:
+        if not encoder.is_exportable:
+            pytest.skip("this encoder has operators or results that a program cannot have")
+        content = export_encoder(encoder.requires_grad_(False), max_history=13)
+        assert_encodes_alike(ExportedEncoder(content), encoder)
+
     def test_a_sweep_equals_separate_queries(self, encoder: SequenceEncoder) -> None:
         if not isinstance(encoder, QuerySweep):
             pytest.skip("this encoder has no sweep")
@@ -255,6 +263,20 @@ def vectors(encoder: SequenceEncoder, batch: SequenceBatch) -> Tensor:
 def encode(encoder: SequenceEncoder, *queries: Query) -> EncoderOutput:
     batch = collate_queries(*queries)
     return encoder(batch, vectors(encoder, batch))
+
+
+def assert_encodes_alike(exported: ExportedEncoder, encoder: SequenceEncoder) -> None:
+    """Compare a program with its encoder, on histories of 1 to 13 events."""
+    *queries, last = draw_queries(1, 2, 3, 12, 13)
+    for query in (*queries, last, at_query_time(last, last.query_time, withheld=True)):
+        batch = collate_queries(query)
+        items = vectors(encoder, batch)
+        for part, expected in zip(exported(batch, items), encoder(batch, items), strict=True):
+            if isinstance(expected, Tensor):
+                assert isinstance(part, Tensor)
+                assert_same(part, expected)
+            else:
+                assert part == expected
 
 
 def trainable_outputs(encoder: SequenceEncoder, batch: SequenceBatch) -> list[Tensor]:

@@ -1,13 +1,20 @@
 """Bundles assembled in memory."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
 import torch
 
 from model.bundle.bundle import UNPUBLISHED, Bundle
+from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts
-from model.bundle.reading import read_bundle
+from model.bundle.reading import read_bundle, require_consistent
 from model.bundle.writing import write_bundle
+from model.errors import BundleError
+from model.exported_encoder import ExportedEncoder
 from tests import tiny
 
 
@@ -49,6 +56,42 @@ def test_a_written_bundle_reads_as_it_was_assembled(tmp_path: Path) -> None:
     assert read.catalog.item_ids == bundle.catalog.item_ids
     for name, weight in bundle.recommender.state_dict().items():
         assert torch.equal(read.recommender.state_dict()[name], weight)
+
+
+def test_an_exported_encoder_is_read_with_its_bundle(tmp_path: Path) -> None:
+    _, bundle = assemble()
+    exported = bundle.with_exported_encoder()
+    assert bundle.recommender.exported is None
+    (tmp_path / "new").mkdir()
+    version = write_bundle(exported, tmp_path / "new")
+    read = read_bundle((tmp_path / "new").rename(tmp_path / version))
+    assert read.recommender.exported is not None
+    assert exported.recommender.exported is not None
+    assert read.recommender.exported.content == exported.recommender.exported.content
+    require_consistent(read)
+
+    # Its program, beside other weights.
+    other = tiny.recommender(tiny.recommender_config(), seed=5).eval().requires_grad_(False)
+    other.exported = read.recommender.exported
+    index = ItemIndex.build(other.index_vectors().numpy()[1:], other.encoder.similarity)
+    with pytest.raises(BundleError, match="must encode as its weights do"):
+        require_consistent(replace(read, recommender=other, index=index))
+
+
+def test_a_damaged_program_is_refused(tmp_path: Path) -> None:
+    _, bundle = assemble()
+    damaged = SimpleNamespace(content=b"no program")
+    bundle.recommender.exported = cast("ExportedEncoder", damaged)
+    (tmp_path / "new").mkdir()
+    version = write_bundle(bundle, tmp_path / "new")
+    with pytest.raises(BundleError, match="publish it again"):
+        read_bundle((tmp_path / "new").rename(tmp_path / version))
+
+
+def test_an_encoder_that_is_not_exportable_has_no_program() -> None:
+    _, bundle = assemble()
+    bundle.recommender.encoder.is_exportable = False
+    assert bundle.with_exported_encoder() is bundle
 
 
 def test_added_provenance_keeps_the_entries_there_were() -> None:

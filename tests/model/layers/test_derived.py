@@ -1,18 +1,17 @@
 """Tensors derived from parameters: kept in a frozen module, and forgotten when these change."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.encoders.self_attention import SelfAttentionConfig
 from model.layers.derived import DerivingModule, freeze
 from model.layers.fourier_basis import BasisProjection
 from model.layers.time_aware_attention import TimeProjection
 from tests.contracts.histories import draw_queries
+from tests.contracts.operations import CountOperations
 from tests.contracts.sequence_encoder import encode
 
 
@@ -30,18 +29,6 @@ class Doubled(DerivingModule):
     def _double(self) -> Tensor:
         self.computed += 1
         return 2 * self.weight
-
-
-class CountOperations(TorchDispatchMode):
-    """Counts the operations of PyTorch, views included."""
-
-    number = 0
-
-    def __torch_dispatch__(
-        self, operation: Callable[..., Any], _: Any, arguments: Any = (), named: Any = None
-    ) -> Any:
-        self.number += 1
-        return operation(*arguments, **(named or {}))
 
 
 CHANGES: dict[str, Callable[[Doubled], object]] = {

@@ -9,7 +9,7 @@ from model.layers.fourier_basis import Turns, basis, scaled_basis
 from model.layers.time_aware_attention import AttentionMask, QueryMLP, TimeAwareAttention
 
 DIM, HEADS, LENGTH = 8, 2, 5
-NO_TURNS = Turns(None, None)
+NO_TURNS = Turns(None)
 VISIBLE = torch.tensor([[[True, False, True, True, False]]])
 BIAS = torch.linspace(-2, 2, HEADS * LENGTH * LENGTH).view(1, HEADS, LENGTH, LENGTH)
 MASKS = {
@@ -29,7 +29,7 @@ def test_weights_then_values_equal_the_fused_call(mask: AttentionMask, frequenci
     projection = scaled_basis(spread)
     attention = TimeAwareAttention(dim=DIM, heads=HEADS, time_dim=2 * frequencies)
     states, times = torch.randn(2, LENGTH, DIM), torch.rand(2, LENGTH, dtype=torch.float64)
-    turns = Turns.build(basis(times + 2, spread), attention.query_key.content)
+    turns = attention.query_key.build_turns(basis(times + 2, spread))
     key_values = attention.project_kv(states, basis(times, spread), projection)
     mask = AttentionMask(*(part if isinstance(part, bool) else _twice(part) for part in mask))
     weights = attention.attention_weights(states, key_values, turns, projection, mask)
