@@ -12,7 +12,7 @@ from app.http.types import (
     Id,
     Instant,
     RequestModel,
-    parse_instant,
+    parse_instants,
 )
 from app.settings import HISTORY_CAP
 from model.history import Event
@@ -63,7 +63,8 @@ def _read_usual_events(value: object) -> list[Event] | None:
     """Read events of the usual form; None if one has another form, valid or not."""
     if type(value) is not list or len(value) > HISTORY_CAP:
         return None
-    events: list[Event] = []
+    items: list[str] = []
+    actions: list[str | None] = []
     try:
         for fields in value:
             item_id, action = fields["item_id"], None
@@ -75,10 +76,12 @@ def _read_usual_events(value: object) -> list[Event] | None:
                 return None
             if not _is_usual(item_id, LONGEST_ID):
                 return None
-            events.append(Event(item_id, parse_instant(fields["timestamp"]), action))
+            items.append(item_id)
+            actions.append(action)
+        instants = parse_instants([fields["timestamp"] for fields in value])
     except (KeyError, TypeError, PydanticCustomError):
         return None
-    return events
+    return list(map(Event, items, instants, actions))
 
 
 def _is_usual(text: object, longest: int) -> bool:

@@ -5,6 +5,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -29,6 +30,7 @@ _MOST_UNKNOWN_FIELDS = 4
 _RFC_3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
 )
+_WHOLE_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z,)+", re.ASCII)
 _EPOCH_SECONDS = re.compile(r"-?\d{1,15}(\.\d{1,9})?", re.ASCII)
 
 
@@ -85,6 +87,25 @@ def parse_instant(value: object) -> int:
             "instant_range", "an instant lies within the years 1 to 9999 (UTC)"
         )
     return round(instant)
+
+
+def parse_instants(values: list[Any]) -> list[int]:
+    """Parse instants as `parse_instant` does, those in whole seconds of UTC all at once.
+
+    Raises:
+        PydanticCustomError: if one of them is no instant.
+    """
+    try:
+        joined = "".join(f"{value}," for value in values)
+        texts = joined.split("Z,")[:-1]
+        if _WHOLE_SECONDS.fullmatch(joined) and len(texts) == len(values):
+            microseconds = np.array(texts, dtype="datetime64[us]").astype(np.int64)
+            if microseconds.min() >= FIRST_INSTANT:
+                instants: list[int] = microseconds.tolist()
+                return instants
+    except ValueError:
+        pass  # A day that is not in the calendar: it says so below.
+    return [parse_instant(value) for value in values]
 
 
 def _parse_rfc_3339(text: str) -> int:

@@ -15,6 +15,7 @@ from model.followers import KEPT, Followers
 from model.popularity import Popularity
 from model.popularity_table import PopularityTable
 from model.recommender import RecommenderConfig
+from model.time_encodings.mercer import MercerConfig
 from model.wide import EventCounts, WideConfig
 
 DIM = 64
@@ -29,7 +30,9 @@ def build_bundle(
     counts: EventCounts | None = None,
     seed: int = 0,
 ) -> Bundle:
-    """Build a bundle of self-attention with Mercer's encoding: width 64, two blocks, 200 events.
+    """Build a bundle of self-attention with Mercer's encoding, as in the shipped recipes.
+
+    Width 64, two blocks, 200 events, 8 periods of degree 4. With its exported encoder.
 
     Args:
         items: the number of items.
@@ -39,7 +42,11 @@ def build_bundle(
         seed: of the weights.
     """
     config = RecommenderConfig(
-        items=items, wide=wide, encoder=SelfAttentionConfig(dim=DIM, dropout=0)
+        items=items,
+        wide=wide,
+        encoder=SelfAttentionConfig(
+            dim=DIM, dropout=0, time_encoding=MercerConfig(periods=8, degree=4)
+        ),
     )
     torch.manual_seed(seed)
     recommender = config.build()
@@ -60,7 +67,7 @@ def build_bundle(
         counts=Counts(events=COUNTED, users=1, items=items),
         metrics={},
         provenance={},
-    )
+    ).with_exported_encoder()
 
 
 def count_events(items: int, rng: np.random.Generator, *, last_at: int) -> EventCounts:

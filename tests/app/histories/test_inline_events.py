@@ -1,13 +1,18 @@
 """Inline events of the usual form take a short way, with the results of the long one."""
 
+from collections.abc import Callable
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from app.histories import schemas
 from app.histories.schemas import HistoryRequest, InlineEvent
+from app.http.types import parse_instant, parse_instants
 from model.history import Event
 from tests.app.client import REQUEST, Client
 
@@ -49,6 +54,34 @@ def test_both_ways_read_the_same_events(history: list[object]) -> None:
     expected = [Event(one.item_id, one.timestamp, one.action) for one in checked]
     assert found is None or found == expected
     assert HistoryRequest.model_validate({"history": history}).history == expected
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(
+                "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}Z".format,
+                st.sampled_from([0, 1, 1900, 2024, 9999]),
+                st.integers(0, 13),
+                st.integers(0, 32),
+                st.integers(0, 25),
+                st.integers(0, 61),
+                st.integers(0, 61),
+            ),
+            st.sampled_from(["", "Z", ",", "2024-03-01T12:00:00Z,2024-03-01T12:00:00Z"]),
+            TIMES,
+        ),
+        max_size=3,
+    )
+)
+def test_instants_parse_together_as_alone(values: list[object]) -> None:
+    def parse(parse_all: Callable[[list[Any]], list[int]]) -> object:
+        try:
+            return parse_all(values)
+        except PydanticCustomError as error:
+            return error.type
+
+    assert parse(parse_instants) == parse(lambda all_: [parse_instant(one) for one in all_])
 
 
 @pytest.mark.parametrize(
