@@ -269,6 +269,27 @@ class QuerySweep(Protocol):
 
 
 @runtime_checkable
+class PrefixSweep(Protocol):
+    """A causal encoder that encodes many prefixes of a history, each at a query time, in one pass.
+
+    Where `sweeps_share_history` is false, it cannot in its configuration.
+    """
+
+    def sweep_prefixes(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "1 len dim"],
+        query_times: Float64[Tensor, " query_times"],
+        ends: Int64[Tensor, " query_times"],
+    ) -> EncoderOutput:
+        """Encode the first `ends` events of the single history of `batch` at each query time.
+
+        Query times are days since its first event. With baskets, a prefix ends with one.
+        """
+        ...
+
+
+@runtime_checkable
 class CandidateScorer(Protocol):
     """An encoder whose user vector depends on the candidate item, so no index can be searched.
 

@@ -20,6 +20,7 @@ from model.interfaces import (
     CausalEncoder,
     EncoderOutput,
     PositionOutputs,
+    PrefixSweep,
     QuerySweep,
     SelectedPositions,
     SequenceEncoder,
@@ -101,6 +102,7 @@ class Recommender(nn.Module):
     Attributes:
         scores_candidates: whether the encoder is a `CandidateScorer`.
         sweeps_share_history: whether it is a `QuerySweep` that encodes earlier events once.
+        sweeps_prefixes: whether it is a `PrefixSweep` that does so for histories of all lengths.
         counts: what the wide part reads, to be set before it is used.
         exported: the encoder as a program, which encodes single histories in its place; None in
             training.
@@ -125,7 +127,9 @@ class Recommender(nn.Module):
         self.wide = wide
         # Asked at every request, where a check of an interface costs as much as a layer.
         self.scores_candidates = isinstance(encoder, CandidateScorer)
-        self.sweeps_share_history = isinstance(encoder, QuerySweep) and encoder.sweeps_share_history
+        shares = encoder.sweeps_share_history
+        self.sweeps_share_history = shares and isinstance(encoder, QuerySweep)
+        self.sweeps_prefixes = shares and isinstance(encoder, PrefixSweep)
         self.counts: EventCounts | None = None
         self.exported: ExportedEncoder | None = None
         self.longest_interval = math.inf
@@ -356,25 +360,36 @@ class Recommender(nn.Module):
         return self._add_wide_part(self.wide, batch, encoded, HistoryQueries.at_last_events(batch))
 
     def sweep(
-        self, batch: SequenceBatch, query_times: Float64[Tensor, " query_times"]
+        self,
+        batch: SequenceBatch,
+        query_times: Float64[Tensor, " query_times"],
+        ends: Int64[Tensor, " query_times"] | None = None,
     ) -> EncoderOutput:
         """Encode one history at many query times (days since its first event).
 
+        Args:
+            ends: how many events to encode for each of them; all by default.
+
         Raises:
-            TypeError: if the encoder is not a `QuerySweep`.
+            TypeError: if the encoder is not a `QuerySweep`, or with `ends` not a `PrefixSweep`.
         """
-        if not isinstance(self.encoder, QuerySweep):
-            raise _build_unsupported_error(self.encoder, "QuerySweep")
-        latest = batch.times[0, -1] + self.longest_interval
-        encoded = self.encoder.sweep(
-            self._limit_intervals(batch), self._embed(batch.rows), query_times.clamp(max=latest)
-        )
+        limited, items = self._limit_intervals(batch), self._embed(batch.rows)
+        every = batch.lengths.expand(len(query_times))
+        last = (every if ends is None else ends) - 1
+        times = query_times.minimum(batch.times[0, last] + self.longest_interval)
+        if ends is None:
+            if not isinstance(self.encoder, QuerySweep):
+                raise _build_unsupported_error(self.encoder, "QuerySweep")
+            encoded = self.encoder.sweep(limited, items, times)
+        else:
+            if not isinstance(self.encoder, PrefixSweep):
+                raise _build_unsupported_error(self.encoder, "PrefixSweep")
+            encoded = self.encoder.sweep_prefixes(limited, items, times, ends)
         if self.wide is None:
             return encoded._replace(user=self.user_vectors(encoded.user))
-        zeros = torch.zeros_like(query_times, dtype=torch.int64)
         queries = HistoryQueries(
-            sample=zeros,
-            last=zeros + batch.lengths - 1,
+            sample=torch.zeros_like(last),
+            last=last,
             times=query_times,
             given=batch.query_given[0, -1].expand_as(query_times),
         )

@@ -15,7 +15,7 @@ Similarity = Literal["dot", "l2"]
 _FEW = 2_000
 """Up to this many allowed rows, scoring each is faster than a search that tests every row."""
 
-_MOST_COMPARISONS = 20_000
+_MOST_COMPARISONS = 100_000
 """Pairs of rows up to which each is compared with each."""
 
 _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, cast, final
 
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
@@ -155,7 +155,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         self.dim = dim
         self.max_history = max_history
         self.baskets = baskets
-        self.sweeps_share_history = not self.baskets
+        self.sweeps_share_history = item_groups is None
         self.is_normalised = item_groups is None
         self.is_exportable = item_groups is None and not uses_kernel
         self.time_encoding = time_encoding
@@ -294,32 +294,80 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         items: Float[Tensor, "1 len dim"],
         query_times: Float64[Tensor, " query_times"],
     ) -> EncoderOutput:
-        """Encode one history at many query times (days since its first event).
-
-        Only the last position depends on the query time, so the keys and values of the earlier
-        positions are computed once.
-        """
-        if self.baskets:
-            # All intervals of the last basket depend on the query time.
+        """Encode one history at many query times (days since its first event)."""
+        if self.item_groups is not None:
             repeated = batch.repeat_at(query_times)
             return self(repeated, items.expand(len(query_times), -1, -1))
-        content = self._embed(batch, items)
-        all_inputs = self._build_block_inputs(batch)
-        earlier = all_inputs.drop_last()
-        queries = self._build_sweep_inputs(batch, query_times, all_inputs.time)
-        last_event = queries.time.keep_last_event()
-        prefix = content[:, :-1] + earlier.event_interval
-        state = content[:, -1:] + queries.event_interval
-        output: BlockOutput | None = None
-        for block in self._blocks:
-            shared = block.project_kv(prefix, earlier.time)
-            cache = shared.append(block.project_kv(state, last_event))
-            if prefix.shape[1]:
-                prefix = block.attend(prefix, shared, earlier, is_causal=True).states
-            output = block.attend(state, cache, queries, need_weights=True)
-            state = output.states
-        assert output is not None
-        return self._build_encoder_output(output, content.expand(len(query_times), -1, -1), queries)
+        ends = batch.lengths.expand(len(query_times))
+        return self.sweep_prefixes(batch, items, query_times, ends)
+
+    def sweep_prefixes(
+        self,
+        batch: SequenceBatch,
+        items: Float[Tensor, "1 len dim"],
+        query_times: Float64[Tensor, " query_times"],
+        ends: Int64[Tensor, " query_times"],
+    ) -> EncoderOutput:
+        """Encode the first events of one history at many query times, in one causal pass.
+
+        Of the events before `ends`, only the last one depends on the query time, or with `baskets`
+        those of the last basket: each query computes these, and attends to all others as the pass
+        has them. Not with modulation.
+        """
+        baskets = number_baskets(batch.times) if self.baskets else None
+        if baskets is not None:
+            batch = share_query_times(batch, baskets)
+        inputs, content = self._build_block_inputs(batch), self._embed(batch, items, baskets)
+        own, is_own = _find_own_events(ends, baskets)
+        queries = self._build_sweep_inputs(batch, query_times, own, inputs.time)
+        own_time = queries.time.gather_events(own)
+        positions = torch.arange(batch.rows.shape[1], device=ends.device)
+        visible = torch.cat((positions < own[:, :1], is_own), dim=1).unsqueeze(1)
+        within: Tensor | None = None
+        if baskets is not None:
+            within = baskets.unsqueeze(1) <= baskets.unsqueeze(2)
+
+        states = content + inputs.event_interval
+        own_states = content[0, own] + queries.event_interval
+        query = own_states
+        if baskets is not None:
+            mean = (own_states * is_own.unsqueeze(-1)).sum(1) / is_own.sum(1, keepdim=True)
+            query = mean.unsqueeze(1)
+        *earlier, final_block = self._blocks
+        for block in earlier:
+            shared, of_own = (
+                block.project_kv(states, inputs.time),
+                block.project_kv(own_states, own_time),
+            )
+            states = block.attend(
+                states, shared, inputs, is_causal=within is None, visible=within
+            ).states
+            at = own_states if baskets is None else torch.cat((query, own_states), dim=1)
+            at = block.attend_shared(at, shared, of_own, queries, visible).states
+            query, own_states = at[:, :1], at if baskets is None else at[:, 1:]
+        at_last = queries.take_first()
+        output = final_block.attend_shared(
+            query,
+            final_block.project_kv(states, inputs.time),
+            final_block.project_kv(own_states, own_time),
+            at_last,
+            visible,
+        )
+        assert output.weights is not None
+        of_events, of_own_events = output.weights.tensor_split((len(positions),), dim=-1)
+        aligned = own[:, None, None].expand_as(of_own_events)
+        weights = of_events.scatter_add(-1, aligned, of_own_events)
+        if at_last.kernel is not None:
+            at_last = at_last._replace(kernel=at_last.kernel[:, :, : len(positions)])
+        encoded = self._build_encoder_output(
+            output._replace(weights=weights), content.expand(len(ends), -1, -1), at_last
+        )
+        if encoded.repeat_scores is None:
+            return encoded
+        is_later = positions >= ends.unsqueeze(1)
+        return encoded._replace(
+            repeat_scores=encoded.repeat_scores.masked_fill(is_later, float("-inf"))
+        )
 
     def _build_encoder_output(
         self, output: BlockOutput, content: Tensor, inputs: BlockInputs
@@ -364,29 +412,29 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         )
 
     def _build_sweep_inputs(
-        self, batch: SequenceBatch, query_times: Tensor, time: TimeInputs
+        self, batch: SequenceBatch, query_times: Tensor, own: Tensor, time: TimeInputs
     ) -> BlockInputs:
-        """Compute the inputs of the blocks with the last position at each query time as a query."""
-        instants = query_times.unsqueeze(-1)
-        counts = torch.full_like(instants, batch.rows.shape[1])
-        time = TimeInputs(
-            time.events.expand(len(instants), -1, -1),
-            self._compute_basis(counts if self._uses_positions else instants),
-            time.projection,
-            None if time.days is None else time.days.expand(len(instants), -1),
-        )
-        modulation: ModulationInputs | None = None
-        if self.item_groups is not None:
-            modulation = ModulationInputs(
-                self.item_groups(batch.rows).expand(len(instants), -1, -1),
-                instants - batch.times[:, -1:],
-                batch.query_given[:, -1:].expand_as(instants),
-            )
+        """Compute the inputs of the blocks at the query times; those of `sweep_prefixes`.
+
+        Args:
+            own: the positions of the events that depend on the query time, the last one at the end.
+            time: of the history.
+        """
+        instants, last = query_times.unsqueeze(-1), own[:, -1:]
+        if self._uses_positions:
+            # Each event is its own query then; the mean of a basket is that of its last event.
+            counts = torch.cat((last, own), dim=1) if self.baskets else last
+            instants = (counts + 1).to(instants.dtype)
+        queries = self._compute_basis(instants)
+        of_last = time._replace(events=time.events[0, last], queries=queries[:, :1])
+        kernel = self._compute_kernel(query_times.unsqueeze(-1), batch.times)
+        if kernel is not None:
+            kernel = torch.cat((kernel, kernel.gather(2, own.unsqueeze(1))), dim=2)
         return BlockInputs(
-            time,
-            self._project_event_interval(time.keep_last_event(), batch.query_given[:, -1:]),
-            self._compute_kernel(instants, batch.times),
-            modulation,
+            time._replace(events=time.events.expand(len(last), -1, -1), queries=queries),
+            # The same for all events of a basket.
+            self._project_event_interval(of_last, batch.query_given[:, -1:]),
+            kernel,
         )
 
     def _compute_basis(self, times: Tensor) -> Tensor:
@@ -432,6 +480,20 @@ class SelfAttention(DerivingModule, SequenceEncoder):
     @property
     def _blocks(self) -> list[TimeAwareBlock]:
         return [cast("TimeAwareBlock", block) for block in self.blocks]
+
+
+def _find_own_events(
+    ends: Int64[Tensor, " queries"], baskets: Baskets | None
+) -> tuple[Int64[Tensor, "queries own"], Bool[Tensor, "queries own"]]:
+    """Find the events of each query that depend on its query time, side by side.
+
+    Returns:
+        Their positions, and which of these are: queries with fewer have others at their ends.
+    """
+    last = ends - 1
+    firsts = last if baskets is None else torch.searchsorted(baskets[0], baskets[0, last])
+    own = firsts.unsqueeze(1) + torch.arange(int((ends - firsts).max()), device=ends.device)
+    return own.minimum(last.unsqueeze(1)), own < ends.unsqueeze(1)
 
 
 def _count_events(batch: SequenceBatch) -> Tensor:

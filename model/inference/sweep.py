@@ -20,7 +20,6 @@ from model.inference.query import list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Selection, select_rows
 from model.inference.steps import Steps
-from model.interfaces import QuerySweep
 
 AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 """The rows that may be recommended at an instant, as `Constraints.allowed` has them."""
@@ -28,8 +27,15 @@ AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 _STEP_EVENTS = 512
 """Events that are encoded side by side, in one step; at least one history is."""
 
-_STEP_SHARED_EVENTS = 4_096
+_STEP_SHARED_EVENTS = 16_384
 """The same for query times that share the encoding of their events, and cost little more each."""
+
+
+class _Group(NamedTuple):
+    """Instants that one run of the model ranks, and whether they share one encoding."""
+
+    instants: list["_Instant"]
+    is_shared: bool
 
 
 class _Instant(NamedTuple):
@@ -57,7 +63,7 @@ def sweep(
     rankings: dict[int, Ranking] = {}
     for group in _group_instants(bundle, instants):
         ranked = yield from _rank_group(bundle, history, group)
-        for instant, ranking in zip(group, ranked, strict=True):
+        for instant, ranking in zip(group.instants, ranked, strict=True):
             rankings[instant.query_index] = ranking
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
@@ -109,19 +115,31 @@ def _build_instants(
     return instants
 
 
-def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[list[_Instant]]:
-    """Group the instants that one run of the model can rank; those before any event need none."""
-    sweeps = bundle.recommender.sweeps_share_history
+def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[_Group]:
+    """Group the instants that one run of the model can rank; those before any event need none.
+
+    Instants share an encoding that begins at the same event, and ends at the same event unless
+    the recommender sweeps prefixes.
+    """
+    recommender = bundle.recommender
     single: list[_Instant] = []
-    by_end = sorted((one for one in instants if one.end), key=lambda one: one.end)
-    for _, same_events in groupby(by_end, key=lambda one: one.end):
+    read = sorted((one for one in instants if one.end), key=lambda one: (one.start, one.end))
+
+    def find_shared(one: _Instant) -> tuple[int, int]:
+        return one.start, 0 if recommender.sweeps_prefixes else one.end
+
+    for _, same_events in groupby(read, key=find_shared):
         group = list(same_events)
-        if sweeps and len(group) > 1 and not group[0].query.query_time_withheld:
-            yield from _limit_events(group, _STEP_SHARED_EVENTS)
+        shares = recommender.sweeps_share_history and len(group) > 1
+        if shares and not group[0].query.query_time_withheld:
+            for part in _limit_events(group, _STEP_SHARED_EVENTS):
+                yield _Group(part, is_shared=True)
         else:
             single += group
     # Sorted by length, so that little is padded.
-    yield from _limit_events(single, _STEP_EVENTS)
+    single.sort(key=lambda one: one.end)
+    for part in _limit_events(single, _STEP_EVENTS):
+        yield _Group(part, is_shared=False)
 
 
 def _limit_events(instants: Sequence[_Instant], most: int) -> Iterator[list[_Instant]]:
@@ -136,28 +154,25 @@ def _limit_events(instants: Sequence[_Instant], most: int) -> Iterator[list[_Ins
         yield group
 
 
-def _rank_group(
-    bundle: Bundle, history: KnownHistory, group: Sequence[_Instant]
-) -> Steps[list[Ranking]]:
-    """Rank the catalog for each instant of a group, in steps.
-
-    Instants with the same events share one encoding where the encoder is a `QuerySweep`.
-    """
-    recommender = bundle.recommender
-    selections = [instant.selection for instant in group]
-    ends = {instant.end for instant in group}
-    shared = len(ends) == 1 and len(group) > 1 and isinstance(recommender.encoder, QuerySweep)
-    histories = [
-        _cut(history, instant.start, instant.end) for instant in (group[:1] if shared else group)
-    ]
-    times = [instant.query.query_time for instant in group]
-    withheld = [instant.query.query_time_withheld for instant in group]
-    batch = collate(histories, times[: len(histories)], withheld[: len(histories)])
-    if not shared or any(withheld):
+def _rank_group(bundle: Bundle, history: KnownHistory, group: _Group) -> Steps[list[Ranking]]:
+    """Rank the catalog for each instant of a group, in steps."""
+    instants, recommender = group.instants, bundle.recommender
+    selections = [instant.selection for instant in instants]
+    times = [instant.query.query_time for instant in instants]
+    if not group.is_shared:
+        histories = [_cut(history, instant.start, instant.end) for instant in instants]
+        withheld = [instant.query.query_time_withheld for instant in instants]
+        batch = collate(histories, times, withheld)
         return (yield from rank_rows(recommender, bundle.index, batch, selections))
+    start, last = instants[0].start, instants[-1].end
+    longest = _cut(history, start, last)
+    batch = collate([longest], times[-1:])
     with torch.inference_mode():
-        days = days_between(histories[0].events[0].at, np.array(times, dtype=np.int64))
-        encoded = recommender.sweep(batch, torch.from_numpy(days))
+        days = days_between(longest.events[0].at, np.array(times, dtype=np.int64))
+        ends = torch.tensor([instant.end - start for instant in instants])
+        encoded = recommender.sweep(
+            batch, torch.from_numpy(days), ends if recommender.sweeps_prefixes else None
+        )
     yield
     return (yield from rank_encoded(recommender, bundle.index, batch, encoded, selections))
 

@@ -71,13 +71,16 @@ def count_sweep(
     Args:
         event_times: of the history, ascending.
     """
-    shares = bundle.recommender.sweeps_share_history
-    longest = bundle.manifest.max_history
+    recommender, longest = bundle.recommender, bundle.manifest.max_history
     instants = Counter(bisect_right(event_times, query_time) for query_time in query_times)
     encodings = events = pairs = 0
+    # One encoding serves all that read from the first event on.
+    prefix = max((end for end in instants if end <= longest), default=0)
     for end, times in instants.items():
         read = min(end, longest)
-        passes = 1 if shares else times
+        passes = 1 if recommender.sweeps_share_history else times
+        if recommender.sweeps_prefixes and end < prefix:
+            passes = 0
         encodings += passes if read else 0
         # A query time that shares an encoding attends to each of its events once.
         events += times * read

@@ -354,6 +354,52 @@ class TimeAwareAttention(DerivingModule):
             logits = logits.masked_fill(masked, float("-inf"))
         return logits.softmax(-1)
 
+    def attend_shared(
+        self,
+        states: Float[Tensor, "queries positions inputs"],
+        shared: KeyValues,
+        own: KeyValues,
+        turns: Turns,
+        projection: BasisProjection,
+        visible: Bool[Tensor, "queries 1 all_events"],
+        bias: Float[Tensor, "queries heads 1 all_events"] | None = None,
+    ) -> tuple[
+        Float[Tensor, "queries positions dim"], Float[Tensor, "queries heads positions all_events"]
+    ]:
+        """Attend from several positions of each query to events of all queries, then to its own.
+
+        Equals `attention_weights` and `apply_weights` on both side by side, without a copy of the
+        shared keys and values for each query.
+
+        Args:
+            shared: of one history, which all queries read.
+            own: of each query's own events.
+            visible: which events a query attends to: of the history, then of its own.
+            bias: added to the logits.
+
+        Returns:
+            The output, and the weights of the same events.
+        """
+        heads = self._project_queries(states, turns, projection)
+        count, events = len(heads), shared.keys.shape[2]
+
+        def multiply(left: Tensor, right: Tensor) -> Tensor:
+            # The queries side by side, for one product with what they share.
+            product = left.transpose(0, 1).flatten(1, 2) @ right[0]
+            separate = product.view(len(product), count, states.shape[1], product.shape[-1])
+            return separate.transpose(0, 1)
+
+        logits = torch.cat(
+            (multiply(heads, shared.keys.transpose(-1, -2)), heads @ own.keys.transpose(-1, -2)),
+            dim=-1,
+        )
+        if bias is not None:
+            logits = logits + bias
+        weights = logits.masked_fill(~visible.unsqueeze(1), float("-inf")).softmax(-1)
+        of_shared, of_own = weights.tensor_split((events,), dim=-1)
+        output = multiply(of_shared, shared.values) + of_own @ own.values
+        return self._merge_heads(output, turns, projection), weights
+
     def apply_weights(
         self,
         weights: Float[Tensor, "batch heads queries len"],

@@ -41,19 +41,10 @@ class TimeInputs(NamedTuple):
         """Keep several query positions of each history, and all events."""
         return self._replace(queries=gather_positions(self.queries, positions))
 
-    def keep_last_event(self) -> "TimeInputs":
-        """Keep the last event only, and all queries."""
-        days = None if self.days is None else self.days[:, -1:]
-        return self._replace(events=self.events[:, -1:], days=days)
-
-    def drop_last(self) -> "TimeInputs":
-        """Drop the last position of each history, as an event and as a query."""
-        return TimeInputs(
-            self.events[:, :-1],
-            self.queries[:, :-1],
-            self.projection,
-            None if self.days is None else self.days[:, :-1],
-        )
+    def gather_events(self, positions: Int64[Tensor, "queries chosen"]) -> "TimeInputs":
+        """Select events of a single history, several per query; the queries stay."""
+        days = None if self.days is None else self.days[0, positions]
+        return self._replace(events=self.events[0, positions], days=days)
 
 
 class BlockInputs(NamedTuple):
@@ -81,6 +72,10 @@ class BlockInputs(NamedTuple):
             None if self.modulation is None else self.modulation.take_last(),
         )
 
+    def take_first(self) -> "BlockInputs":
+        """Keep the query time of the first query position, for all that are of one instant."""
+        return self._replace(time=self.time._replace(queries=self.time.queries[:, :1]))
+
     def gather(self, positions: Int64[Tensor, "batch chosen"]) -> "BlockInputs":
         """Keep several query positions of each history, and all events."""
         return BlockInputs(
@@ -90,32 +85,12 @@ class BlockInputs(NamedTuple):
             None if self.modulation is None else self.modulation.gather(positions),
         )
 
-    def drop_last(self) -> "BlockInputs":
-        """Drop the last position of each history, as an event and as a query."""
-        return BlockInputs(
-            self.time.drop_last(),
-            self.event_interval[:, :-1],
-            None if self.kernel is None else self.kernel[:, :-1, :-1],
-            None
-            if self.modulation is None
-            else ModulationInputs(*(part[:, :-1] for part in self.modulation)),
-        )
-
 
 class KVCache(NamedTuple):
     """Keys and values of events for one block; `modulation` holds the values of its intensities."""
 
     attention: KeyValues
     modulation: Float[Tensor, "batch heads len head_dim"] | None
-
-    def append(self, event: "KVCache") -> "KVCache":
-        """Append one event to the cache of a single history, once per row of `event`."""
-        keys, values = (
-            _append_event(*parts) for parts in zip(self.attention, event.attention, strict=True)
-        )
-        if self.modulation is None or event.modulation is None:
-            return KVCache(KeyValues(keys, values), None)
-        return KVCache(KeyValues(keys, values), _append_event(self.modulation, event.modulation))
 
 
 class BlockOutput(NamedTuple):
@@ -231,9 +206,7 @@ class TimeAwareBlock(nn.Module):
         mask: AttentionMask,
         need_weights: bool,
     ) -> BlockOutput:
-        query_inputs = normed
-        if self.query == "mlp":
-            query_inputs = torch.cat((query_inputs, inputs.event_interval), dim=-1)
+        query_inputs = self._build_query_inputs(normed, inputs)
         if self.kernel_scale is not None:
             mask = mask._replace(bias=self.kernel_scale(inputs.kernel))
         key_values, projection = cache.attention, inputs.time.projection
@@ -250,9 +223,7 @@ class TimeAwareBlock(nn.Module):
             attended = self.attention.apply_weights(weights, key_values, turns, projection)
         else:
             attended = self.attention.attend(query_inputs, key_values, turns, projection, mask)
-        states = states + self.dropout(attended)
-        transformed = self.feed_forward(self.feed_forward_norm(states))
-        return BlockOutput(states + self.dropout(transformed), weights, modulation)
+        return BlockOutput(self._add_attended(states, attended), weights, modulation)
 
     def attend_causally(
         self, states: Float[Tensor, "batch len dim"], inputs: BlockInputs
@@ -263,7 +234,40 @@ class TimeAwareBlock(nn.Module):
         mask = AttentionMask(is_causal=True)
         return self._attend(states, normed, cache, inputs, mask, need_weights=False)
 
+    def attend_shared(
+        self,
+        states: Float[Tensor, "queries positions dim"],
+        shared: KVCache,
+        own: KVCache,
+        inputs: BlockInputs,
+        visible: Bool[Tensor, "queries 1 all_events"],
+    ) -> BlockOutput:
+        """Run the block at several positions of each query of one history, without modulation.
 
-def _append_event(history: Tensor, event: Tensor) -> Tensor:
-    """Append: 1, heads, len, w and queries, heads, 1, w -> queries, heads, len + 1, w."""
-    return torch.cat((history.expand(len(event), -1, -1, -1), event), dim=2)
+        Args:
+            shared: of the history.
+            own: of the events of each query that depend on its query time.
+            inputs: of the queries; a kernel is of the events of the history, then of its own.
+            visible: which events a query attends to: of the history, then of its own.
+        """
+        attended, weights = self.attention.attend_shared(
+            self._build_query_inputs(self.attention_norm(states), inputs),
+            shared.attention,
+            own.attention,
+            self.attention.query_key.build_turns(inputs.time.queries),
+            inputs.time.projection,
+            visible,
+            None if self.kernel_scale is None else self.kernel_scale(inputs.kernel),
+        )
+        return BlockOutput(self._add_attended(states, attended), weights, None)
+
+    def _build_query_inputs(self, normed: Tensor, inputs: BlockInputs) -> Tensor:
+        if self.query == "sum":
+            return normed
+        return torch.cat((normed, inputs.event_interval.expand_as(normed)), dim=-1)
+
+    def _add_attended(self, states: Tensor, attended: Tensor) -> Tensor:
+        states = states + self.dropout(attended)
+        transformed = self.feed_forward(self.feed_forward_norm(states))
+        added: Tensor = states + self.dropout(transformed)
+        return added

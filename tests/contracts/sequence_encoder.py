@@ -1,5 +1,6 @@
 """The contract of every sequence encoder: inherit, set a config, add specific tests."""
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from model.interfaces import (
     CandidateScorer,
     CausalEncoder,
     EncoderOutput,
+    PrefixSweep,
     QuerySweep,
     SequenceEncoder,
 )
@@ -149,6 +151,35 @@ class SequenceEncoderContract:
             pytest.skip("this encoder has operators or results that a program cannot have")
         content = export_encoder(encoder.requires_grad_(False), max_history=13)
         assert_encodes_alike(ExportedEncoder(content), encoder)
+
+    def test_a_sweep_of_prefixes_equals_separate_queries(self, encoder: SequenceEncoder) -> None:
+        if not isinstance(encoder, PrefixSweep) or not encoder.sweeps_share_history:
+            pytest.skip("this encoder has no sweep of prefixes")
+        query = draw_queries(12, seed=2)[0]
+        batch = collate_queries(query)
+        times = [event.at for event in query.history]
+        # A basket ends where the next instant begins.
+        ends = [end for end in range(1, 13) if end == 12 or times[end] > times[end - 1]]
+        asked = [(end, times[end - 1] + interval) for end in ends for interval in (0, 10**11, YEAR)]
+        days = days_between(times[0], np.array([time for _, time in asked]))
+        swept = encoder.sweep_prefixes(
+            batch,
+            vectors(encoder, batch),
+            torch.from_numpy(days),
+            torch.tensor([end for end, _ in asked]),
+        )
+        for number, (end, time) in enumerate(asked):
+            alone = encode(encoder, at_query_time(prefix(query, end), time))
+            assert_same(swept.user[number], alone.user[0])
+            for part, expected, of_later in (
+                (swept.attention, alone.attention, 0.0),
+                (swept.repeat_scores, alone.repeat_scores, -math.inf),
+            ):
+                if part is None or expected is None:
+                    assert part is expected
+                    continue
+                assert_same(part[number, ..., :end], expected[0])
+                assert (part[number, ..., end:] == of_later).all()
 
     def test_a_sweep_equals_separate_queries(self, encoder: SequenceEncoder) -> None:
         if not isinstance(encoder, QuerySweep):

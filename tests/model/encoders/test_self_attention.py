@@ -11,8 +11,16 @@ from model.time_encodings.bochner_nonparametric import BochnerNonparametricConfi
 from model.time_encodings.mercer import MercerConfig
 from model.time_encodings.nonstationary import NonstationaryConfig
 from model.time_encodings.positional import PositionalConfig
-from tests.contracts.histories import DAY, ITEMS, START, at_query_time, draw_queries
-from tests.contracts.sequence_encoder import SequenceEncoderContract, encode
+from tests.contracts.histories import (
+    DAY,
+    ITEMS,
+    START,
+    at_query_time,
+    collate_queries,
+    draw_queries,
+)
+from tests.contracts.operations import CountOperations
+from tests.contracts.sequence_encoder import SequenceEncoderContract, encode, vectors
 from tests.model.encoders.reference_self_attention import largest_difference
 
 
@@ -203,3 +211,19 @@ def test_without_action_embeddings_actions_have_no_effect() -> None:
 def test_heads_must_divide_the_width() -> None:
     with pytest.raises(ValueError, match="dim=16, heads=3"):
         small(MercerConfig(), heads=3).build()
+
+
+@pytest.mark.parametrize("baskets", [False, True])
+def test_more_query_times_take_no_more_operations(baskets: bool) -> None:
+    encoder = SelfAttentionConfig(dim=16, feed_forward=24, baskets=baskets).build().eval()
+    batch = collate_queries(*draw_queries(12, seed=2))
+    items = vectors(encoder, batch)
+
+    def count(query_times: int) -> int:
+        ends = torch.full((query_times,), 12)
+        days = batch.times[0, -1] + torch.arange(query_times).double()
+        with CountOperations() as operations:
+            encoder.sweep_prefixes(batch, items, days, ends)
+        return operations.number
+
+    assert count(50) == count(2)
