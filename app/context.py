@@ -47,6 +47,7 @@ class AppContext:
         clock: the time of requests and records; `model.clock.now` may differ between replicas.
         background_tasks: tasks that no request awaits; referenced here, as the event loop keeps
             only weak references.
+        is_first_worker: whether this process does what one of several workers does for all.
     """
 
     settings: Settings
@@ -67,6 +68,7 @@ class AppContext:
     background_tasks: set[asyncio.Task[None]]
     supervisor: TaskSupervisor
     shutdown: ShutdownState
+    is_first_worker: bool
 
     async def infer(
         self,

@@ -54,6 +54,7 @@ from app.models.router import admin_router as models_admin
 from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
+from app.observability.shared_metrics import MetricsShare
 from app.overview_gate import OverviewGate
 from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
@@ -69,7 +70,7 @@ from app.serving.model_manager import ModelManager
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings
 from app.training_runs.router import router as training_runs
-from app.training_runs.service import SECONDS_BETWEEN_COUNTS, TrainingRunCounter
+from app.training_runs.service import SECONDS_BETWEEN_COUNTS, count_training_runs
 from app.users.router import erasing as users_erasing
 from app.users.router import router as users
 from migrations.run import NewerSchemaError, upgrade
@@ -119,13 +120,21 @@ _ROUTERS = (
 _log = structlog.get_logger()
 
 
-def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
+def create_app(
+    settings: Settings,
+    *,
+    is_demo: bool = False,
+    local_token: LocalToken | None = None,
+    metrics_share: MetricsShare | None = None,
+) -> FastAPI:
     """Build an application; its services and state are in `app.state.context`.
 
     Args:
         is_demo: whether programs of this user may make the demo's requests without a token.
+        local_token: that of all workers; by default the application draws one of its own.
+        metrics_share: where all workers count; None if this process is the only one.
     """
-    metrics, clock = Metrics(), ServiceClock()
+    metrics, clock = Metrics(metrics_share), ServiceClock()
     store = BundleStore(settings.bundle_store, settings.load_bundle_keys())
     database = Database(
         settings.database_url,
@@ -137,7 +146,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
     )
     item_overlay = ItemOverlay(build_item_reader(database))
     keys = KeyCache(clock.now)
-    local_token = LocalToken()
+    local_token = LocalToken() if local_token is None else local_token
     costs = InferenceCosts()
     context = AppContext(
         settings=settings,
@@ -172,6 +181,7 @@ def create_app(settings: Settings, *, is_demo: bool = False) -> FastAPI:
         background_tasks=set(),
         supervisor=TaskSupervisor(metrics),
         shutdown=ShutdownState(),
+        is_first_worker=metrics_share is None or metrics_share.worker == 1,
     )
     app = FastAPI(
         title="Kairos",
@@ -280,15 +290,18 @@ def _build_tasks(context: AppContext) -> Iterator[AbstractAsyncContextManager[No
     yield run_every(interval, "keys", lambda: refresh_keys(context), is_awaited=True)
     yield run_every(interval, "items", lambda: refresh_item_overlay(context), is_awaited=True)
     yield run_every(interval, "models", context.model_manager.refresh, is_awaited=True)
+    yield follow_popularity(context)
+    if not context.is_first_worker:
+        return
+    # Once for all workers: each run would find the same rows, and the counts would be added up.
     yield run_every(
         SECONDS_BETWEEN_COUNTS,
         "training_runs",
-        TrainingRunCounter(context).count,
+        lambda: count_training_runs(context),
         is_essential=False,
     )
     yield expire_records(context)
     yield count_impressions(context)
-    yield follow_popularity(context)
 
 
 async def _replay_erasures(context: AppContext) -> None:

@@ -8,21 +8,25 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import structlog
 import uvicorn
 from pydantic import ValidationError
 
-from app.auth.local_token import TokenFile, resolve_runtime_directory, write_token_file
+from app.announcement import build_dashboard_link, publish_local_token
+from app.auth.local_token import LocalToken, TokenFile
+from app.listening import require_address
 from app.observability.logs import (
     configure_logs,
     log_loop_exception,
     log_uncaught_exceptions,
 )
+from app.observability.shared_metrics import MetricsShare
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings, format_settings_error
+from app.supervision.supervisor import supervise
 from model.errors import KairosError, format_error
 
 if TYPE_CHECKING:
@@ -41,13 +45,20 @@ _LISTENERS = 16
 under load an iteration takes a tenth of a second: one listener alone kept 500 clients waiting for
 more than a minute."""
 
-_log = structlog.get_logger()
 
+@dataclass(frozen=True, slots=True)
+class WorkerRole:
+    """What a process has of the workers that it is one of.
 
-class AddressError(KairosError):
-    """The service cannot listen on its address."""
+    Attributes:
+        sockets: bound to the address of the service, which all workers share.
+        local_token: that all workers accept.
+        metrics_share: where all workers count.
+    """
 
-    code = "address"
+    sockets: list[socket.socket]
+    local_token: LocalToken
+    metrics_share: MetricsShare
 
 
 def run(
@@ -60,6 +71,7 @@ def run(
 
     SIGTERM: `/health/ready` fails for `drain_seconds`, then no new connection is accepted.
     SIGINT: no new connection is accepted. A second signal of either kind ends the process at once.
+    With several workers, this process starts and replaces them, and serves no request itself.
 
     Args:
         is_demo: whether programs of this user may make the demo's requests without a token.
@@ -68,8 +80,43 @@ def run(
 
     Raises:
         AddressError: if the address cannot be listened on.
+        WorkerStartError: if one of several workers cannot start.
     """
-    _require_address(settings.host, settings.port)
+    if settings.workers > 1:
+        supervise(settings, is_demo=is_demo, announce_link=announce_link)
+        return
+    require_address(settings.host, settings.port)
+    token_file: TokenFile | None = None
+
+    def handle_start(context: "AppContext", port: int) -> None:
+        nonlocal token_file
+        is_accepted = context.access_control.accepts_local_token
+        token_file = publish_local_token(
+            settings, context.local_token, port, is_accepted=is_accepted
+        )
+        if announce_link is not None:
+            announce_link(build_dashboard_link(settings, port, token_file, is_accepted=is_accepted))
+
+    try:
+        serve(settings, is_demo=is_demo, on_start=handle_start)
+    finally:
+        if token_file is not None:
+            token_file.remove()
+
+
+def serve(
+    settings: Settings,
+    *,
+    is_demo: bool,
+    on_start: Callable[["AppContext", int], None],
+    role: WorkerRole | None = None,
+) -> None:
+    """Serve in this process until a signal stops it.
+
+    Args:
+        on_start: called with the port once connections are accepted.
+        role: what it has of the workers that it is one of; None if it is alone.
+    """
     # Read when the numeric libraries are first imported. One thread per response is cheapest, and
     # two OpenMP runtimes with a thread per core each would compete for every core.
     for variable in _THREAD_VARIABLES:
@@ -91,7 +138,12 @@ def run(
     configure_logs(settings.log_format, settings.log_level)
     if settings.log_level != "debug":
         log_uncaught_exceptions()
-    app = create_app(settings, is_demo=is_demo)
+    app = create_app(
+        settings,
+        is_demo=is_demo,
+        local_token=None if role is None else role.local_token,
+        metrics_share=None if role is None else role.metrics_share,
+    )
     limits = ConnectionLimits.from_settings(settings)
     config = uvicorn.Config(
         app,
@@ -108,16 +160,12 @@ def run(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     context: AppContext = app.state.context
-    token_file: TokenFile | None = None
-
-    def handle_start(port: int) -> None:
-        nonlocal token_file
-        token_file = _publish_local_token(context, port)
-        if announce_link is not None:
-            announce_link(_build_dashboard_link(context, port, token_file))
-
     server = DrainingServer(
-        config, context.shutdown, drain_seconds=settings.drain_seconds, on_start=handle_start
+        config,
+        context.shutdown,
+        drain_seconds=settings.drain_seconds,
+        on_start=lambda port: on_start(context, port),
+        shared_sockets=None if role is None else role.sockets,
     )
     # Modules imported so far are permanent: exclude them from garbage collection. Their garbage, a
     # megabyte, is excluded as well: to collect it takes a third of a second.
@@ -127,62 +175,9 @@ def run(
     # After a graceful stop uvicorn raises the signal again; that must not count as a failure.
     for graceful in (signal.SIGTERM, signal.SIGINT):
         signal.signal(graceful, _exit_successfully)
-    try:
-        server.run()
-    finally:
-        if token_file is not None:
-            token_file.remove()
+    server.run()
     if not server.started:
         sys.exit(1)
-
-
-def _require_address(host: str, port: int) -> None:
-    """Require an address that is free to listen on, before anything is opened.
-
-    Raises:
-        AddressError: if there is no such address on this machine, or another process listens on it.
-    """
-    try:
-        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = resolved[0]
-        with socket.socket(family, kind, protocol) as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            attempt.bind(address)
-    except OSError as error:
-        raise AddressError(
-            f"the service listens on an address of this machine that is free, but {host} port "
-            f"{port} is not: {error.strerror}; stop the process that listens there, or set "
-            "KAIROS_HOST and KAIROS_PORT"
-        ) from error
-
-
-def _publish_local_token(context: "AppContext", port: int) -> TokenFile | None:
-    """Write the local token for programs of this user; return None if there is no place for it.
-
-    That does not prevent the start: with API keys nobody needs the token.
-    """
-    try:
-        directory = resolve_runtime_directory(context.settings.runtime_directory)
-        return write_token_file(
-            directory, context.local_token, host=context.settings.host, port=port
-        )
-    except (OSError, RuntimeError) as error:
-        is_needed = context.access_control.accepts_local_token
-        (_log.warning if is_needed else _log.info)(
-            "local_token_not_written",
-            error=str(error),
-            consequence="requests need an API key",
-            remedy="set KAIROS_RUNTIME_DIRECTORY to a directory that this user can write",
-        )
-        return None
-
-
-def _build_dashboard_link(context: "AppContext", port: int, token_file: TokenFile | None) -> str:
-    if token_file is None:
-        return f"http://{context.settings.host}:{port}/dashboard/"
-    service = token_file.service
-    has_token = context.access_control.accepts_local_token
-    return service.dashboard_link if has_token else f"{service.url}/dashboard/"
 
 
 class DrainingServer(uvicorn.Server):
@@ -198,19 +193,27 @@ class DrainingServer(uvicorn.Server):
         *,
         drain_seconds: float,
         on_start: Callable[[int], None],
+        shared_sockets: list[socket.socket] | None = None,
     ) -> None:
-        """Create a server; `on_start` is called with the port once connections are accepted."""
+        """Create a server.
+
+        Args:
+            on_start: called with the port once connections are accepted.
+            shared_sockets: bound to an address that other processes share. Their supervisor ends
+                them at once if it must, so a second signal does not.
+        """
         super().__init__(config)
         # `shutdown` is a method of uvicorn's server.
         self._shutdown_state = shutdown
         self._drain_seconds = drain_seconds
         self._on_start = on_start
+        self._shared_sockets = shared_sockets
         self._stops_at = float("inf")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, and announce the port."""
         asyncio.get_running_loop().set_exception_handler(log_loop_exception)
-        await super().startup(sockets)
+        await super().startup(sockets or self._shared_sockets)
         for listener in [each for server in self.servers for each in server.sockets]:
             # Connections inherit it. The kernel would buffer megabytes for a client that does not
             # read, and copy them while others wait.
@@ -238,7 +241,9 @@ class DrainingServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Handle a signal: begin the shutdown, or end the process on the second one."""
         if self._shutdown_state.has_begun:
-            os._exit(128 + sig)
+            if self._shared_sockets is None:
+                os._exit(128 + sig)
+            return
         self._shutdown_state.begin()
         self._stops_at = time.monotonic()
         if sig == signal.SIGTERM:
@@ -255,7 +260,7 @@ class DrainingServer(uvicorn.Server):
             listener.close()
         # Uvicorn closes connections without a request yet, though one may be on its way.
         await asyncio.sleep(_ACCEPTED_CONNECTIONS_SECONDS)
-        await super().shutdown(sockets)
+        await super().shutdown(sockets or self._shared_sockets)
 
 
 def _exit_successfully(_: int, __: FrameType | None) -> None:

@@ -25,6 +25,7 @@ _SecondsOrNone = Annotated[float, Field(ge=0, le=86_400)]
 _Threads = Annotated[int, Field(ge=1, le=1024)]
 _Queue = Annotated[int, Field(ge=0, le=1_000_000)]
 _Connections = Annotated[int, Field(ge=1, le=1_000_000)]
+_Workers = Annotated[int, Field(ge=1, le=256)]
 _Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
@@ -138,6 +139,10 @@ class Settings(BaseSettings):
 
     port: int = Field(default=8000, ge=0, le=65535)
     """TCP port to listen on; 0 takes any free one."""
+
+    workers: _Workers = 1
+    """Processes that serve on the address: one for each core that the service may use. Limits and
+    connections to the database are of each worker."""
 
     database_url: str = "sqlite:///var/kairos.db"
     """The database: `sqlite:///path` or `postgresql://user:password@host/name`. As a

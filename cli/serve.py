@@ -10,6 +10,10 @@ from cli.console import exit_on_error, print_dashboard_link
 def serve_command(
     host: Annotated[str | None, typer.Option(help="Replaces KAIROS_HOST.")] = None,
     port: Annotated[int | None, typer.Option(help="Replaces KAIROS_PORT.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Processes that serve. Replaces KAIROS_WORKERS."),
+    ] = None,
 ) -> None:
     """Run the service. docs/operations.md lists its settings, the KAIROS_* variables.
 
@@ -20,6 +24,6 @@ def serve_command(
 
     with exit_on_error():
         settings = Settings()
-        given = {"host": host, "port": port}
+        given = {"host": host, "port": port, "workers": workers}
         update = {name: value for name, value in given.items() if value is not None}
         server.run(settings.model_copy(update=update), announce_link=print_dashboard_link)

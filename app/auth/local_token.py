@@ -31,14 +31,15 @@ _REACHED_BY_LOOPBACK = {
 
 @final
 class LocalToken:
-    """A random secret of one process, which ends with it.
+    """A random secret of one service, which ends with its process or its processes.
 
     Attributes:
         secret: as sent in a header, like a key.
     """
 
-    def __init__(self) -> None:
-        self.secret = LOCAL_TOKEN_PREFIX + secrets.token_urlsafe(32)
+    def __init__(self, secret: str | None = None) -> None:
+        """Draw a token, or take the secret of one that another process drew."""
+        self.secret = secret or LOCAL_TOKEN_PREFIX + secrets.token_urlsafe(32)
 
     def matches(self, presented: str) -> bool:
         """Return whether a secret is the token, in constant time."""

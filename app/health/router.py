@@ -1,8 +1,8 @@
 """Probes and metrics."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -15,6 +15,9 @@ from app.http.problems import describe_problems
 from app.http.requests import StrictRoute
 from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute
+from app.observability.metrics import Metrics
+
+Result = TypeVar("Result")
 
 router = APIRouter(tags=["health"], route_class=StrictRoute)
 metrics_router = APIRouter(prefix="/v1", tags=["health"], route_class=ReadRoute)
@@ -107,8 +110,12 @@ def _describe_tasks(failing: list[str]) -> str:
     },
 )
 async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Response:
-    """Return every metric of the process in Prometheus's text format."""
-    return Response(context.metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    """Return every metric in Prometheus's text format: of the process, or the sum of all workers.
+
+    Scrape each address once: any worker behind it returns the same.
+    """
+    content = await _collect(context.metrics, context.metrics.render)
+    return Response(content, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @metrics_router.get(
@@ -122,4 +129,9 @@ async def read_metrics(context: Annotated[AppContext, Depends(get_context)]) -> 
 
     Prometheus scrapes `/metrics` of each process instead.
     """
-    return JsonResponse(collect_samples(context.metrics))
+    return JsonResponse(await _collect(context.metrics, lambda: collect_samples(context.metrics)))
+
+
+async def _collect(metrics: Metrics, collect: Callable[[], Result]) -> Result:
+    """Collect metrics; those of several workers on a thread, as it takes a while."""
+    return await asyncio.to_thread(collect) if metrics.is_shared else collect()

@@ -20,7 +20,7 @@ def collect_samples(metrics: Metrics) -> ProcessMetrics:
         instance=metrics.instance,
         started_at=format_instant(metrics.started_at),
         at=format_instant(now()),
-        metrics=tuple(_to_samples(metrics.registry.collect())),
+        metrics=tuple(_to_samples(metrics.reported.collect())),
     )
 
 

@@ -7,6 +7,7 @@ from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from app.observability.shared_metrics import MetricsShare, open_share
 from model.clock import now
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -20,15 +21,30 @@ _EVENTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 class Metrics:
     """The metrics of one application, in a registry of their own.
 
+    Several workers of one application share `instance` and `started_at`.
+
     Attributes:
         instance: a random name of this application.
         started_at: the instant since which the metrics count, epoch microseconds.
+        is_shared: whether other workers count, too.
+        registry: the metrics of this process.
+        reported: what `/metrics` reports: `registry`, or the sum over all workers.
     """
 
-    def __init__(self) -> None:
-        self.instance = secrets.token_hex(8)
-        self.started_at = now()
+    def __init__(self, share: MetricsShare | None = None) -> None:
+        """Count nothing yet.
+
+        Args:
+            share: where this process and other workers count; None if it counts alone.
+        """
+        self.is_shared = share is not None
         self.registry = registry = CollectorRegistry()
+        if share is None:
+            self.instance, self.started_at = secrets.token_hex(8), now()
+            self.reported = registry
+        else:
+            self.instance, self.started_at = share.instance, share.started_at
+            self.reported = open_share(share)
         self.requests = Counter(
             "http_requests_total",
             "Requests by method, route template and status code.",
@@ -85,11 +101,13 @@ class Metrics:
             "kairos_model_info",
             "1 for the version of the active bundle.",
             ["version"],
+            multiprocess_mode="livemostrecent",
             registry=registry,
         )
         self.model_loaded = Gauge(
             "kairos_model_loaded_timestamp_seconds",
             "When the active bundle was opened, in epoch seconds.",
+            multiprocess_mode="livemostrecent",
             registry=registry,
         )
         self.model_swaps = Counter(
@@ -103,12 +121,14 @@ class Metrics:
             "kairos_pointer_faults",
             "1 while a pointer of the bundle store, or its bundle, cannot be read.",
             ["pointer"],
+            multiprocess_mode="livemax",
             registry=registry,
         )
         self.offline_metric = Gauge(
             "kairos_offline_metric",
             "Test metrics of the active bundle, measured before it was published.",
             ["name", "version"],
+            multiprocess_mode="livemostrecent",
             registry=registry,
         )
         self.training_runs = Counter(
@@ -118,11 +138,15 @@ class Metrics:
             registry=registry,
         )
         self.index_items = Gauge(
-            "kairos_index_items", "Items that the active bundle can recommend.", registry=registry
+            "kairos_index_items",
+            "Items that the active bundle can recommend.",
+            multiprocess_mode="livemostrecent",
+            registry=registry,
         )
         self.inference_in_progress = Gauge(
             "kairos_inference_in_progress",
             "Requests that wait for an inference thread or run on one.",
+            multiprocess_mode="livesum",
             registry=registry,
         )
         self.inference_queue_seconds = Histogram(
@@ -186,6 +210,7 @@ class Metrics:
             "kairos_database_in_progress",
             "Database calls that wait for a thread of their lane or run on one.",
             ["lane"],
+            multiprocess_mode="livesum",
             registry=registry,
         )
         self.background_task_failures = Counter(
@@ -206,6 +231,7 @@ class Metrics:
         self.clock_offset_seconds = Gauge(
             "kairos_clock_offset_seconds",
             "The machine's clock minus the database's, which responses use; NaN until it answers.",
+            multiprocess_mode="livemostrecent",
             registry=registry,
         )
         self.clock_offset_seconds.set(math.nan)
@@ -248,7 +274,17 @@ class Metrics:
 
     def render(self) -> bytes:
         """Format all metrics in Prometheus's text format."""
-        return generate_latest(self.registry)
+        return generate_latest(self.reported)
+
+    def clear(self, gauge: Gauge) -> None:
+        """Remove the values of all labels of a gauge."""
+        if not self.is_shared:
+            gauge.clear()
+            return
+        # What is shared cannot be removed; collecting leaves NaN out.
+        for family in gauge.collect():
+            for sample in family.samples:
+                gauge.labels(**sample.labels).set(math.nan)
 
 
 @final

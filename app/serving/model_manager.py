@@ -485,9 +485,9 @@ class ModelManager:
         if current is None or current is previous.current:
             return
         self._metrics.model_swaps.labels("activated").inc()
-        self._metrics.model_info.clear()
+        self._metrics.clear(self._metrics.model_info)
         self._metrics.model_info.labels(current.version).set(1)
-        self._metrics.offline_metric.clear()
+        self._metrics.clear(self._metrics.offline_metric)
         for name, value in current.bundle.manifest.metrics.items():
             self._metrics.offline_metric.labels(name, current.version).set(value)
         self._metrics.model_loaded.set(time.time())

@@ -1,6 +1,6 @@
 """Retraining runs, for operators and for Prometheus."""
 
-from typing import Any, final
+from typing import Any
 
 from app.context import AppContext
 from app.db.tables import TrainingRun
@@ -31,30 +31,29 @@ async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList
     return TrainingRunList(tuple(_to_response(run) for run in runs))
 
 
-@final
-class TrainingRunCounter:
-    """Counts runs by result for Prometheus.
+async def count_training_runs(context: AppContext) -> None:
+    """Raise the counters of runs to the number of rows; unchanged while there is no database.
 
-    The job itself is too short-lived to be scraped, so the service counts its rows.
+    The job itself is too short-lived to be scraped, so the service counts its rows. What is counted
+    is read from the counters: those of a worker continue where the worker that it replaces ended.
     """
-
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
-        self._counted: dict[str, int] = {}
-
-    async def count(self) -> None:
-        """Raise the counters to the number of rows; without the database they stay unchanged."""
-        try:
-            counts = await self._context.database.read(
-                lambda session: TrainingRunRepository(session).count_by_result()
-            )
-        except (DatabaseUnavailableError, OverloadedError):
-            return
-        for result, count in counts.items():
-            new = count - self._counted.get(result, 0)
-            if new > 0:
-                self._context.metrics.training_runs.labels(result).inc(new)
-                self._counted[result] = count
+    try:
+        counts = await context.database.read(
+            lambda session: TrainingRunRepository(session).count_by_result()
+        )
+    except (DatabaseUnavailableError, OverloadedError):
+        return
+    counter = context.metrics.training_runs
+    counted = {
+        sample.labels["result"]: sample.value
+        for family in counter.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+    for result, count in counts.items():
+        new = count - counted.get(result, 0)
+        if new > 0:
+            counter.labels(result).inc(new)
 
 
 def _to_response(run: TrainingRun) -> TrainingRunSummary:
