@@ -37,13 +37,19 @@ def reserve_address(host: str, port: int) -> list[socket.socket]:
     Raises:
         AddressError: if there is no such address on this machine, or another process listens on it.
     """
-    # A socket that shares its address does not notice other processes of this user.
     require_address(host, port)
     reserved: list[socket.socket] = []
     with _describe_failure(host, port):
         for family, kind, protocol, _, address in _resolve(host, port):
             taken = port or (reserved[0].getsockname()[1] if reserved else 0)
-            reserved.append(_bind_shared(family, kind, protocol, (address[0], taken, *address[2:])))
+            full_address = (address[0], taken, *address[2:])
+            try:
+                # So that others find the address in use although nothing listens on it yet.
+                bound = _bind_shared(family, kind, protocol, full_address, may_reuse=False)
+            except OSError:
+                # Connections of an earlier process may be about to end.
+                bound = _bind_shared(family, kind, protocol, full_address)
+            reserved.append(bound)
     return reserved
 
 
@@ -59,11 +65,11 @@ def bind_reserved(reserved: list[socket.socket]) -> list[socket.socket]:
 
 
 def _bind_shared(
-    family: int, kind: int, protocol: int, address: tuple[object, ...]
+    family: int, kind: int, protocol: int, address: tuple[object, ...], *, may_reuse: bool = True
 ) -> socket.socket:
     bound = socket.socket(family, kind, protocol)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, may_reuse)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             # Otherwise it takes the IPv4 address as well, which has a socket of its own.

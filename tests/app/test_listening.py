@@ -46,10 +46,25 @@ def test_an_address_in_use_is_refused(claim: object) -> None:
             claim("127.0.0.1", port)
 
 
-def test_an_address_that_workers_listen_on_is_in_use() -> None:
+@pytest.mark.parametrize("claim", [require_address, reserve_address])
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_reserved_address_is_in_use(listens: bool, claim: object) -> None:
+    assert callable(claim)
     with ExitStack() as stack:
         reserved = [stack.enter_context(each) for each in reserve_address("127.0.0.1", 0)]
         listener = stack.enter_context(bind_reserved(reserved)[0])
-        listener.listen()
+        if listens:
+            listener.listen()
         with pytest.raises(AddressError):
-            reserve_address("127.0.0.1", listener.getsockname()[1])
+            claim("127.0.0.1", listener.getsockname()[1])
+
+
+def test_an_address_with_ending_connections_is_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            server.accept()[0].close()  # the side that closes first keeps the address for a minute
+            assert client.recv(1) == b""
+    for _ in range(2):
+        for each in reserve_address("127.0.0.1", port):
+            each.close()

@@ -11,6 +11,7 @@ MAY_READ_THE_MACHINE = {
     "app/backups/copying.py": "the label of a backup",
     "app/health/samples.py": "the instant of this process's metrics",
     "app/observability/metrics.py": "the start of this process",
+    "app/observability/shared_metrics.py": "the start of several workers",
     "app/popularity/tally.py": "a default, which the application replaces by the service's clock",
     "app/serving/model_manager.py": "a metric: when this process opened its model",
 }

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def run_kairos(
 ) -> Iterator[Service]:
     """Run Kairos on a bundle store and a database, with a key of the role `read`.
 
-    `workers` is the number of its processes. Until the service has a setting for it, only 1 works.
+    `workers` is the number of its processes (`KAIROS_WORKERS`).
     """
     upgrade(database_url)
     key = create_key(database_url, "benchmark", "read").secret
@@ -66,6 +67,7 @@ def run_kairos(
         variables["KAIROS_WORKERS"] = str(workers)
     command = [sys.executable, "-m", "app.server"]
     with _run(command, port, key=key, variables=variables, ready="/health/ready") as service:
+        _wait_for_workers(port, workers)
         yield service
 
 
@@ -124,6 +126,24 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, path: str) 
             return
         time.sleep(0.1)
     raise MeasurementError(f"port {port} must respond within {_READY_SECONDS:g} s, but does not")
+
+
+def _wait_for_workers(port: int, workers: int) -> None:
+    """Wait until each worker has opened the model: the first answers before the others."""
+    activated = f'kairos_model_swaps_total{{result="activated"}} {float(workers)}'
+    deadline = time.monotonic() + _READY_SECONDS
+    while activated not in _read_metrics(port):
+        if time.monotonic() > deadline:
+            raise MeasurementError(
+                f"{workers} workers must serve within {_READY_SECONDS:g} s, but they do not; "
+                "read what they log"
+            )
+        time.sleep(0.1)
+
+
+def _read_metrics(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+        return str(response.read(), "utf-8")
 
 
 def _find_free_port() -> int:

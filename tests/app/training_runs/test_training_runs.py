@@ -14,7 +14,7 @@ from app.models.repository import ModelChangeRepository
 from app.observability.metrics import Metrics
 from app.training_runs.journal import DatabaseJournal
 from app.training_runs.lock import AdvisoryLock
-from app.training_runs.service import TrainingRunCounter
+from app.training_runs.service import count_training_runs
 from migrations.run import upgrade
 from model.store.store import BundleStore
 from tests.app import tiny_bundle
@@ -160,9 +160,9 @@ def test_runs_of_other_processes_are_counted_for_prometheus(
     begin(journal, "unfinished", AT + 2)
     # Metrics of their own: the service counts, too, every few seconds.
     metrics = Metrics()
-    service = TrainingRunCounter(replace(client_on_either.app.state.context, metrics=metrics))
+    context = replace(client_on_either.app.state.context, metrics=metrics)
     for _ in range(2):  # the second count adds nothing
-        client_on_either.portal.call(service.count)
+        client_on_either.portal.call(count_training_runs, context)
     read = metrics.registry.get_sample_value
     counted = {
         result: read("kairos_training_runs_total", {"result": result}) or 0
