@@ -69,16 +69,26 @@ def test_an_address_that_is_in_use_is_refused_in_one_line(runtime: Path) -> None
     assert "Address already in use; stop the process that listens there, or set" in message
 
 
+def test_a_number_of_workers_is_at_least_one() -> None:
+    output = kairos("serve", "--workers", "0", exit_code=2).output
+    assert "--workers" in output
+    assert "greater than or equal to 1" in output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("has_terminal", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_serve_prints_its_link_on_a_terminal_only(
-    runtime: Path, tmp_path: Path, has_terminal: bool
+    runtime: Path, tmp_path: Path, has_terminal: bool, workers: int
 ) -> None:
     port = free_port()
     own, end = pty.openpty()
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
-            [Path(sys.executable).parent / "kairos", "serve", "--port", str(port)],
+            [
+                Path(sys.executable).parent / "kairos",
+                *("serve", "--port", str(port), "--workers", str(workers)),
+            ],
             env={**os.environ, "KAIROS_DATABASE_URL": f"sqlite:///{tmp_path / 'kairos.db'}"},
             cwd=tmp_path,
             stdout=log,
@@ -94,7 +104,9 @@ def test_serve_prints_its_link_on_a_terminal_only(
             shown = b""
             while b"#token=" not in shown or not shown.endswith(b"\n"):
                 shown += os.read(own, 4096)
-            assert token in LINK.findall(shown.decode())[0]
+            links = LINK.findall(shown.decode())
+            assert len(links) == 1
+            assert token in links[0]
         process.terminate()
         assert process.wait(20) == 0
     finally:
