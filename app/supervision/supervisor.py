@@ -208,8 +208,9 @@ class WorkerSupervisor:
     def _stop(self, number: signal.Signals) -> None:
         """Let every worker complete its requests and end; start no more."""
         self._is_stopping = True
-        for _, process in self._list_running():
-            process.send_signal(number)
+        for slot, process in self._list_running():
+            # A new interpreter that gets SIGINT would print a traceback.
+            process.send_signal(number if slot.serving_since is not None else signal.SIGTERM)
 
     def _start_due(self) -> None:
         if self._is_stopping:
