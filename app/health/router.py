@@ -125,7 +125,7 @@ async def metrics(context: Annotated[AppContext, Depends(get_context)]) -> Respo
     responses=describe_problems(),
 )
 async def read_metrics(context: Annotated[AppContext, Depends(get_context)]) -> JsonResponse:
-    """Return every metric of the responding process, for pages that reach it through a proxy.
+    """Return what `/metrics` does, for pages that reach the process through a proxy.
 
     Prometheus scrapes `/metrics` of each process instead.
     """

@@ -70,13 +70,13 @@ class MetricSamples:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMetrics:
-    """The metrics of the responding process."""
+    """The metrics of the responding process, or the sum over its workers."""
 
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     instance: str
-    """The random name of the process: behind a proxy the next response may come from another one,
-    and only values of the same process can be subtracted."""
+    """The random name of the process, or of all its workers: behind a proxy the next response may
+    come from another one, and only values of the same name can be subtracted."""
     started_at: Rfc3339
     """The start of the process."""
     at: Rfc3339

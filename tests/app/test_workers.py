@@ -165,7 +165,7 @@ def test_sigterm_completes_requests_and_exits_with_0(start: Start, tmp_path: Pat
     with ExitStack() as stack:
         uploads = [
             stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
-            for _ in range(12)
+            for _ in range(20)
         ]
         for upload in uploads:
             upload.sendall(
