@@ -25,7 +25,7 @@ from model.inference.item_map import ItemMap, draw_map
 from model.inference.query import collate_at, prepare_query, read_history
 from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
 from model.inference.scoring import score_rows
-from model.inference.selection import select_rows
+from model.inference.selection import find_seen, select_rows
 from model.inference.steps import Steps, complete
 from model.inference.sweep import AllowedAt, sweep
 from model.interfaces import EncoderOutput
@@ -141,7 +141,12 @@ class Predictor:
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
         prepared = prepare_query(bundle, query)
         has_item_space = bundle.recommender.encoder.has_item_space
-        selection = select_rows(bundle.catalog, query, constraints, has_item_space=has_item_space)
+        selection = select_rows(
+            bundle.catalog,
+            find_seen(bundle.catalog, query.history, constraints),
+            constraints,
+            has_item_space=has_item_space,
+        )
         warnings = prepared.warnings
         if constraints.diversity and not has_item_space:
             warnings += ("diversity_unavailable",)

@@ -1,5 +1,6 @@
 """The catalog rows that an answer may hold."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from model.bundle.index import are_among
 from model.catalog import PADDING_ROW, Catalog
-from model.history import Query
+from model.history import Event
 from model.inference.answers import Constraints
 
 Rows = NDArray[np.int64]
@@ -44,17 +45,25 @@ class Selection(NamedTuple):
         return bool(self.permits(np.arange(1, len(catalog) + 1)).any())
 
 
+def find_seen(catalog: Catalog, history: Iterable[Event], constraints: Constraints) -> Rows:
+    """Find the rows of the items of a history, if the constraints exclude them."""
+    if not constraints.exclude_seen:
+        return _NO_ROWS
+    return catalog.rows({event.item_id for event in history})
+
+
 def select_rows(
-    catalog: Catalog, query: Query, constraints: Constraints, *, has_item_space: bool
+    catalog: Catalog, seen: Rows, constraints: Constraints, *, has_item_space: bool
 ) -> Selection:
     """Translate the constraints of a query into rows of a catalog.
 
     Args:
+        seen: rows of `find_seen`.
         has_item_space: whether the model has item vectors that diversity can compare.
     """
-    excluded = constraints.exclude
-    if constraints.exclude_seen:
-        excluded |= {event.item_id for event in query.history}
+    excluded = seen
+    if constraints.exclude:
+        excluded = np.union1d(excluded, catalog.rows(constraints.exclude))
     allowed = constraints.allowed
     if constraints.include is not None:
         included = np.zeros(len(catalog) + 1, dtype=np.bool_)
@@ -63,7 +72,7 @@ def select_rows(
     return Selection(
         n=constraints.n,
         allowed=allowed,
-        excluded=catalog.rows(excluded),
+        excluded=excluded,
         diversity=constraints.diversity if has_item_space else 0.0,
     )
 

@@ -18,7 +18,7 @@ from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
 from model.inference.query import list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
-from model.inference.selection import Selection, select_rows
+from model.inference.selection import Rows, Selection, find_seen, select_rows
 from model.inference.steps import Steps
 
 AllowedAt = Callable[[int], NDArray[np.bool_] | None]
@@ -42,7 +42,7 @@ class _Instant(NamedTuple):
     """One query time, and the events that the model reads at it: positions start..end."""
 
     query_index: int
-    query: Query
+    query_time: int
     start: int
     end: int
     selection: Selection
@@ -61,8 +61,9 @@ def sweep(
         bundle, query, history, query_times, constraints, allowed_at
     )
     rankings: dict[int, Ranking] = {}
-    for group in _group_instants(bundle, instants):
-        ranked = yield from _rank_group(bundle, history, group)
+    withheld = query.query_time_withheld
+    for group in _group_instants(bundle, instants, withheld=withheld):
+        ranked = yield from _rank_group(bundle, history, group, withheld=withheld)
         for instant, ranking in zip(group.instants, ranked, strict=True):
             rankings[instant.query_index] = ranking
     read = [instant for instant in instants if instant.end > instant.start]
@@ -96,26 +97,29 @@ def _build_instants(
     constraints: Constraints,
     allowed_at: AllowedAt | None,
 ) -> Steps[list[_Instant]]:
+    catalog, max_history = bundle.catalog, bundle.manifest.max_history
+    has_item_space = bundle.recommender.encoder.has_item_space
     event_times = [event.at for event in query.history]
     known_times = [event.at for event in history.events]
-    has_item_space = bundle.recommender.encoder.has_item_space
+    seen: dict[int, Rows] = {}
     instants = []
     for query_index, query_time in enumerate(query_times):
-        past = query.history[: bisect_right(event_times, query_time)]
-        at_instant = Query(past, query_time, query.user_id, query.query_time_withheld)
+        past = bisect_right(event_times, query_time)
+        if past not in seen:
+            seen[past] = find_seen(catalog, query.history[:past], constraints)
         end = bisect_right(known_times, query_time)
-        start = max(0, end - bundle.manifest.max_history)
         if allowed_at is not None:
             constraints = replace(constraints, allowed=allowed_at(query_time))
-        selection = select_rows(
-            bundle.catalog, at_instant, constraints, has_item_space=has_item_space
-        )
-        instants.append(_Instant(query_index, at_instant, start, end, selection))
+        selection = select_rows(catalog, seen[past], constraints, has_item_space=has_item_space)
+        start = max(0, end - max_history)
+        instants.append(_Instant(query_index, query_time, start, end, selection))
         yield
     return instants
 
 
-def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[_Group]:
+def _group_instants(
+    bundle: Bundle, instants: Sequence[_Instant], *, withheld: bool
+) -> Iterator[_Group]:
     """Group the instants that one run of the model can rank; those before any event need none.
 
     Instants share an encoding that begins at the same event, and ends at the same event unless
@@ -130,8 +134,7 @@ def _group_instants(bundle: Bundle, instants: Sequence[_Instant]) -> Iterator[_G
 
     for _, same_events in groupby(read, key=find_shared):
         group = list(same_events)
-        shares = recommender.sweeps_share_history and len(group) > 1
-        if shares and not group[0].query.query_time_withheld:
+        if recommender.sweeps_share_history and len(group) > 1 and not withheld:
             for part in _limit_events(group, _STEP_SHARED_EVENTS):
                 yield _Group(part, is_shared=True)
         else:
@@ -154,15 +157,16 @@ def _limit_events(instants: Sequence[_Instant], most: int) -> Iterator[list[_Ins
         yield group
 
 
-def _rank_group(bundle: Bundle, history: KnownHistory, group: _Group) -> Steps[list[Ranking]]:
+def _rank_group(
+    bundle: Bundle, history: KnownHistory, group: _Group, *, withheld: bool
+) -> Steps[list[Ranking]]:
     """Rank the catalog for each instant of a group, in steps."""
     instants, recommender = group.instants, bundle.recommender
     selections = [instant.selection for instant in instants]
-    times = [instant.query.query_time for instant in instants]
+    times = [instant.query_time for instant in instants]
     if not group.is_shared:
         histories = [_cut(history, instant.start, instant.end) for instant in instants]
-        withheld = [instant.query.query_time_withheld for instant in instants]
-        batch = collate(histories, times, withheld)
+        batch = collate(histories, times, [withheld] * len(times))
         return (yield from rank_rows(recommender, bundle.index, batch, selections))
     start, last = instants[0].start, instants[-1].end
     longest = _cut(history, start, last)
@@ -202,15 +206,14 @@ def _build_swept_instant(
     if ranking is not None and ranking.intensity is not None:
         intensities = tuple(ranking.intensity.tolist())
     items, fallback = fill_up(bundle.catalog, instant.selection, ranking, strict=constraints.strict)
-    query_time = instant.query.query_time
     return SweptInstant(
-        query_time=query_time,
+        query_time=instant.query_time,
         history_used=instant.end - instant.start,
         weights=weights,
         intensities=intensities,
         items=items,
         fallback=fallback,
         warnings=list_warnings(
-            bundle.manifest.data_window, query_time, truncated=instant.start > 0
+            bundle.manifest.data_window, instant.query_time, truncated=instant.start > 0
         ),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.inference.answers import Constraints
-from model.inference.selection import Selection, require_permitted, select_rows
+from model.inference.selection import Selection, find_seen, require_permitted, select_rows
 from tests import tiny
 from tests.contracts.predictor import query_of
 
@@ -12,8 +12,9 @@ ROWS = np.arange(tiny.ITEMS + 1)
 
 
 def permitted(constraints: Constraints) -> list[int]:
-    query = query_of([("i1", 3), ("zebra", 2)])
-    selection = select_rows(tiny.catalog(), query, constraints, has_item_space=True)
+    catalog, history = tiny.catalog(), query_of([("i1", 3), ("zebra", 2)]).history
+    seen = find_seen(catalog, history, constraints)
+    selection = select_rows(catalog, seen, constraints, has_item_space=True)
     return ROWS[selection.permits(ROWS)].tolist()
 
 
@@ -35,7 +36,7 @@ def test_diversity_needs_an_item_space() -> None:
     for has_item_space in (True, False):
         selection = select_rows(
             tiny.catalog(),
-            query_of([]),
+            ROWS[:0],
             Constraints(diversity=0.5),
             has_item_space=has_item_space,
         )
