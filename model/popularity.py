@@ -67,7 +67,10 @@ class DecayedCounts(NamedTuple):
         days = (at - self.at) / MICROSECONDS_PER_DAY
         counts = self.counts * _decay(np.float64(days))[:, None]
         if len(rows):
-            decayed = _decay((at - times) / MICROSECONDS_PER_DAY) * weights
+            # Those of a span have one time, and an exponential takes several times a copy.
+            begins = np.flatnonzero(np.diff(times, prepend=times[0] - 1))
+            distinct = _decay((at - times[begins]) / MICROSECONDS_PER_DAY)
+            decayed = np.repeat(distinct, np.diff(begins, append=len(times)), axis=1) * weights
             counts += [np.bincount(rows, added, minlength=counts.shape[1]) for added in decayed]
         return DecayedCounts(at, counts)
 
