@@ -160,15 +160,15 @@ class SequenceEncoderContract:
         times = [event.at for event in query.history]
         # A basket ends where the next instant begins.
         ends = [end for end in range(1, 13) if end == 12 or times[end] > times[end - 1]]
-        asked = [(end, times[end - 1] + interval) for end in ends for interval in (0, 10**11, YEAR)]
-        days = days_between(times[0], np.array([time for _, time in asked]))
+        queries = [(end, times[end - 1] + interval) for end in ends for interval in (0, 10**11, YEAR)]
+        days = days_between(times[0], np.array([time for _, time in queries]))
         swept = encoder.sweep_prefixes(
             batch,
             vectors(encoder, batch),
             torch.from_numpy(days),
-            torch.tensor([end for end, _ in asked]),
+            torch.tensor([end for end, _ in queries]),
         )
-        for number, (end, time) in enumerate(asked):
+        for number, (end, time) in enumerate(queries):
             alone = encode(encoder, at_query_time(prefix(query, end), time))
             assert_same(swept.user[number], alone.user[0])
             for part, expected, of_later in (
