@@ -160,7 +160,9 @@ class SequenceEncoderContract:
         times = [event.at for event in query.history]
         # A basket ends where the next instant begins.
         ends = [end for end in range(1, 13) if end == 12 or times[end] > times[end - 1]]
-        queries = [(end, times[end - 1] + interval) for end in ends for interval in (0, 10**11, YEAR)]
+        queries = [
+            (end, times[end - 1] + interval) for end in ends for interval in (0, 10**11, YEAR)
+        ]
         days = days_between(times[0], np.array([time for _, time in queries]))
         swept = encoder.sweep_prefixes(
             batch,
