@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 import orjson
-from sqlalchemy import collate, func, literal, select
+from sqlalchemy import Select, bindparam, collate, func, literal, select
 from sqlalchemy.orm import Session
 
 from app.db.clicks import list_clicked_versions, lock_click_counts
@@ -100,6 +101,25 @@ class UserActivity:
     last_at: int
 
 
+@lru_cache
+def _select_history(dialect: str) -> "Select[str, int, str]":
+    """Select a user's last events up to an instant; kept, as building it takes as long as a read.
+
+    Its parameters are `user_id`, `query_time` and `max_events`.
+    """
+    collation = "BINARY" if dialect == "sqlite" else "C"
+    action = collate(StoredEvent.action, collation).label("action")
+    return (
+        select(StoredEvent.item_id, StoredEvent.at, action)
+        .distinct()
+        .where(
+            StoredEvent.user_id == bindparam("user_id"), StoredEvent.at <= bindparam("query_time")
+        )
+        .order_by(StoredEvent.at.desc(), StoredEvent.item_id.desc(), action.desc())
+        .limit(bindparam("max_events"))
+    )
+
+
 def build_inserts(session: Session, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
     """Build the values of an INSERT of events, in the order in which to insert them.
 
@@ -170,14 +190,9 @@ class EventRepository:
 
         Each event is read once, even if an import stored it several times.
         """
-        is_sqlite = self._session.get_bind().dialect.name == "sqlite"
-        action = collate(StoredEvent.action, "BINARY" if is_sqlite else "C").label("action")
         rows = self._session.execute(
-            select(StoredEvent.item_id, StoredEvent.at, action)
-            .distinct()
-            .where(StoredEvent.user_id == user_id, StoredEvent.at <= query_time)
-            .order_by(StoredEvent.at.desc(), StoredEvent.item_id.desc(), action.desc())
-            .limit(max_events)
+            _select_history(self._session.get_bind().dialect.name),
+            {"user_id": user_id, "query_time": query_time, "max_events": max_events},
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
 
