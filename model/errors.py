@@ -49,6 +49,12 @@ class BundleError(KairosError):
     code = "bundle_refused"
 
 
+class ExportError(KairosError):
+    """An encoder cannot become a program of ONNX Runtime that encodes as it does."""
+
+    code = "encoder_not_exported"
+
+
 class BundleKeyError(KairosError):
     """A key that signs bundles is missing or too short."""
 

@@ -5,6 +5,7 @@ operators with the parameters as constants, so that its results differ in the la
 """
 
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from model.interfaces import EncoderOutput, SequenceEncoder
 from model.layers.derived import freeze
 
 if TYPE_CHECKING:
+    import onnx
     import onnxruntime
 
 _OPSET = 23
@@ -47,12 +49,19 @@ class ExportedEncoder:
         self._session = _open_session(content)
         self._inputs = [put.name for put in self._session.get_inputs()]
         self._outputs = [put.name for put in self._session.get_outputs()]
-        if self._inputs != ["items", *_FIELDS] or not {*self._outputs} <= {*EncoderOutput._fields}:
+        is_known = {"user"} <= {*self._outputs} <= {*EncoderOutput._fields}
+        if self._inputs != ["items", *_FIELDS] or not is_known:
             raise ValueError(
                 f"the program of an encoder maps {', '.join(('items', *_FIELDS))} to fields of "
                 f"EncoderOutput, but this one maps {', '.join(self._inputs)} to "
                 f"{', '.join(self._outputs)}; export the encoder again"
             )
+
+    def __deepcopy__(self, _: dict[int, object]) -> "ExportedEncoder":
+        return self
+
+    def __reduce__(self) -> tuple[type["ExportedEncoder"], tuple[bytes]]:
+        return ExportedEncoder, (self.content,)
 
     def __call__(self, batch: SequenceBatch, items: Float[Tensor, "1 len dim"]) -> EncoderOutput:
         """Encode the only history of a batch, on the CPU, at the query time of its last event."""
@@ -71,6 +80,9 @@ def export_encoder(encoder: SequenceEncoder, *, max_history: int) -> bytes:
 
     Args:
         max_history: events of the longest history; at least 2.
+
+    Raises:
+        Exception: of many kinds, where the exporter has no translation of an operator.
     """
     freeze(encoder)
     program = _SingleHistory(encoder)
@@ -81,7 +93,7 @@ def export_encoder(encoder: SequenceEncoder, *, max_history: int) -> bytes:
         exported = torch.export.export(
             program, example, dynamic_shapes=(length, (length,) * len(_FIELDS))
         )
-        onnx = torch.onnx.export(
+        traced = torch.onnx.export(
             exported,
             input_names=["items", *_FIELDS],
             output_names=names,
@@ -90,8 +102,69 @@ def export_encoder(encoder: SequenceEncoder, *, max_history: int) -> bytes:
             optimize=False,
             verbose=False,
         )
-    assert onnx is not None
-    content: bytes = onnx.model_proto.SerializeToString()
+    assert traced is not None
+    return _strip(traced.model_proto)
+
+
+@torch.inference_mode()
+def measure_difference(
+    exported: ExportedEncoder,
+    encoder: SequenceEncoder,
+    *,
+    items: Float[Tensor, "rows dim"],
+    max_history: int,
+    days: float,
+    has_actions: bool,
+) -> float:
+    """Measure how far the outputs of a program are from those of its encoder.
+
+    Reads the shortest and the longest history, with and without the query time. Intervals grow from
+    none, within baskets of two, to a large part of `days`.
+
+    Args:
+        items: vectors of some items, at least one.
+        days: span of the events that the encoder was trained on.
+        has_actions: whether events have actions.
+
+    Returns:
+        The largest difference relative to 1 + the expected value; infinite if outputs are missing.
+    """
+    largest = 0.0
+    for length in (1, max_history):
+        numbers = torch.arange(length).unsqueeze(0)
+        times = days * (numbers // 2 / max(length // 2, 1)).double() ** 3
+        vectors = items[numbers % len(items)]
+        for is_given in (True, False):
+            last = times[:, -1:]
+            batch = SequenceBatch(
+                rows=numbers % len(items) + 1,
+                actions=numbers % 2 if has_actions else numbers * 0,
+                times=times,
+                query_times=torch.cat((times[:, 1:], last + is_given * days / 7), dim=1),
+                query_given=(numbers < length - 1) | is_given,
+                lengths=torch.tensor([length]),
+                origins=torch.tensor([0]),
+                count_tables=torch.tensor([0]),
+            )
+            found, expected = exported(batch, vectors), encoder(batch, vectors)
+            for part, right in zip(found, expected, strict=True):
+                if isinstance(right, Tensor):
+                    if not isinstance(part, Tensor) or part.shape != right.shape:
+                        return math.inf
+                    relative = (part - right).abs() / (1 + right.abs())
+                    largest = max(largest, float(relative.nan_to_num(math.inf).max()))
+    return largest
+
+
+def _strip(program: "onnx.ModelProto") -> bytes:
+    """Serialize a program without what it says about its source, such as paths of this machine."""
+    program.ClearField("metadata_props")
+    graph = program.graph
+    graph.ClearField("metadata_props")
+    for part in (*graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    content: bytes = program.SerializeToString()
     return content
 
 
@@ -124,7 +197,8 @@ def _open_session(content: bytes) -> "onnxruntime.InferenceSession":
     options = onnxruntime.SessionOptions()
     # A history is too short to share between threads.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    # What fails is raised.
+    options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # it has a class for each reason, but none for all of them

@@ -199,6 +199,8 @@ class SequenceEncoder(nn.Module, ABC):
         item_groups: group membership, for encoders that use it; the trainer sets it.
         is_exportable: whether the encoding of a single history can become a program of
             `model.exported_encoder`: all its operators are in ONNX, and it returns tensors only.
+        reads_baskets: whether all events of the last instant depend on the query time, not only the
+            last event.
         sweeps_share_history: for a `QuerySweep`, whether it encodes the earlier events once for all
             query times; if not, each query time costs a whole pass.
     """
@@ -211,6 +213,7 @@ class SequenceEncoder(nn.Module, ABC):
     has_item_space: ClassVar[bool] = True
     item_groups: ItemGroups | None
     is_exportable: bool = False
+    reads_baskets: bool = False
     sweeps_share_history: bool = True
 
     def __init__(self) -> None:

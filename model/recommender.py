@@ -1,7 +1,7 @@
 """The trainable recommender: an item table and one encoder."""
 
 import math
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -104,8 +104,8 @@ class Recommender(nn.Module):
         sweeps_share_history: whether it is a `QuerySweep` that encodes earlier events once.
         sweeps_prefixes: whether it is a `PrefixSweep` that does so for histories of all lengths.
         counts: what the wide part reads, to be set before it is used.
-        exported: the encoder as a program, which encodes single histories in its place; None in
-            training.
+        exported: the encoder as a program, which encodes single histories in its place. None in
+            training, and after the module has moved or loaded other parameters.
         longest_interval: days after an event at which the encoder reads a later query time; those
             of a bundle are limited to the span of its training data. The wide part reads the query
             time itself.
@@ -123,6 +123,7 @@ class Recommender(nn.Module):
         wide: WidePart | None = None,
     ) -> None:
         super().__init__()
+        self.exported: ExportedEncoder | None = None
         self.encoder = encoder
         self.wide = wide
         # Asked at every request, where a check of an interface costs as much as a layer.
@@ -131,13 +132,27 @@ class Recommender(nn.Module):
         self.sweeps_share_history = shares and isinstance(encoder, QuerySweep)
         self.sweeps_prefixes = shares and isinstance(encoder, PrefixSweep)
         self.counts: EventCounts | None = None
-        self.exported: ExportedEncoder | None = None
         self.longest_interval = math.inf
         self.items = nn.Embedding(items + 1, encoder.dim, padding_idx=PADDING_ROW)
         self.item_bias = nn.Parameter(torch.zeros(items + 1)) if item_bias else None
         nn.init.normal_(self.items.weight, std=encoder.dim**-0.5)
         with torch.no_grad():
             self.items.weight[PADDING_ROW].zero_()
+
+    def train(self, mode: bool = True) -> "Recommender":
+        """Set the mode; training forgets the exported encoder."""
+        if mode:
+            self.exported = None
+        return super().train(mode)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "Recommender":
+        self.exported = None
+        applied: Recommender = super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return applied
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self.exported = None
+        super()._load_from_state_dict(*args, **kwargs)
 
     @property
     def device(self) -> torch.device:

@@ -18,6 +18,7 @@ from model.bundle.manifest import Counts, DataWindow
 from model.bundle.provenance import EPOCHS, INDEX_RECALL, INITIAL_KERNELS, P95_SECONDS, Epoch
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.bundle.writing import write_bundle
+from model.errors import ExportError
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor, warm_up
 from training.config import RunConfig
@@ -91,7 +92,7 @@ def export(
         BundleError: if the recommender makes no consistent bundle, such as one with NaN weights, or
             if the written files do not open; they are then removed.
     """
-    bundle = _assemble(config, trained, state, report, seconds).with_exported_encoder()
+    bundle = _export_encoder(_assemble(config, trained, state, report, seconds))
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
     measured = bundle.with_provenance(
         INDEX_RECALL.write(round(check.index_recall, _DIGITS))
@@ -106,6 +107,14 @@ def export(
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return directory, check
+
+
+def _export_encoder(bundle: Bundle) -> Bundle:
+    """Give a bundle its encoder as a program; without one it serves as well, but slower."""
+    try:
+        return bundle.with_exported_encoder()
+    except ExportError as error:
+        return bundle.with_provenance({error.code: str(error)})
 
 
 def _assemble(

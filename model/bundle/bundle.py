@@ -14,9 +14,13 @@ from torch import Tensor
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.catalog import Catalog
-from model.exported_encoder import ExportedEncoder, export_encoder
+from model.errors import ExportError
+from model.exported_encoder import ExportedEncoder, export_encoder, measure_difference
 from model.recommender import Recommender, RecommenderConfig
 
+_TOLERANCE = 1e-4
+"""Between a new program and the weights: what is left to other orders of a sum, many times over."""
+_COMPARED_ITEMS = 1_000
 UNPUBLISHED = "unpublished"
 """The version of a bundle that was not read from a directory."""
 
@@ -94,14 +98,46 @@ class Bundle:
         return self.recommender.static_vectors(slice(1, None)).mean(0)
 
     def with_exported_encoder(self) -> "Bundle":
-        """Copy the bundle, with its encoder as a program where the encoder is exportable."""
+        """Copy the bundle, with its encoder as a program where the encoder is exportable.
+
+        The copy shares the weights, which must not change from now on.
+
+        Raises:
+            ExportError: if there is no such program, or it does not encode as the weights do.
+        """
         encoder, max_history = self.recommender.encoder, self.manifest.max_history
         if not encoder.is_exportable or max_history < 2:
             return self
-        # Copies share the weights.
         recommender = copy(self.recommender)
-        recommender.exported = ExportedEncoder(export_encoder(encoder, max_history=max_history))
-        return replace(self, recommender=recommender)
+        exported = replace(self, recommender=recommender)
+        try:
+            recommender.exported = ExportedEncoder(export_encoder(encoder, max_history=max_history))
+            difference = exported.measure_exported()
+        except Exception as error:  # the exporter and the runtime have no class for all of theirs
+            raise ExportError(
+                f"an encoder that is exportable becomes a program, but this one fails ({error}); "
+                "serve it without one"
+            ) from error
+        if difference > _TOLERANCE:
+            raise ExportError(
+                "the program of an encoder must encode as its weights do, but this one differs by "
+                f"{difference:.1g}; serve the encoder without it"
+            )
+        return exported
+
+    def measure_exported(self) -> float:
+        """Measure how far the program of the encoder is from its weights; 0 if there is none."""
+        recommender = self.recommender
+        if recommender.exported is None:
+            return 0.0
+        return measure_difference(
+            recommender.exported,
+            recommender.encoder,
+            items=recommender.items.weight[1 : _COMPARED_ITEMS + 1],
+            max_history=self.manifest.max_history,
+            days=self.manifest.data_window.days,
+            has_actions=bool(self.action_rows),
+        )
 
     def with_provenance(self, entries: dict[str, JsonValue]) -> "Bundle":
         """Copy the bundle, with more entries in its provenance."""

@@ -7,7 +7,6 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
-from model.batch import KnownHistory, collate
 from model.bundle.attention_profile import read_profile
 from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import read_catalog
@@ -15,14 +14,12 @@ from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
 from model.bundle.manifest import CATALOG, ENCODER, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
 from model.bundle.signature import NO_KEYS, BundleKeys
-from model.clock import MICROSECONDS_PER_DAY
 from model.errors import BundleError, OutdatedBundleError
 from model.exported_encoder import ExportedEncoder
-from model.history import Event
 
 _COMPARED_ROWS = 1_000
-_TOLERANCE = 1e-4
-"""Between a program and the weights: what is left to other orders of a sum, many times over."""
+_TOLERANCE = 1e-2
+"""Between a program and the weights, far above what other processors and orders of a sum do."""
 
 
 def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
@@ -104,21 +101,17 @@ def require_consistent(bundle: Bundle) -> None:
         )
 
 
-@torch.inference_mode()
 def _require_same_encoder(bundle: Bundle) -> None:
-    """Compare the program of the encoder with the encoder itself, on a history of three events."""
-    recommender = bundle.recommender
-    if recommender.exported is None:
-        return
-    last = bundle.manifest.data_window.last_at
-    rows = np.minimum(np.arange(3) + 1, len(bundle.catalog))
-    events = tuple(Event(bundle.catalog.item_id(int(row)), last) for row in rows)
-    history = KnownHistory(events, rows, np.zeros_like(rows), (), truncated=False)
-    batch = collate([history], [last + MICROSECONDS_PER_DAY])
-    users = recommender.attend(batch).user
-    expected = recommender.encoder(batch, recommender.items(batch.rows)).user
-    if not torch.allclose(users, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
+    """Compare the program of the encoder with its weights; a run has done so more strictly."""
+    try:
+        difference = bundle.measure_exported()
+    except Exception as error:  # ONNX Runtime has no class for all of its errors
+        raise BundleError(
+            "the program of an encoder must run where its weights do, but that of "
+            f"{bundle.version} does not ({error}); publish again"
+        ) from error
+    if difference > _TOLERANCE:
         raise BundleError(
             "the program of an encoder must encode as its weights do, but that of "
-            f"{bundle.version} differs by {(users - expected).abs().max():.1g}; publish again"
+            f"{bundle.version} differs by {difference:.1g}; publish again"
         )

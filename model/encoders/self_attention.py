@@ -154,7 +154,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         time_dim = 0 if isinstance(time_encoding, TimeKernel) else time_encoding.dim
         self.dim = dim
         self.max_history = max_history
-        self.baskets = baskets
+        self.reads_baskets = baskets
         self.sweeps_share_history = item_groups is None
         self.is_normalised = item_groups is None
         self.is_exportable = item_groups is None and not uses_kernel
@@ -191,7 +191,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]
     ) -> PositionOutputs:
         """Compute the user vector at every position, from the events up to it."""
-        if self.baskets:
+        if self.reads_baskets:
             every = torch.arange(batch.rows.shape[1], device=batch.rows.device)
             output, content, inputs = self._encode_at(batch, items, every.expand_as(batch.rows))
             users: Tensor = self.norm(output.states)
@@ -250,7 +250,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             chosen positions.
         """
         *earlier, final_block = self._blocks
-        baskets = number_baskets(batch.times) if self.baskets else None
+        baskets = number_baskets(batch.times) if self.reads_baskets else None
         if baskets is not None:
             batch = share_query_times(batch, baskets)
         inputs = self._build_block_inputs(batch)
@@ -283,7 +283,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
 
     def forward(self, batch: SequenceBatch, items: Float[Tensor, "batch len dim"]) -> EncoderOutput:
         """Compute the user vector and the last block's weights at each history's last event."""
-        is_single = len(batch.rows) == 1 and not self.baskets
+        is_single = len(batch.rows) == 1 and not self.reads_baskets
         last = None if is_single else (batch.lengths - 1).unsqueeze(1)
         output, content, inputs = self._encode_at(batch, items, last, need_weights=True)
         return self._build_encoder_output(output, content, inputs)
@@ -314,7 +314,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         those of the last basket: each query computes these, and attends to all others as the pass
         has them. Not with modulation.
         """
-        baskets = number_baskets(batch.times) if self.baskets else None
+        baskets = number_baskets(batch.times) if self.reads_baskets else None
         if baskets is not None:
             batch = share_query_times(batch, baskets)
         inputs, content = self._build_block_inputs(batch), self._embed(batch, items, baskets)
@@ -423,7 +423,7 @@ class SelfAttention(DerivingModule, SequenceEncoder):
         instants, last = query_times.unsqueeze(-1), own[:, -1:]
         if self._uses_positions:
             # Each event is its own query then; the mean of a basket is that of its last event.
-            counts = torch.cat((last, own), dim=1) if self.baskets else last
+            counts = torch.cat((last, own), dim=1) if self.reads_baskets else last
             instants = (counts + 1).to(instants.dtype)
         queries = self._compute_basis(instants)
         of_last = time._replace(events=time.events[0, last], queries=queries[:, :1])

@@ -1,6 +1,6 @@
 """One history at many query times: how attention and recommendations change with time."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -27,8 +27,9 @@ AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 _STEP_EVENTS = 512
 """Events that are encoded side by side, in one step; at least one history is."""
 
-_STEP_SHARED_EVENTS = 16_384
-"""The same for query times that share the encoding of their events, and cost little more each."""
+_STEP_PAIRS = 16_384
+"""Pairs of events that attend to each other at the query times of one step, where these share the
+encoding of all other events."""
 
 
 class _Group(NamedTuple):
@@ -39,13 +40,26 @@ class _Group(NamedTuple):
 
 
 class _Instant(NamedTuple):
-    """One query time, and the events that the model reads at it: positions start..end."""
+    """One query time, and the events that the model reads at it: positions start..end.
+
+    Attributes:
+        own: how many of the last ones depend on the query time.
+    """
 
     query_index: int
     query_time: int
     start: int
     end: int
+    own: int
     selection: Selection
+
+    def count_events(self) -> int:
+        """Count the events that are read."""
+        return self.end - self.start
+
+    def count_pairs(self) -> int:
+        """Count the pairs of events in which one depends on the query time."""
+        return self.own * (self.end - self.start + self.own)
 
 
 def sweep(
@@ -111,8 +125,10 @@ def _build_instants(
         if allowed_at is not None:
             constraints = replace(constraints, allowed=allowed_at(query_time))
         selection = select_rows(catalog, seen[past], constraints, has_item_space=has_item_space)
-        start = max(0, end - max_history)
-        instants.append(_Instant(query_index, query_time, start, end, selection))
+        start, own = max(0, end - max_history), min(end, 1)
+        if end and bundle.recommender.encoder.reads_baskets:
+            own = end - max(start, bisect_left(known_times, known_times[end - 1]))
+        instants.append(_Instant(query_index, query_time, start, end, own, selection))
         yield
     return instants
 
@@ -135,23 +151,27 @@ def _group_instants(
     for _, same_events in groupby(read, key=find_shared):
         group = list(same_events)
         if recommender.sweeps_share_history and len(group) > 1 and not withheld:
-            for part in _limit_events(group, _STEP_SHARED_EVENTS):
+            for part in _divide(group, _Instant.count_pairs, _STEP_PAIRS):
                 yield _Group(part, is_shared=True)
         else:
             single += group
     # Sorted by length, so that little is padded.
     single.sort(key=lambda one: one.end)
-    for part in _limit_events(single, _STEP_EVENTS):
+    for part in _divide(single, _Instant.count_events, _STEP_EVENTS):
         yield _Group(part, is_shared=False)
 
 
-def _limit_events(instants: Sequence[_Instant], most: int) -> Iterator[list[_Instant]]:
-    """Divide instants, ascending by their events, into groups of at most so many events."""
+def _divide(
+    instants: Sequence[_Instant], count: Callable[[_Instant], int], most: int
+) -> Iterator[list[_Instant]]:
+    """Divide instants into groups of at most so much work, if each is padded to the largest."""
     group: list[_Instant] = []
+    largest = 0
     for instant in instants:
-        if group and (instant.end - instant.start) * (len(group) + 1) > most:
+        largest = max(largest, count(instant))
+        if group and largest * (len(group) + 1) > most:
             yield group
-            group = []
+            group, largest = [], count(instant)
         group.append(instant)
     if group:
         yield group

@@ -1,6 +1,6 @@
 """How much work a query is, in units that are known before it runs."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -72,24 +72,32 @@ def count_sweep(
         event_times: of the history, ascending.
     """
     recommender, longest = bundle.recommender, bundle.manifest.max_history
+    shares = recommender.sweeps_share_history
     instants = Counter(bisect_right(event_times, query_time) for query_time in query_times)
-    encodings = events = pairs = 0
     # One encoding serves all that read from the first event on.
     prefix = max((end for end in instants if end <= longest), default=0)
+    encodings = events = pairs = read_in_all = 0
     for end, times in instants.items():
+        if not end:
+            continue
         read = min(end, longest)
-        passes = 1 if recommender.sweeps_share_history else times
-        if recommender.sweeps_prefixes and end < prefix:
+        passes = 1 if shares else times
+        if shares and recommender.sweeps_prefixes and end < prefix:
             passes = 0
-        encodings += passes if read else 0
-        # A query time that shares an encoding attends to each of its events once.
-        events += times * read
+        encodings += passes
+        events += passes * read
         pairs += passes * read * read
-    candidates = CANDIDATES if bundle.recommender.scores_candidates else 0
+        read_in_all += times * read
+        if shares:
+            # What depends on the query time attends to all events that are read.
+            first = bisect_left(event_times, event_times[end - 1])
+            own = min(end - first, read) if recommender.encoder.reads_baskets else 1
+            pairs += times * own * (read + own)
+    candidates = CANDIDATES if recommender.scores_candidates else 0
     return Workload(
         encodings=encodings,
         events=events,
-        pairs=pairs + candidates * events,
+        pairs=pairs + candidates * read_in_all,
         rows=len(query_times) * len(bundle.catalog),
         items=len(query_times) * n,
     )

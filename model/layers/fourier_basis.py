@@ -106,14 +106,15 @@ class Turns(NamedTuple):
         return heads if self.pairs is None else _multiply(heads, self.pairs, conjugated=True)
 
 
-def pad_ones(width: int, basis: int) -> Float[Tensor, " total"]:
+def pad_ones(queries: Float[Tensor, "*shape basis"], width: int) -> Float[Tensor, " total"]:
     """Build what a padded basis lacks to turn the coordinates before it by nothing: `[1, 0, ...]`.
 
     Args:
         width: of the coordinates before the basis, an even number.
-        basis: of the basis.
     """
-    return F.pad(torch.tensor((1.0, 0.0)).repeat(width // 2), (0, basis))
+    ones = queries.new_zeros(width + queries.shape[-1])
+    ones[:width:2] = 1.0
+    return ones
 
 
 def _pair(at: Float[Tensor, "*shape basis"]) -> Float[Tensor, "*shape frequencies 2"]:

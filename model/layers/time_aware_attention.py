@@ -200,9 +200,7 @@ class TimeAwareQueryKey(DerivingModule):
 
     def build_turns(self, queries: QueryBasis) -> Turns:
         """Build the rotations of the queries to their query times."""
-        ones = self.derive(
-            "ones", lambda: pad_ones(self.content, queries.shape[-1]).to(queries.device)
-        )
+        ones = self.derive("ones", lambda: pad_ones(queries, self.content))
         return Turns.build(queries, ones)
 
     def project_keys(

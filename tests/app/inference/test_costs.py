@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 from app.inference.costs import CostFit, InferenceCosts, solve_nonnegative
 from model.inference.workload import Workload, count_recommendation, count_sweep
 from model.store.store import BundleStore
+from tests import tiny
 from tests.app import tiny_bundle
 
 TRUE = Workload(calls=2e-3, encodings=3e-3, events=4e-5, pairs=0.0, rows=2e-7, items=5e-5)
@@ -106,9 +107,17 @@ def test_a_sweep_counts_each_encoding_and_every_returned_item(tmp_path: Path) ->
     bundle = BundleStore(tmp_path).open(version).bundle
     workload = count_sweep(bundle, [10, 20, 30], [5, 15, 25, 25, 25], 7)
     assert workload == Workload(
-        encodings=2,  # the events before 5 are none; three instants share an encoding
-        events=1 + 3 * 2,
-        pairs=1 + 2 * 2,
+        encodings=1,  # the events before 5 are none; the others share an encoding
+        events=2,
+        pairs=2 * 2 + (1 + 1) + 3 * (2 + 1),
         rows=5 * 20,
         items=5 * 7,
     )
+
+
+def test_a_sweep_counts_the_events_of_the_last_basket(tmp_path: Path) -> None:
+    encoder = tiny.ENCODER.model_copy(update={"baskets": True})
+    version = tiny_bundle.publish(tmp_path, seed=1, encoder=encoder)
+    bundle = BundleStore(tmp_path).open(version).bundle
+    workload = count_sweep(bundle, [10, 20, 20, 20], [15, 25], 7)
+    assert workload.pairs == 4 * 4 + 1 * (1 + 1) + 3 * (4 + 3)

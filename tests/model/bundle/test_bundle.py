@@ -13,13 +13,15 @@ from model.bundle.index import ItemIndex
 from model.bundle.manifest import Counts
 from model.bundle.reading import read_bundle, require_consistent
 from model.bundle.writing import write_bundle
-from model.errors import BundleError
-from model.exported_encoder import ExportedEncoder
+from model.encoders import EncoderConfig
+from model.errors import BundleError, ExportError
+from model.exported_encoder import ExportedEncoder, export_encoder
+from model.recommender import Recommender
 from tests import tiny
 
 
-def assemble() -> tuple[torch.nn.Module, Bundle]:
-    config = tiny.recommender_config()
+def assemble(encoder: EncoderConfig = tiny.ENCODER) -> tuple[Recommender, Bundle]:
+    config = tiny.recommender_config(encoder)
     recommender = tiny.recommender(config)
     bundle = Bundle.assemble(
         recommender=recommender,
@@ -76,6 +78,32 @@ def test_an_exported_encoder_is_read_with_its_bundle(tmp_path: Path) -> None:
     index = ItemIndex.build(other.index_vectors().numpy()[1:], other.encoder.similarity)
     with pytest.raises(BundleError, match="must encode as its weights do"):
         require_consistent(replace(read, recommender=other, index=index))
+
+
+def test_a_history_of_two_events_is_long_enough_for_a_program() -> None:
+    encoder = tiny.ENCODER.model_copy(update={"max_history": 2})
+    _, bundle = assemble(encoder)
+    exported = bundle.with_exported_encoder()
+    assert exported.recommender.exported is not None
+    require_consistent(exported)
+
+
+@pytest.mark.parametrize("change", ["train", "double", "load_state_dict"])
+def test_a_change_of_parameters_forgets_the_program(change: str) -> None:
+    recommender, _ = assemble()
+    recommender.exported = cast("ExportedEncoder", SimpleNamespace())
+    arguments = [recommender.state_dict()] if change == "load_state_dict" else []
+    getattr(recommender, change)(*arguments)
+    assert recommender.exported is None
+
+
+def test_a_program_that_encodes_otherwise_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, bundle = assemble()
+    other = tiny.recommender(tiny.recommender_config(), seed=5).eval().requires_grad_(False)
+    content = export_encoder(other.encoder, max_history=6)
+    monkeypatch.setattr("model.bundle.bundle.export_encoder", lambda *_, **__: content)
+    with pytest.raises(ExportError, match="must encode as its weights do"):
+        bundle.with_exported_encoder()
 
 
 def test_a_damaged_program_is_refused(tmp_path: Path) -> None:
