@@ -27,7 +27,7 @@ AllowedAt = Callable[[int], NDArray[np.bool_] | None]
 _STEP_EVENTS = 512
 """Events that are encoded side by side, in one step; at least one history is."""
 
-_STEP_PAIRS = 16_384
+_STEP_PAIRS = 131_072
 """Pairs of events that attend to each other at the query times of one step, where these share the
 encoding of all other events."""
 
