@@ -335,10 +335,8 @@ class SelfAttention(DerivingModule, SequenceEncoder):
             query = mean.unsqueeze(1)
         *earlier, final_block = self._blocks
         for block in earlier:
-            shared, of_own = (
-                block.project_kv(states, inputs.time),
-                block.project_kv(own_states, own_time),
-            )
+            shared = block.project_kv(states, inputs.time)
+            of_own = block.project_kv(own_states, own_time)
             states = block.attend(
                 states, shared, inputs, is_causal=within is None, visible=within
             ).states
