@@ -18,11 +18,7 @@ from pydantic import ValidationError
 from app.announcement import build_dashboard_link, publish_local_token
 from app.auth.local_token import LocalToken, TokenFile
 from app.listening import require_address
-from app.observability.logs import (
-    configure_logs,
-    log_loop_exception,
-    log_uncaught_exceptions,
-)
+from app.observability.logs import configure_process_logs, log_loop_exception
 from app.observability.shared_metrics import MetricsShare
 from app.serving.shutdown import ShutdownState
 from app.settings import Settings, format_settings_error
@@ -135,9 +131,7 @@ def serve(
     # While one thread opens a bundle, a request on another reacquires the interpreter lock after
     # each of its many tensor operations, and waits up to this interval every time.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    configure_logs(settings.log_format, settings.log_level)
-    if settings.log_level != "debug":
-        log_uncaught_exceptions()
+    configure_process_logs(settings.log_format, settings.log_level)
     app = create_app(
         settings,
         is_demo=is_demo,

@@ -104,7 +104,7 @@ def parse_instants(values: list[Any]) -> list[int]:
                 instants: list[int] = microseconds.tolist()
                 return instants
     except ValueError:
-        pass  # A day that is not in the calendar: it says so below.
+        pass  # A day that is not in the calendar: parsing it alone reports it.
     return [parse_instant(value) for value in values]
 
 

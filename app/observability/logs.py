@@ -61,6 +61,16 @@ def configure_logs(log_format: Literal["console", "json"], log_level: str) -> No
     )
 
 
+def configure_process_logs(log_format: Literal["console", "json"], log_level: str) -> None:
+    """Configure the logs of a process, uncaught exceptions included.
+
+    At the level `debug` Python prints these with their messages.
+    """
+    configure_logs(log_format, log_level)
+    if log_level != "debug":
+        log_uncaught_exceptions()
+
+
 def log_uncaught_exceptions() -> None:
     """Log the exceptions that nothing handles, which Python would print with their messages."""
 

@@ -21,7 +21,7 @@ import structlog
 from app.announcement import build_dashboard_link, publish_local_token
 from app.auth.local_token import LocalToken, TokenFile
 from app.listening import bind_reserved, reserve_address
-from app.observability.logs import configure_logs, log_uncaught_exceptions
+from app.observability.logs import configure_process_logs
 from app.observability.shared_metrics import MetricsShare, create_metrics_directory, remove_gauges
 from app.settings import Settings
 from app.supervision.messages import WorkerFailed, WorkerReport, WorkerStarted, WorkerTask
@@ -55,9 +55,7 @@ def supervise(
     """
     reserved = reserve_address(settings.host, settings.port)
     port = reserved[0].getsockname()[1]
-    configure_logs(settings.log_format, settings.log_level)
-    if settings.log_level != "debug":
-        log_uncaught_exceptions()
+    configure_process_logs(settings.log_format, settings.log_level)
     token = LocalToken()
     with ExitStack() as stack:
         for each in reserved:
