@@ -1,5 +1,6 @@
 """Preparing a query for the model: known events, tensors, and warnings."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ from model.batch import KnownHistory, SequenceBatch, collate, look_up_history
 from model.bundle.bundle import Bundle
 from model.bundle.manifest import DataWindow
 from model.history import Query
+from model.interfaces import SequenceEncoder
 
 WARNED_BEYOND = 0.1
 """A query time further past the training data than this share of their span is warned of."""
@@ -50,6 +52,19 @@ def collate_at(query: Query, histories: Sequence[KnownHistory]) -> SequenceBatch
     """Collate non-empty histories, all at the query time of `query`."""
     count = len(histories)
     return collate(histories, [query.query_time] * count, [query.query_time_withheld] * count)
+
+
+def count_own_events(
+    encoder: SequenceEncoder, event_times: Sequence[int], start: int, end: int
+) -> int:
+    """Count the events of positions start..end that depend on the query time.
+
+    Args:
+        event_times: of the whole history, ascending.
+    """
+    if not encoder.reads_baskets or start == end:
+        return min(end - start, 1)
+    return end - max(start, bisect_left(event_times, event_times[end - 1]))
 
 
 def list_warnings(window: DataWindow, query_time: int, *, truncated: bool) -> tuple[str, ...]:

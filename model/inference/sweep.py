@@ -1,6 +1,6 @@
 """One history at many query times: how attention and recommendations change with time."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -16,7 +16,7 @@ from model.clock import days_between
 from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
-from model.inference.query import list_warnings, read_history
+from model.inference.query import count_own_events, list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
 from model.inference.selection import Rows, Selection, find_seen, select_rows
 from model.inference.steps import Steps
@@ -112,7 +112,7 @@ def _build_instants(
     allowed_at: AllowedAt | None,
 ) -> Steps[list[_Instant]]:
     catalog, max_history = bundle.catalog, bundle.manifest.max_history
-    has_item_space = bundle.recommender.encoder.has_item_space
+    encoder = bundle.recommender.encoder
     event_times = [event.at for event in query.history]
     known_times = [event.at for event in history.events]
     seen: dict[int, Rows] = {}
@@ -124,10 +124,11 @@ def _build_instants(
         end = bisect_right(known_times, query_time)
         if allowed_at is not None:
             constraints = replace(constraints, allowed=allowed_at(query_time))
-        selection = select_rows(catalog, seen[past], constraints, has_item_space=has_item_space)
-        start, own = max(0, end - max_history), min(end, 1)
-        if end and bundle.recommender.encoder.reads_baskets:
-            own = end - max(start, bisect_left(known_times, known_times[end - 1]))
+        selection = select_rows(
+            catalog, seen[past], constraints, has_item_space=encoder.has_item_space
+        )
+        start = max(0, end - max_history)
+        own = count_own_events(encoder, known_times, start, end)
         instants.append(_Instant(query_index, query_time, start, end, own, selection))
         yield
     return instants

@@ -1,12 +1,13 @@
 """How much work a query is, in units that are known before it runs."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from model.bundle.bundle import Bundle
 from model.inference.occlusion import OCCLUDED_EVENTS
+from model.inference.query import count_own_events
 from model.inference.ranking import DIVERSE_POOL
 from model.inference.reranking import CANDIDATES
 
@@ -90,8 +91,7 @@ def count_sweep(
         read_in_all += times * read
         if shares:
             # What depends on the query time attends to all events that are read.
-            first = bisect_left(event_times, event_times[end - 1])
-            own = min(end - first, read) if recommender.encoder.reads_baskets else 1
+            own = count_own_events(recommender.encoder, event_times, end - read, end)
             pairs += times * own * (read + own)
     candidates = CANDIDATES if recommender.scores_candidates else 0
     return Workload(
