@@ -19,13 +19,13 @@ from model.interfaces import (
     TimeKernel,
 )
 from model.layers.baskets import Baskets, average_baskets, number_baskets, share_query_times
+from model.layers.composed_maps import TimeProjection
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection, basis, rotate, scaled_basis
 from model.layers.item_groups import ItemGroups
 from model.layers.repeat_pointer import RepeatPointer
 from model.layers.self_modulation import ModulationConfig, ModulationInputs, SelfModulation
-from model.layers.time_aware_attention import TimeProjection
 from model.layers.time_aware_block import BlockInputs, BlockOutput, TimeAwareBlock, TimeInputs
 from model.time_encodings import TimeEncodingConfig
 from model.time_encodings.calendar import CalendarEncoding

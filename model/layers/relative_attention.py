@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from model.batch import select_positions
 from model.layers.dropout import Dropout
-from model.layers.time_aware_attention import split_heads
+from model.layers.heads import split_heads
 
 Table = Float[Tensor, "entries dim"]
 

@@ -8,17 +8,16 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from model.batch import select_positions
+from model.layers.composed_maps import TimeProjection, compose_output
 from model.layers.derived import DerivingModule
 from model.layers.dropout import Dropout
 from model.layers.fourier_basis import BasisProjection
+from model.layers.heads import split_last
 from model.layers.self_modulation import ModulationInputs, ModulationOutput, SelfModulation
 from model.layers.time_aware_attention import (
     KeyValues,
     TimeAwareQueryKey,
-    TimeProjection,
     append_basis,
-    compose_output,
-    split_last,
 )
 from model.layers.time_aware_block import BlockOutput, KVCache, TimeInputs
 

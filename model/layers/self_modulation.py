@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from model.batch import SequenceBatch, gather_positions, select_positions
 from model.config import Config
+from model.layers.heads import split_heads
 from model.layers.item_groups import ItemGroups
-from model.layers.time_aware_attention import split_heads
 
 MIN_INTENSITY = 1e-8
 """Events per day added to every intensity, so that its logarithm is finite."""

@@ -12,8 +12,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
+from model.layers.composed_maps import (
+    AffineMap,
+    TimeProjection,
+    compose_by_head,
+    compose_output,
+)
 from model.layers.derived import DerivingModule
 from model.layers.fourier_basis import BasisProjection, Turns, conjugate, pad_ones
+from model.layers.heads import split_last
 
 _SLOWEST, _FASTEST = 3650.0, 365.0
 """Half-lives of damping at the start, in days."""
@@ -47,46 +54,6 @@ class AttentionMask(NamedTuple):
 
 
 NO_MASK = AttentionMask()
-
-
-class AffineMap(NamedTuple):
-    """A linear map and a shift: `weight @ x + bias`."""
-
-    weight: Float[Tensor, "outputs inputs"]
-    bias: Float[Tensor, " outputs"]
-
-    def __call__(self, inputs: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
-        """Apply the map."""
-        return F.linear(inputs, self.weight, self.bias)
-
-
-@final
-class TimeProjection(nn.Module):
-    """A linear map of time features; `time_dim` may be 0.
-
-    It starts as `nn.Linear` does, so features of a small norm start weaker than content. Scaling
-    them to its strength cost Mercer alone a point on Stack Overflow and changed little elsewhere
-    (docs/decisions/0029).
-
-    Shape: features (*, time_dim) -> (*, dim)
-    """
-
-    def __init__(self, *, time_dim: int, dim: int) -> None:
-        super().__init__()
-        bound = max(time_dim, 1) ** -0.5
-        self.weight = nn.Parameter(torch.empty(dim, time_dim).uniform_(-bound, bound))
-
-    def forward(self, features: Float[Tensor, "*shape time_dim"]) -> Float[Tensor, "*shape dim"]:
-        """Project features."""
-        return F.linear(features, self.weight)
-
-    def compose(self, projection: BasisProjection) -> Float[Tensor, "dim basis"]:
-        """Return the weight of the same map applied to the Fourier basis: `U C`."""
-        return self.weight @ projection.weight
-
-    def compose_affine(self, projection: BasisProjection) -> AffineMap:
-        """Compose the map from the Fourier basis of an interval to its projected features."""
-        return AffineMap(self.compose(projection), self(projection.bias))
 
 
 @final
@@ -441,18 +408,6 @@ def _build_mask(mask: AttentionMask, logits: Tensor) -> Tensor | None:
     return None if mask.visible is None else ~mask.visible.unsqueeze(1)
 
 
-def split_heads(states: Tensor, heads: int) -> Tensor:
-    """Split the heads: batch, len, dim -> batch, heads, len, head_dim."""
-    return split_last(states, heads).transpose(1, 2)
-
-
-def split_last(states: Float[Tensor, "*shape width"], *parts: int) -> Tensor:
-    """Split the last dimension into so many equal parts, of so many equal parts, and so on."""
-    *shape, width = states.shape
-    # Not -1: a history may be empty.
-    return states.view(*shape, *parts, width // math.prod(parts))
-
-
 def append_basis(
     content: Float[Tensor, "batch len *parts heads head_dim"],
     events: EventBasis,
@@ -476,30 +431,3 @@ def append_basis(
         parts.append(shared.expand(*content.shape[:-1], -1))
     joined = torch.cat(parts, dim=-1) if len(parts) > 1 else content
     return joined.movedim(1, -2)
-
-
-def compose_output(
-    weight: Float[Tensor, "dim inputs"],
-    time_value_proj: TimeProjection,
-    projection: BasisProjection,
-    heads: int,
-    width: int,
-) -> Float[Tensor, "dim widths"]:
-    """Compose a map of merged heads with the time projection of their weighted sums.
-
-    Args:
-        weight: of the map of the merged content.
-        width: coordinates of a head before the basis.
-    """
-    content = split_last(weight, heads).transpose(0, 1)
-    time = content @ conjugate(compose_by_head(time_value_proj, projection, heads))
-    padded = F.pad(content, (0, width - content.shape[-1]))
-    return torch.cat((padded, time), dim=-1).transpose(0, 1).flatten(1)
-
-
-def compose_by_head(
-    time_projection: TimeProjection, projection: BasisProjection, heads: int
-) -> Tensor:
-    """Compute `U C` per head: heads, head_dim, 2 * frequencies."""
-    composed = time_projection.compose(projection)
-    return composed.view(heads, len(composed) // heads, composed.shape[-1])

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from model.encoders.self_attention import SelfAttentionConfig
+from model.layers.composed_maps import TimeProjection
 from model.layers.derived import DerivingModule, freeze
 from model.layers.fourier_basis import BasisProjection
-from model.layers.time_aware_attention import TimeProjection
 from tests.contracts.histories import draw_queries
 from tests.contracts.operations import CountOperations
 from tests.contracts.sequence_encoder import encode
