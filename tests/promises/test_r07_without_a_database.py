@@ -274,15 +274,19 @@ def test_an_exhausted_pool_is_503(
 @contextmanager
 def _suspend(database: "PostgresServer") -> Iterator[None]:
     """Suspend every process of a database: it accepts connections, and never answers."""
+    # A stopped postmaster starts no process and reaps none, so its children can all be signalled.
     postmaster = psutil.Process(database.get_pid())
-    suspended = [postmaster, *postmaster.children(recursive=True)]
-    for process in suspended:
-        os.kill(process.pid, signal.SIGSTOP)
+    postmaster.suspend()
+    eventually(lambda: postmaster.status() == psutil.STATUS_STOPPED)
+    children = postmaster.children(recursive=True)
+    for child in children:
+        os.kill(child.pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        for process in suspended:
-            os.kill(process.pid, signal.SIGCONT)
+        for child in children:
+            os.kill(child.pid, signal.SIGCONT)
+        postmaster.resume()
 
 
 @contextmanager
