@@ -137,6 +137,8 @@ app = typer.Typer(
     help="A time-aware sequential recommender: train it, serve it, see what it attends to.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
+    # To import Rich takes as long as all else of `kairos --help`; subcommands import more.
+    rich_markup_mode=None,
 )
 
 
@@ -159,4 +161,4 @@ def _stand_in() -> None:
 
 
 for _name, _, _summary in COMMANDS:
-    app.command(_name, help=_summary)(_stand_in)
+    app.command(_name, help=_summary, short_help=_summary)(_stand_in)
