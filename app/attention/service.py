@@ -13,7 +13,7 @@ from app.attention.schemas import (
 )
 from app.context import AppContext
 from app.histories.service import read_query, select_predictor
-from app.http.types import format_instant
+from app.http.types import format_instant, format_instants
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
 from model.history import Event, Query
@@ -108,6 +108,7 @@ def _serialize(
         )
         instants.append(orjson.Fragment(orjson.dumps(response)))
         yield
+    timestamps = format_instants([event.at for event in sweep.events])
     answer = AttentionAnswer(
         model_version=model_version,
         layer="last",
@@ -119,11 +120,11 @@ def _serialize(
             SweptEvent(
                 item_id=event.item_id,
                 title=overlay.title(row),
-                timestamp=format_instant(event.at),
+                timestamp=timestamp,
                 action=event.action,
                 categories=overlay.categories(row),
             )
-            for event, row in zip(sweep.events, sweep.rows, strict=True)
+            for event, row, timestamp in zip(sweep.events, sweep.rows, timestamps, strict=True)
         ),
         instants=cast(tuple[AttentionAtInstant, ...], tuple(instants)),
         warnings=sweep.warnings + warnings,

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -129,6 +130,16 @@ def _parse_rfc_3339(text: str) -> int:
 def format_instant(instant: int) -> str:
     """Format epoch microseconds as RFC 3339 in UTC, ending in Z."""
     return to_datetime(instant).isoformat().replace("+00:00", "Z")
+
+
+def format_instants(instants: Sequence[int]) -> list[str]:
+    """Format instants as `format_instant` does, those in whole seconds all at once."""
+    exact = np.array(instants, dtype="datetime64[us]")
+    seconds = exact.astype("datetime64[s]")
+    if (seconds != exact).any():
+        return [format_instant(instant) for instant in instants]
+    texts: list[str] = np.datetime_as_string(seconds, timezone="UTC").tolist()
+    return texts
 
 
 def format_optional_instant(instant: int | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.http.types import format_instant
+from app.http.types import format_instant, format_instants
 from app.recommendations.schemas import (
     AttendedEvent,
     Attention,
@@ -83,6 +83,7 @@ def _to_attention(
 ) -> Attention:
     occlusion = attention.occlusion
     changes = (None,) * len(attention.events) if occlusion is None else occlusion.changes
+    timestamps = format_instants([event.at for event in attention.events])
     return Attention(
         layer="last",
         aggregation="mean_heads",
@@ -95,15 +96,20 @@ def _to_attention(
             AttendedEvent(
                 item_id=event.item_id,
                 title=overlay.title(row),
-                timestamp=format_instant(event.at),
+                timestamp=timestamp,
                 age_seconds=(query_time - event.at) / MICROSECONDS_PER_SECOND,
                 action=event.action,
                 weight=weight,
                 occlusion=change,
                 categories=overlay.categories(row),
             )
-            for event, row, weight, change in zip(
-                attention.events, attention.rows, attention.weights, changes, strict=True
+            for event, row, timestamp, weight, change in zip(
+                attention.events,
+                attention.rows,
+                timestamps,
+                attention.weights,
+                changes,
+                strict=True,
             )
         ),
         heads=attention.heads if with_heads else None,

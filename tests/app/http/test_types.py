@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from app.http.types import Id, Instant, format_instant
+from app.http.types import Id, Instant, format_instant, format_instants
 from model.clock import from_datetime
 
 INSTANT = TypeAdapter(Instant)
@@ -29,6 +29,12 @@ def test_formatted_instants_parse_back(moment: datetime) -> None:
     written = format_instant(instant)
     assert written.endswith("Z")
     assert INSTANT.validate_python(written) == instant
+
+
+@given(st.lists(moments), st.booleans())
+def test_instants_are_formatted_together_as_alone(found: list[datetime], whole: bool) -> None:
+    instants = [from_datetime(one.replace(microsecond=0) if whole else one) for one in found]
+    assert format_instants(instants) == [format_instant(one) for one in instants]
 
 
 @pytest.mark.parametrize(
