@@ -50,28 +50,16 @@ class DecayedCounts(NamedTuple):
         """Begin to count at an instant, for `rows` catalog rows including padding."""
         return cls(at, np.zeros((len(HALF_LIVES) + 1, rows)))
 
-    def advance(
-        self,
-        at: int,
-        rows: NDArray[np.int32],
-        times: NDArray[np.int64],
-        weights: NDArray[np.int32],
-    ) -> "DecayedCounts":
-        """Decay the counts up to a later instant, and add events from before it.
-
-        Args:
-            rows: the catalog row of each event, or of several at one time.
-            times: epoch microseconds, before `at`.
-            weights: how many events each row and time stands for.
-        """
+    def advance(self, at: int, events: "CountedSpans") -> "DecayedCounts":
+        """Decay the counts up to a later instant, and add events from before it."""
         days = (at - self.at) / MICROSECONDS_PER_DAY
         counts = self.counts * _decay(np.float64(days))[:, None]
-        if len(rows):
+        if len(events.items):
             # Those of a span have one time, and an exponential takes several times a copy.
-            begins = np.flatnonzero(np.diff(times, prepend=times[0] - 1))
-            distinct = _decay((at - times[begins]) / MICROSECONDS_PER_DAY)
-            decayed = np.repeat(distinct, np.diff(begins, append=len(times)), axis=1) * weights
-            counts += [np.bincount(rows, added, minlength=counts.shape[1]) for added in decayed]
+            decay = _decay((at - events.middles) / MICROSECONDS_PER_DAY)
+            decayed = np.repeat(decay, np.diff(events.offsets), axis=1) * events.counts
+            for line, added in enumerate(decayed):
+                counts[line] += np.bincount(events.items, added, minlength=counts.shape[1])
         return DecayedCounts(at, counts)
 
     def features(self) -> Float[Tensor, "features rows"]:
@@ -87,15 +75,33 @@ class DecayedCounts(NamedTuple):
         share = np.full(rows, 1 / max(rows - 1, 1))
         # Exponentials and logarithms as float32: those of float64 take several times as long.
         unseen = np.exp(-self.counts.astype(np.float32)).sum(axis=1, dtype=np.float64)
+        different = np.maximum(rows - unseen, 1.0)
+        totals = self.counts.sum(axis=1) + different
         for line in reversed(range(lines)):
-            counts = self.counts[line]
-            different = max(rows - unseen[line], 1.0)
-            share = (counts + different * share) / (counts.sum() + different)
+            share *= different[line]
+            share += self.counts[line]
+            share /= totals[line]
             features[line] = share
         np.log(features[:lines], out=features[:lines])
         features[-1] = self.counts[-1] < 0.5
         features[:, 0] = 0.0
         return torch.from_numpy(features)
+
+
+class CountedSpans(NamedTuple):
+    """Consecutive spans of time, and the events of items that were counted in each.
+
+    Attributes:
+        middles: of each span that has events, epoch microseconds; it stands for their times.
+        offsets: where the counts of each span begin, and where those of the last one end.
+        items: catalog rows.
+        counts: events of the item in the span.
+    """
+
+    middles: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int32]
+    counts: NDArray[np.int32]
 
 
 class Checkpoint(NamedTuple):
@@ -226,36 +232,34 @@ class Popularity:
         return torch.where(instants >= self.end_at, self.last, spans)
 
     def compute_features(
-        self, snapshots: Sequence[int], checkpoint: "Checkpoint | None" = None
+        self, snapshots: Sequence[int]
     ) -> Float[Tensor, "snapshots features rows"]:
-        """Compute the features of all items at some snapshots, ascending, in one pass.
-
-        Args:
-            checkpoint: to begin from, at or before the first of the snapshots.
-        """
+        """Compute the features of all items at some snapshots, ascending, in one pass."""
         features = torch.empty(len(snapshots), FEATURES, self.rows)
-        for index, reached in enumerate(self.iter_checkpoints(snapshots, checkpoint)):
+        for index, reached in enumerate(self.iter_checkpoints(snapshots)):
             features[index] = reached.state.features()
         return features
 
     def iter_checkpoints(
         self, snapshots: Iterable[int], checkpoint: "Checkpoint | None" = None
     ) -> Iterator["Checkpoint"]:
-        """Yield the decayed counts at some snapshots, ascending; see `compute_features`."""
+        """Yield the decayed counts at some snapshots, ascending, in one pass.
+
+        Args:
+            checkpoint: to begin from, at or before the first of the snapshots.
+        """
         reached, state = checkpoint or Checkpoint(0, DecayedCounts.start(self.first_at, self.rows))
         for snapshot in snapshots:
             if reached < snapshot:
-                part = slice(*self._find_counts(reached, snapshot))
                 end = min(self.first_at + snapshot * self.width, self.end_at)
-                counted = self.items[part], self._middles[part], self.counts[part]
-                state = state.advance(end, *counted)
+                state = state.advance(end, self._select_spans(reached, snapshot))
                 reached = snapshot
             yield Checkpoint(reached, state)
 
     def compute_state(self) -> DecayedCounts:
         """Compute the decayed counts of all events, to continue from."""
         state = DecayedCounts.start(self.first_at, self.rows)
-        return state.advance(self.end_at, self.items, self._middles, self.counts)
+        return state.advance(self.end_at, self._select_spans(0, self.snapshots))
 
     def count_recent(self, days: float) -> Int64[np.ndarray, " items"]:
         """Count the events of every item in the last days up to `end_at`.
@@ -268,11 +272,19 @@ class Popularity:
         counts = np.bincount(self.items[recent], self.counts[recent], minlength=self.rows)
         return counts[1:].astype(np.int64)
 
-    def _find_counts(self, *spans: int) -> list[int]:
-        """Find where the counts of some spans begin."""
-        # Of the same type, or all spans would be converted.
-        found: list[int] = np.searchsorted(self.spans, np.array(spans, dtype=np.int32)).tolist()
-        return found
+    def _select_spans(self, begin: int, end: int) -> CountedSpans:
+        """Select the spans from `begin` to before `end` that have counts."""
+        first, last = np.searchsorted(self._spans_with_counts, (begin, end)).tolist()
+        spans = self._spans_with_counts[first:last]
+        begins = self.first_at + spans.astype(np.int64) * self.width
+        offsets = self._offsets[first : last + 1]
+        part = slice(offsets[0], offsets[-1])
+        return CountedSpans(
+            middles=(begins + np.minimum(begins + self.width, self.end_at)) // 2,
+            offsets=offsets,
+            items=self.items[part],
+            counts=self.counts[part],
+        )
 
     @cached_property
     def first_counts(self) -> Int64[Tensor, " rows"]:
@@ -283,10 +295,14 @@ class Popularity:
         return torch.from_numpy(counts)
 
     @cached_property
-    def _middles(self) -> NDArray[np.int64]:
-        """Return the middle of each count's span, which stands for the times of its events."""
-        begins = self.first_at + self.spans.astype(np.int64) * self.width
-        return (begins + np.minimum(begins + self.width, self.end_at)) // 2
+    def _offsets(self) -> NDArray[np.int64]:
+        """Find where the counts of each span that has any begin, and where the last ones end."""
+        begins = np.flatnonzero(np.diff(self.spans, prepend=-1))
+        return np.append(begins, len(self.spans))
+
+    @cached_property
+    def _spans_with_counts(self) -> NDArray[np.int32]:
+        return self.spans[self._offsets[:-1]]
 
 
 def _decay(days: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:

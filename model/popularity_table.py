@@ -2,20 +2,29 @@
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from model.popularity import Checkpoint, CountedEvents, Popularity
+from model.popularity import FEATURES, Checkpoint, CountedEvents, Popularity
 
 _KEPT_SNAPSHOTS = 8
-"""Earlier snapshots whose features a served model keeps."""
+"""Earlier snapshots whose features a served model keeps, at least."""
+
+_KEPT_FEATURES = 8_000_000
+"""Features of earlier snapshots that a served model keeps, if they are of more than these: 32 MB, a
+sweep of 300 instants over 3,000 items."""
 
 _MOST_CHECKPOINTS = 64
-"""Checkpoints that a served model keeps, each with counts of all items."""
+"""Checkpoints that a served model keeps, each with counts of all items, if these exceed the budget
+or are as many as the events between two of them."""
+
+_CHECKPOINT_COUNTS = 4_000_000
+"""Decayed counts in the checkpoints that a served model keeps, if they are of more than these:
+32 MB, a checkpoint for every eight snapshots of 3,000 items."""
 
 
 class PopularityFeatures(NamedTuple):
@@ -103,7 +112,8 @@ class PopularityTable:
             self._latest = popularity.compute_state().features()
         self._base = base or popularity
         self._checkpoints: tuple[Checkpoint, ...] = ()
-        self._compute_one = lru_cache(maxsize=_KEPT_SNAPSHOTS)(self._compute_from_checkpoint)
+        kept = max(_KEPT_SNAPSHOTS, _KEPT_FEATURES // self._latest.numel())
+        self._compute_one = lru_cache(maxsize=kept)(self._compute_from_checkpoint)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PopularityTable":
         return self
@@ -144,12 +154,27 @@ class PopularityTable:
     def _compute_from_checkpoint(self, snapshot: int) -> Float[Tensor, "features rows"]:
         """Compute the features at a snapshot from the nearest earlier checkpoint.
 
-        There are as many checkpoints as snapshots between two of them, but no more than a few dozen
-        where a service counts on for long. They are computed when first needed.
+        Checkpoints are computed when first needed.
         """
-        popularity = self.popularity
-        step = max(math.isqrt(popularity.snapshots), popularity.snapshots // _MOST_CHECKPOINTS, 1)
+        popularity, step = self.popularity, self._checkpoint_step
         if not self._checkpoints:
             marks = range(0, popularity.snapshots, step)
             self._checkpoints = tuple(popularity.iter_checkpoints(marks))
-        return popularity.compute_features([snapshot], self._checkpoints[snapshot // step])[0]
+        nearest = self._checkpoints[snapshot // step]
+        (reached,) = popularity.iter_checkpoints([snapshot], nearest)
+        return reached.state.features()
+
+    @cached_property
+    def _checkpoint_step(self) -> int:
+        """The number of snapshots from one checkpoint to the next.
+
+        There are as many checkpoints as snapshots between two of them, but no more than a few dozen
+        where a service counts on for long. There are more of them if they fit in their budget, and
+        more events than items are between two: to add fewer events saves nothing beside the decay
+        of all items.
+        """
+        snapshots, rows = self.popularity.snapshots, self.popularity.rows
+        step = max(math.isqrt(snapshots), snapshots // _MOST_CHECKPOINTS, 1)
+        affordable = _CHECKPOINT_COUNTS // ((FEATURES - 1) * rows)
+        useful = len(self.popularity.counts) // rows
+        return min(step, math.ceil(snapshots / max(min(affordable, useful), 1)))

@@ -1,6 +1,8 @@
 """Popularity at an instant, against counting the slow way."""
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import model.popularity
+import model.popularity_table
 from model.clock import MICROSECONDS_PER_DAY
 from model.popularity import (
     FEATURES,
@@ -17,6 +21,7 @@ from model.popularity import (
     MOST_FEATURES,
     MOST_SPANS,
     CountedEvents,
+    CountedSpans,
     DecayedCounts,
     Popularity,
 )
@@ -100,16 +105,20 @@ def test_the_last_snapshot_counts_all_events() -> None:
     )
 
 
+def list_events(*times: int) -> CountedSpans:
+    """List events of item 3."""
+    threes = np.full(len(times), 3, dtype=np.int32)
+    return CountedSpans(np.array(times), np.arange(len(times) + 1), threes, np.ones_like(threes))
+
+
 def test_counting_on_equals_counting_once() -> None:
     items, times = draw_log()
     state = count((items, times)).compute_state()
     later = state.at + 9 * MICROSECONDS_PER_DAY
-    more = np.array([3, 3], dtype=np.int32), np.array([state.at + 1, later - 1])
-    ones = np.ones(2, dtype=np.int32)
-    at_once = state.advance(later, *more, ones)
     middle = state.at + 4 * MICROSECONDS_PER_DAY
-    in_two_steps = state.advance(middle, more[0][:1], more[1][:1], ones[:1]).advance(
-        later, more[0][1:], more[1][1:], ones[1:]
+    at_once = state.advance(later, list_events(state.at + 1, later - 1))
+    in_two_steps = state.advance(middle, list_events(state.at + 1)).advance(
+        later, list_events(later - 1)
     )
     assert at_once.counts == pytest.approx(in_two_steps.counts)
     assert at_once.features()[:-1, 3].exp().min() > state.features()[0, 3].exp()
@@ -139,6 +148,107 @@ def test_a_long_time_of_counting_on_keeps_few_checkpoints(
     assert len(computed) < 100
     snapshot = table.popularity.find(torch.tensor([at - MICROSECONDS_PER_DAY])).tolist()
     torch.testing.assert_close(found.table, table.popularity.compute_features(snapshot))
+
+
+def draw_instants(number: int) -> torch.Tensor:
+    """Draw instants, most of them of different snapshots of `draw_log`."""
+    days = np.random.default_rng(1).uniform(0, 390, number) * MICROSECONDS_PER_DAY
+    return torch.from_numpy(START + days.astype(np.int64))
+
+
+def test_the_features_at_an_instant_do_not_depend_on_the_others_of_a_look_up() -> None:
+    popularity = count(draw_log(events=5_000))
+    instants = draw_instants(60)
+    together = PopularityTable(popularity).look_up(instants)
+    for position, instant in enumerate(instants):
+        alone = PopularityTable(popularity).look_up(instant.unsqueeze(0))
+        assert torch.equal(alone.table[0], together.table[together.entry_of[position]])
+
+
+@given(events=st.integers(1, 400), seed=st.integers(0, 20), last=st.integers(1, 300))
+def test_decayed_counts_equal_a_sum_over_events(events: int, seed: int, last: int) -> None:
+    popularity = count(draw_log(events=events, seed=seed))
+    snapshot = min(last, popularity.last)
+    half = popularity.iter_checkpoints([snapshot // 2])
+    (found,) = popularity.iter_checkpoints([snapshot], next(half))
+    expected = np.zeros_like(found.state.counts)
+    for span, item, number in zip(
+        popularity.spans, popularity.items, popularity.counts, strict=True
+    ):
+        begin = popularity.first_at + int(span) * popularity.width
+        end = min(begin + popularity.width, popularity.end_at)
+        if end <= found.state.at:
+            days = (found.state.at - (begin + end) // 2) / MICROSECONDS_PER_DAY
+            expected[:, item] += number * 0.5 ** (days / np.array((*HALF_LIVES, np.inf)))
+    assert found.state.counts == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_an_exponential_is_computed_per_span_and_none_per_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    popularity = count(draw_log(events=20_000))
+    decay, computed = model.popularity._decay, []
+    monkeypatch.setattr(
+        model.popularity, "_decay", lambda days: computed.append(np.size(days)) or decay(days)
+    )
+    list(popularity.iter_checkpoints([100]))
+    assert sum(computed) == 100 + 1
+
+
+def test_a_repeated_look_up_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = draw_instants(60)
+    table = PopularityTable(count(draw_log()))
+    first = table.look_up(instants)
+    monkeypatch.setattr(DecayedCounts, "features", None)
+    assert torch.equal(table.look_up(instants).table, first.table)
+
+
+def test_a_look_up_adds_no_more_events_than_there_are_items(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beside the decay of all items; checkpoints are as close where there are many events."""
+    popularity = count(draw_log(events=5_000))
+    table = PopularityTable(popularity)
+    table.look_up(draw_instants(1))
+    advance, added = DecayedCounts.advance, []
+
+    def record(self: DecayedCounts, at: int, events: CountedSpans) -> DecayedCounts:
+        added.append(len(events.items))
+        return advance(self, at, events)
+
+    monkeypatch.setattr(DecayedCounts, "advance", record)
+    for instant in draw_instants(200):
+        table.look_up(instant.unsqueeze(0))
+    assert len(added) > 100
+    assert sum(added) < len(added) * ROWS
+
+
+def test_checkpoints_keep_to_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model.popularity_table, "_CHECKPOINT_COUNTS", 100 * (FEATURES - 1) * ROWS)
+    popularity = count(draw_log(events=20_000))
+    assert len(popularity.counts) > 150 * ROWS
+    table = PopularityTable(popularity)
+    table.look_up(draw_instants(1))
+    assert 64 < len(table._checkpoints) <= 100
+
+
+def test_a_table_keeps_no_more_features_than_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model.popularity_table, "_KEPT_FEATURES", 10 * FEATURES * ROWS)
+    table = PopularityTable(count(draw_log()))
+    kept: list[weakref.ref[torch.Tensor]] = []
+    compute = DecayedCounts.features
+
+    def record(state: DecayedCounts) -> torch.Tensor:
+        features = compute(state)
+        kept.append(weakref.ref(features))
+        return features
+
+    monkeypatch.setattr(DecayedCounts, "features", record)
+    instants = draw_instants(60)
+    table.look_up(instants)
+    gc.collect()
+    assert len(kept) > 40
+    assert sum(features() is not None for features in kept) == 10
 
 
 def test_what_sells_now_has_the_larger_share() -> None:
