@@ -15,18 +15,16 @@ Similarity = Literal["dot", "l2"]
 _FEW = 2_000
 """Up to this many allowed rows, scoring each is faster than a search that tests every row."""
 
-_MOST_COMPARISONS = 100_000
-"""Pairs of rows up to which each is compared with each."""
-
 _METRIC = {"dot": faiss.METRIC_INNER_PRODUCT, "l2": faiss.METRIC_L2}
 
 
 def are_among(rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return, for each of some catalog rows, whether it is among others."""
-    if len(rows) * len(others) > _MOST_COMPARISONS:
-        return np.isin(rows, others)
-    # Sorting a few dozen numbers, as `isin` does, takes eight times as long as comparing them all.
-    among: NDArray[np.bool_] = (rows[:, None] == others).any(1)
+    if not len(others):
+        return np.zeros(len(rows), dtype=np.bool_)
+    # For a few hundred rows a third of the time of `isin`, and a fifth of comparing them all.
+    ordered = np.sort(others)
+    among: NDArray[np.bool_] = ordered[np.searchsorted(ordered[:-1], rows)] == rows
     return among
 
 

@@ -102,9 +102,10 @@ def rank_encoded(
         mean_vector: as of `rank_rows`.
     """
     rankings = []
+    retrievers = _Retrievers(recommender, index, encoded)
     for user_index, selection in enumerate(selections):
         ranking = yield from _rank_user(
-            recommender, index, batch, encoded, user_index, selection, mean_vector, stages
+            recommender, retrievers, batch, encoded, user_index, selection, mean_vector, stages
         )
         rankings.append(ranking)
         yield
@@ -113,7 +114,7 @@ def rank_encoded(
 
 def _rank_user(
     recommender: Recommender,
-    index: ItemIndex,
+    retrievers: "_Retrievers",
     batch: SequenceBatch,
     encoded: EncoderOutput,
     user_index: int,
@@ -127,8 +128,8 @@ def _rank_user(
     attention = None if encoded.attention is None else encoded.attention[user_index]
     intensity = None if encoded.intensity is None else encoded.intensity[user_index]
     of_row = None
-    with stages("search"), torch.inference_mode():
-        retriever = _choose_retriever(recommender, index, encoded, user_index)
+    with stages("search"):
+        retriever = retrievers.choose(user_index)
         rows, scores = retriever.search(max(pool, CANDIDATES) if reranks else pool, selection)
         repeats = sum_repeat_scores(batch, encoded, user_index)
         if repeats is not None:
@@ -154,14 +155,29 @@ def _rank_user(
     return Ranking(rows, scores, attention, of_row, intensity, parts)
 
 
-def _choose_retriever(
-    recommender: Recommender, index: ItemIndex, encoded: EncoderOutput, user_index: int
-) -> Retriever:
-    """Choose the index, if it holds the popularity at the query time of a user vector."""
-    user, popularity = encoded.user[user_index], encoded.popularity
-    if popularity is not None:
-        snapshot = int(popularity.entry_of[user_index])
-        if snapshot != popularity.latest:
-            scores = recommender.score_at(user, popularity.table[snapshot])
-            return ExhaustiveRetriever(scores.numpy())
-    return IndexRetriever(index, recommender.index_queries(user).numpy())
+class _Retrievers:
+    """Chooses the index, if it holds the popularity at the query time of a user vector."""
+
+    def __init__(self, recommender: Recommender, index: ItemIndex, encoded: EncoderOutput) -> None:
+        self._recommender = recommender
+        self._index = index
+        self._users = encoded.user
+        self._popularity = encoded.popularity
+        # For all users at once: a tensor costs more than its numbers.
+        with torch.inference_mode():
+            self._index_queries = recommender.index_queries(encoded.user).numpy()
+        self._entry_of = (
+            None if encoded.popularity is None else encoded.popularity.entry_of.tolist()
+        )
+
+    def choose(self, user_index: int) -> Retriever:
+        """Choose the retriever for a user vector of the encoded ones."""
+        if self._popularity is not None and self._entry_of is not None:
+            snapshot = self._entry_of[user_index]
+            if snapshot != self._popularity.latest:
+                with torch.inference_mode():
+                    scores = self._recommender.score_at(
+                        self._users[user_index], self._popularity.table[snapshot]
+                    )
+                return ExhaustiveRetriever(scores.numpy())
+        return IndexRetriever(self._index, self._index_queries[user_index])

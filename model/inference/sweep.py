@@ -62,6 +62,13 @@ class _Instant(NamedTuple):
         return self.own * (self.end - self.start + self.own)
 
 
+class _RankedInstant(NamedTuple):
+    """The ranking of an instant, and the mean over heads of its attention, if it has any."""
+
+    ranking: Ranking
+    weights: list[float] | None
+
+
 def sweep(
     bundle: Bundle,
     query: Query,
@@ -74,12 +81,14 @@ def sweep(
     instants = yield from _build_instants(
         bundle, query, history, query_times, constraints, allowed_at
     )
-    rankings: dict[int, Ranking] = {}
+    ranked: dict[int, _RankedInstant] = {}
     withheld = query.query_time_withheld
     for group in _group_instants(bundle, instants, withheld=withheld):
-        ranked = yield from _rank_group(bundle, history, group, withheld=withheld)
-        for instant, ranking in zip(group.instants, ranked, strict=True):
-            rankings[instant.query_index] = ranking
+        rankings = yield from _rank_group(bundle, history, group, withheld=withheld)
+        for instant, ranking, weights in zip(
+            group.instants, rankings, _average_heads(rankings), strict=True
+        ):
+            ranked[instant.query_index] = _RankedInstant(ranking, weights)
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
@@ -87,7 +96,7 @@ def sweep(
     for instant in instants:
         swept.append(
             _build_swept_instant(
-                bundle, instant, rankings.get(instant.query_index), constraints, first, last
+                bundle, instant, ranked.get(instant.query_index), constraints, first, last
             )
         )
         yield
@@ -202,6 +211,13 @@ def _rank_group(
     return (yield from rank_encoded(recommender, bundle.index, batch, encoded, selections))
 
 
+def _average_heads(rankings: Sequence[Ranking]) -> list[list[float] | None]:
+    """Average the attention of each ranking over its heads; those of a group share their shape."""
+    attention = [one.attention for one in rankings if one.attention is not None]
+    averaged = iter(torch.stack(attention).mean(1).tolist() if attention else ())
+    return [None if one.attention is None else next(averaged) for one in rankings]
+
+
 def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:
     return history._replace(
         events=history.events[start:end],
@@ -213,15 +229,16 @@ def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:
 def _build_swept_instant(
     bundle: Bundle,
     instant: _Instant,
-    ranking: Ranking | None,
+    ranked: _RankedInstant | None,
     constraints: Constraints,
     first: int,
     last: int,
 ) -> SweptInstant:
     """Build one instant of the sweep, whose events are positions first..last of the history."""
     weights = intensities = None
-    if ranking is not None and ranking.attention is not None:
-        read = ranking.attention.mean(0)[: instant.end - instant.start].tolist()
+    ranking = None if ranked is None else ranked.ranking
+    if ranked is not None and ranked.weights is not None:
+        read = ranked.weights[: instant.end - instant.start]
         before, after = instant.start - first, last - instant.end
         weights = (0.0,) * before + tuple(read) + (0.0,) * after
     if ranking is not None and ranking.intensity is not None:
