@@ -1,5 +1,7 @@
 """Sweeps: the attention and the recommendations of one history at many query times."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,7 +18,7 @@ from app.histories.service import read_query, select_predictor
 from app.http.types import format_instant, format_instants
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
-from model.history import Event, Query
+from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.steps import Steps
 from model.inference.sweep import AllowedAt
@@ -95,13 +97,14 @@ def _serialize(
     attends = any(instant.weights is not None for instant in sweep.instants)
     if sweep.events and not attends:
         warnings += ("attention_unavailable",)
+    event_times = [event.at for event in sweep.events]
     instants: list[orjson.Fragment] = []
     for instant in sweep.instants:
         response = AttentionAtInstant(
             query_time=format_instant(instant.query_time),
             history_used=instant.history_used,
             fallback=instant.fallback,
-            weights=_align_weights(instant, sweep.events) if attends else None,
+            weights=_align_weights(instant, event_times) if attends else None,
             intensities=instant.intensities,
             items=to_recommended_items(instant.items, overlay),
             warnings=instant.warnings,
@@ -132,10 +135,12 @@ def _serialize(
     return orjson.dumps(answer)
 
 
-def _align_weights(instant: SweptInstant, events: tuple[Event, ...]) -> tuple[float | None, ...]:
-    """List one weight per event of the sweep; None for events after the instant."""
-    weights = instant.weights or (0.0,) * len(events)
-    return tuple(
-        weight if event.at <= instant.query_time else None
-        for event, weight in zip(events, weights, strict=True)
-    )
+def _align_weights(instant: SweptInstant, event_times: Sequence[int]) -> tuple[float | None, ...]:
+    """List one weight per event of the sweep; None for events after the instant.
+
+    Args:
+        event_times: ascending.
+    """
+    past = bisect_right(event_times, instant.query_time)
+    weights = instant.weights or (0.0,) * past
+    return weights[:past] + (None,) * (len(event_times) - past)
