@@ -156,7 +156,7 @@ def draw_instants(number: int) -> torch.Tensor:
     return torch.from_numpy(START + days.astype(np.int64))
 
 
-def test_the_features_at_an_instant_do_not_depend_on_the_others_of_a_look_up() -> None:
+def test_features_do_not_depend_on_the_others_of_a_look_up() -> None:
     popularity = count(draw_log(events=5_000))
     instants = draw_instants(60)
     together = PopularityTable(popularity).look_up(instants)

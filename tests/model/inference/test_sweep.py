@@ -50,7 +50,7 @@ def sweep_after_the_last_event(predictor: Predictor, instants: int) -> None:
     assert all(instant.weights is not None for instant in swept.instants)
 
 
-def test_index_queries_and_means_over_heads_are_computed_for_all_instants_at_once(
+def test_queries_and_means_are_computed_for_all_instants_at_once(
     predictor: Predictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count_calls(monkeypatch, (Recommender, "index_queries"), (torch.Tensor, "mean"))
