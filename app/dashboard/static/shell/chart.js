@@ -183,7 +183,7 @@ function defaultAxis(name) {
 
 async function loadPlotly() {
   const script = document.createElement("script");
-  script.src = new URL("../vendor/plotly-basic.min.js", import.meta.url).href;
+  script.src = new URL("vendor/plotly-basic.min.js", document.baseURI).href;
   const loaded = new Promise((resolve, reject) => {
     script.addEventListener("load", resolve);
     script.addEventListener("error", () => reject(new Error("plotly.js could not be loaded")));
