@@ -55,10 +55,9 @@ export function formatPercent(share) {
   return `${percents.toFixed(percents < 1 ? 2 : 1)} %`;
 }
 
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-
-/** A count with separated thousands: 809,560. */
-export const formatCount = (number) => WHOLE.format(number);
+/** A count with separated thousands: 809,560. The data of `Intl` take 30 ms to load. */
+export const formatCount = (number) =>
+  String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A count with its noun: "1 event", "2 events". */
 export const pluralize = (number, noun) =>
