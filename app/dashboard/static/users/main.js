@@ -325,11 +325,13 @@ function showAnswer(answer, at, isFirst) {
   showVersion(answer.model_version);
   topItems.show(answer, at, stored.filter((event) => event.at <= at).length);
   const showHistory = () => shown?.answer === answer && historyCard.show(events, items);
-  // Hundreds of rows further down the page: after the numbers and charts at the top, if those can be
-  // drawn now.
-  const withHistory = isFirst ? waitForFrame().then(showHistory) : showHistory();
   const drawn = { events, items, queryTime: at, span, scale: state.scale };
   const inView = Promise.all([timeline.show(drawn), bars.show(drawn, answer, head)]);
+  // Hundreds of rows further down the page, which every chart would lay out again: after the charts
+  // at the top, or without them if they cannot be drawn.
+  const withHistory = isFirst
+    ? inView.then(waitForFrame, waitForFrame).then(showHistory)
+    : showHistory();
   const withHeads = inView.then(waitForFrame).then(() => {
     if (shown?.answer === answer) return heads.show(answer, { ...drawn, head });
   });
