@@ -54,12 +54,22 @@ def test_the_table_shows_the_weights_of_the_chart(dashboard: Dashboard) -> None:
     expect(first).to_contain_text(f"{heaviest['weight'] * 100:.1f} %")
 
 
-def test_what_is_further_down_waits_for_the_first_charts(dashboard: Dashboard) -> None:
+@pytest.mark.parametrize("arrives_last", ["the response", "plotly.js"])
+def test_what_is_further_down_waits_for_the_first_charts(
+    dashboard: Dashboard, arrives_last: str
+) -> None:
     def wait_for_plotly(route: Route) -> None:
         dashboard.wait_until("() => window.Plotly")
         route.continue_()
 
-    dashboard.page.route("**/v1/recommendations", wait_for_plotly)
+    def wait_for_numbers(route: Route) -> None:
+        dashboard.wait_until("() => document.querySelector('#top-items tr')")
+        route.continue_()
+
+    if arrives_last == "plotly.js":
+        dashboard.page.route("**/plotly-basic.min.js", wait_for_numbers)
+    else:
+        dashboard.page.route("**/v1/recommendations", wait_for_plotly)
     dashboard.page.add_init_script(
         """const measure = performance.measure.bind(performance);
         performance.measure = (name, options) => {
@@ -78,6 +88,22 @@ def test_what_is_further_down_waits_for_the_first_charts(dashboard: Dashboard) -
     ]
     expect(dashboard.page.locator("#history-events tr")).to_have_count(10)
     dashboard.page.wait_for_selector("#heads svg")
+
+
+def test_no_formatter_of_intl_is_made(dashboard: Dashboard) -> None:
+    dashboard.page.add_init_script(
+        """window.made = [];
+        for (const name of ["NumberFormat", "DateTimeFormat", "PluralRules"]) {
+            Intl[name] = new Proxy(Intl[name], {
+                construct(kind, options) {
+                    window.made.push(name);
+                    return Reflect.construct(kind, options);
+                },
+            });
+        }"""
+    )
+    dashboard.open(REGULAR_AT)
+    assert dashboard.page.evaluate("window.made") == []
 
 
 def test_bars_of_one_basket_are_stacked(dashboard: Dashboard) -> None:
