@@ -45,9 +45,7 @@ globalThis.order.push("shell");
 }
 
 
-def test_imports_and_exports_of_a_bundle_are_those_of_its_modules(
-    page: Page, tmp_path: Path
-) -> None:
+def test_a_bundle_does_what_its_modules_do(page: Page, tmp_path: Path) -> None:
     for name, text in MODULES.items():
         (tmp_path / name).write_text(text.lstrip("\n"), "utf-8")
     page.add_script_tag(type="module", content=bundle(tmp_path, "main.js"))
