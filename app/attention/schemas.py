@@ -38,7 +38,7 @@ class AttentionRequest(HistoryRequest):
     """Whether to leave out items of the history up to the query time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class SweptEvent:
     """One event that the model read at any of the query times."""
 
@@ -51,7 +51,7 @@ class SweptEvent:
     categories: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class AttentionAtInstant:
     """The attention weights and the recommended items at one query time."""
 
