@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import app.dashboard
-from app.dashboard.bundling import UnsupportedModuleError, bundle, find_modules
+from app.dashboard.bundling import Bundler, UnsupportedModuleError
 from app.dashboard.pages import PAGES, Page
 from tests.app.client import Client
 
@@ -19,8 +19,9 @@ def test_a_page_loads_one_script_with_all_its_modules(shared_client: Client, pag
     assert "modulepreload" not in text
     served = shared_client.get(f"/dashboard/{page.bundle}")
     assert served.headers["content-type"].startswith("text/javascript")
-    assert served.text == bundle(STATIC, page.main)
-    modules = find_modules(STATIC, page.main)
+    bundler = Bundler(STATIC)
+    assert served.text == bundler.bundle(page.main)
+    modules = bundler.find_modules(page.main)
     assert {page.main, "shell/api.js", "vendor/lit-html.js"} <= set(modules)
     assert [line[3:] for line in served.text.splitlines() if line[3:] in modules] == modules
 
@@ -34,7 +35,7 @@ def test_modules_come_once_after_those_that_they_import(tmp_path: Path) -> None:
             "c.js": "export const c = 1;\n",
         },
     )
-    assert find_modules(tmp_path, "page/main.js") == ["c.js", "page/b.js", "page/main.js"]
+    assert Bundler(tmp_path).find_modules("page/main.js") == ["c.js", "page/b.js", "page/main.js"]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,46 @@ def test_modules_come_once_after_those_that_they_import(tmp_path: Path) -> None:
 def test_what_cannot_be_bundled_is_refused_with_its_module(tmp_path: Path, statement: str) -> None:
     _write(tmp_path, {"main.js": f"{statement}\n", "other.js": ""})
     with pytest.raises(UnsupportedModuleError, match=r"but main\.js has "):
-        bundle(tmp_path, "main.js")
+        Bundler(tmp_path).bundle("main.js")
+
+
+def test_modules_that_import_each_other_are_refused(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        {
+            "a.js": 'import { b } from "./b.js";\nexport const a = () => b;\n',
+            "b.js": 'import { a } from "./a.js";\nexport const b = 1;\n',
+        },
+    )
+    with pytest.raises(UnsupportedModuleError, match=r"but a\.js imports itself by way of b\.js"):
+        Bundler(tmp_path).bundle("a.js")
+
+
+def test_a_name_that_is_not_exported_is_refused(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        {
+            "main.js": 'import { p, q } from "./other.js";\n',
+            "other.js": "export const p = 1, q = 2;\n",
+        },
+    )
+    with pytest.raises(UnsupportedModuleError, match=r"but main\.js imports q from other\.js"):
+        Bundler(tmp_path).bundle("main.js")
+
+
+def test_each_module_is_read_once_for_all_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = 'import { c } from "./c.js";\n'
+    _write(tmp_path, {"a.js": shared, "b.js": shared, "c.js": "export const c = 1;\n"})
+    read: list[str] = []
+    monkeypatch.setattr(
+        Path, "read_text", lambda path, _: read.append(path.name) or path.read_bytes().decode()
+    )
+    bundler = Bundler(tmp_path)
+    for main in ("a.js", "b.js"):
+        bundler.bundle(main)
+    assert sorted(read) == ["a.js", "b.js", "c.js"]
 
 
 def _write(folder: Path, modules: dict[str, str]) -> None:

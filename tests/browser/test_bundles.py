@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from app.dashboard.bundling import bundle
+from app.dashboard.bundling import Bundler
 
 MODULES = {
     "main.js": """
@@ -39,8 +39,7 @@ export { value as passed } from "./named.js";
 export class Kind {
   name = `kind ${value}`;
 }
-globalThis.order.push("shell");
-""",
+globalThis.order.push("shell"); // the last line, without an end""",
     "minified.js": "const t=3,r=4;globalThis.order.push('minified');export{t as a,r as b};\n",
 }
 
@@ -48,7 +47,7 @@ globalThis.order.push("shell");
 def test_a_bundle_does_what_its_modules_do(page: Page, tmp_path: Path) -> None:
     for name, text in MODULES.items():
         (tmp_path / name).write_text(text.lstrip("\n"), "utf-8")
-    page.add_script_tag(type="module", content=bundle(tmp_path, "main.js"))
+    page.add_script_tag(type="module", content=Bundler(tmp_path).bundle("main.js"))
     page.wait_for_function("globalThis.text")
     assert page.evaluate("result") == [1, 4, 1, 1, "kind 1", 3, 4, 3, "of main alone"]
     assert page.evaluate("order") == ["named", "shell", "minified", "main"]

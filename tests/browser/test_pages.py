@@ -43,7 +43,7 @@ def test_a_page_loads_few_files_of_few_bytes(dashboard: Dashboard, view: str) ->
     files = {url.removeprefix(folder) for url in dashboard.requested if url.startswith(folder)}
     (own,) = re.findall(r'<script type="module" src="([^"]+)">', RENDERED[view])
     scripts = {file for file in files if file.endswith(".js")}
-    # Of the modules one by one, a page had up to 29.
+    # With its modules one by one, a page had up to 28.
     assert scripts == {own, "vendor/plotly-basic.min.js"}
     assert len(files) <= 8
     # The complete build of plotly.js alone has 4.8 MB.

@@ -327,8 +327,8 @@ function showAnswer(answer, at, isFirst) {
   const showHistory = () => shown?.answer === answer && historyCard.show(events, items);
   const drawn = { events, items, queryTime: at, span, scale: state.scale };
   const inView = Promise.all([timeline.show(drawn), bars.show(drawn, answer, head)]);
-  // Hundreds of rows further down the page, which every chart would lay out again: after the charts
-  // at the top, or without them if they cannot be drawn.
+  // The table has hundreds of rows further down the page, which the browser would lay out again for
+  // each chart: it waits for the charts at the top, even if these cannot be drawn.
   const withHistory = isFirst
     ? inView.then(waitForFrame, waitForFrame).then(showHistory)
     : showHistory();
