@@ -15,16 +15,15 @@ _KEPT_SNAPSHOTS = 8
 """Earlier snapshots whose features a served model keeps, at least."""
 
 _KEPT_FEATURES = 8_000_000
-"""Features of earlier snapshots that a served model keeps, if they are of more than these: 32 MB, a
-sweep of 300 instants over 3,000 items."""
+"""Features of earlier snapshots that a served model keeps where that is more: 32 MB, such as 300
+snapshots of 3,000 items."""
 
 _MOST_CHECKPOINTS = 64
-"""Checkpoints that a served model keeps, each with counts of all items, if these exceed the budget
-or are as many as the events between two of them."""
+"""Checkpoints that a served model keeps, at most; there may be more of a small catalog."""
 
 _CHECKPOINT_COUNTS = 4_000_000
-"""Decayed counts in the checkpoints that a served model keeps, if they are of more than these:
-32 MB, a checkpoint for every eight snapshots of 3,000 items."""
+"""Decayed counts in the checkpoints of a small catalog, at most: 32 MB, such as 190 checkpoints of
+3,000 items."""
 
 
 class PopularityFeatures(NamedTuple):
@@ -169,9 +168,9 @@ class PopularityTable:
         """The number of snapshots from one checkpoint to the next.
 
         There are as many checkpoints as snapshots between two of them, but no more than a few dozen
-        where a service counts on for long. There are more of them if they fit in their budget, and
-        more events than items are between two: to add fewer events saves nothing beside the decay
-        of all items.
+        where a service counts on for long. A small catalog has more, as many as its budget holds,
+        unless fewer counts than items would lie between two of them on average: to add fewer saves
+        nothing beside the decay of all items.
         """
         snapshots, rows = self.popularity.snapshots, self.popularity.rows
         step = max(math.isqrt(snapshots), snapshots // _MOST_CHECKPOINTS, 1)

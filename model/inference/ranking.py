@@ -163,17 +163,15 @@ class _Retrievers:
         self._index = index
         self._users = encoded.user
         self._popularity = encoded.popularity
-        # For all users at once: a tensor costs more than its numbers.
+        self._snapshots = [] if encoded.popularity is None else encoded.popularity.entry_of.tolist()
+        # For all users at once: one small operation of PyTorch costs more than its arithmetic.
         with torch.inference_mode():
             self._index_queries = recommender.index_queries(encoded.user).numpy()
-        self._entry_of = (
-            None if encoded.popularity is None else encoded.popularity.entry_of.tolist()
-        )
 
     def choose(self, user_index: int) -> Retriever:
         """Choose the retriever for a user vector of the encoded ones."""
-        if self._popularity is not None and self._entry_of is not None:
-            snapshot = self._entry_of[user_index]
+        if self._popularity is not None:
+            snapshot = self._snapshots[user_index]
             if snapshot != self._popularity.latest:
                 with torch.inference_mode():
                     scores = self._recommender.score_at(

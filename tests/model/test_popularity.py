@@ -206,7 +206,7 @@ def test_a_repeated_look_up_computes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_look_up_adds_no_more_events_than_there_are_items(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Beside the decay of all items; checkpoints are as close where there are many events."""
+    """Adding fewer saves nothing beside the decay of all items."""
     popularity = count(draw_log(events=5_000))
     table = PopularityTable(popularity)
     table.look_up(draw_instants(1))
