@@ -137,7 +137,8 @@ app = typer.Typer(
     help="A time-aware sequential recommender: train it, serve it, see what it attends to.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
-    # To import Rich takes as long as all else of `kairos --help`; subcommands import more.
+    # Importing Rich takes as long as all else of `kairos --help`. Subcommands import far more, and
+    # print their help with it.
     rich_markup_mode=None,
 )
 

@@ -111,7 +111,7 @@ def _serialize(
         )
         instants.append(orjson.Fragment(orjson.dumps(response)))
         yield
-    timestamps = format_instants([event.at for event in sweep.events])
+    timestamps = format_instants(event_times)
     answer = AttentionAnswer(
         model_version=model_version,
         layer="last",

@@ -84,8 +84,8 @@ class RecommendationRequest(InstantRequest):
     """With `explain` = `occlusion`: the item whose score is explained. Default: the best item."""
 
 
-# What comes by the dozen in a response is neither frozen nor slotted: it takes half the time to make,
-# and orjson a quarter to write.
+# A response holds dozens of these objects and of those of a sweep, so their classes are not frozen,
+# which takes half of the time to make one, and have no slots, which orjson reads four times slower.
 
 
 @dataclass

@@ -276,16 +276,17 @@ def _suspend(database: "PostgresServer") -> Iterator[None]:
     """Suspend every process of a database: it accepts connections, and never answers."""
     # A stopped postmaster starts no process and reaps none, so its children can all be signalled.
     postmaster = psutil.Process(database.get_pid())
+    children: list[psutil.Process] = []
     postmaster.suspend()
-    eventually(lambda: postmaster.status() == psutil.STATUS_STOPPED)
-    children = postmaster.children(recursive=True)
-    for child in children:
-        os.kill(child.pid, signal.SIGSTOP)
     try:
+        eventually(lambda: postmaster.status() == psutil.STATUS_STOPPED)
+        children += postmaster.children(recursive=True)
+        for child in children:
+            child.suspend()
         yield
     finally:
         for child in children:
-            os.kill(child.pid, signal.SIGCONT)
+            child.resume()
         postmaster.resume()
 
 
