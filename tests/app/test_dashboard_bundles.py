@@ -55,27 +55,31 @@ def test_what_cannot_be_bundled_is_refused_with_its_module(tmp_path: Path, state
         Bundler(tmp_path).bundle("main.js")
 
 
-def test_modules_that_import_each_other_are_refused(tmp_path: Path) -> None:
-    _write(
-        tmp_path,
-        {
-            "a.js": 'import { b } from "./b.js";\nexport const a = () => b;\n',
-            "b.js": 'import { a } from "./a.js";\nexport const b = 1;\n',
-        },
-    )
-    with pytest.raises(UnsupportedModuleError, match=r"but a\.js imports itself by way of b\.js"):
-        Bundler(tmp_path).bundle("a.js")
-
-
-def test_a_name_that_is_not_exported_is_refused(tmp_path: Path) -> None:
-    _write(
-        tmp_path,
-        {
-            "main.js": 'import { p, q } from "./other.js";\n',
-            "other.js": "export const p = 1, q = 2;\n",
-        },
-    )
-    with pytest.raises(UnsupportedModuleError, match=r"but main\.js imports q from other\.js"):
+@pytest.mark.parametrize(
+    ("modules", "rule"),
+    [
+        (
+            {
+                "main.js": 'import { b } from "./b.js";\nexport const a = () => b;\n',
+                "b.js": 'import { a } from "./main.js";\nexport const b = 1;\n',
+            },
+            r"but main\.js imports itself by way of b\.js",
+        ),
+        (
+            {
+                "main.js": 'import { p, q } from "./other.js";\n',
+                "other.js": "export const p = 1, q = 2;\n",
+            },
+            r"but main\.js imports q from other\.js",
+        ),
+    ],
+    ids=["modules that import each other", "a name that is not exported"],
+)
+def test_modules_that_do_not_fit_are_refused(
+    tmp_path: Path, modules: dict[str, str], rule: str
+) -> None:
+    _write(tmp_path, modules)
+    with pytest.raises(UnsupportedModuleError, match=rule):
         Bundler(tmp_path).bundle("main.js")
 
 
