@@ -62,13 +62,6 @@ class _Instant(NamedTuple):
         return self.own * (self.end - self.start + self.own)
 
 
-class _RankedInstant(NamedTuple):
-    """The ranking of an instant, and the mean over heads of its attention, if it has any."""
-
-    ranking: Ranking
-    weights: list[float] | None
-
-
 def sweep(
     bundle: Bundle,
     query: Query,
@@ -81,22 +74,23 @@ def sweep(
     instants = yield from _build_instants(
         bundle, query, history, query_times, constraints, allowed_at
     )
-    ranked: dict[int, _RankedInstant] = {}
+    rankings: dict[int, Ranking] = {}
+    weights: dict[int, list[float] | None] = {}
     withheld = query.query_time_withheld
     for group in _group_instants(bundle, instants, withheld=withheld):
-        rankings = yield from _rank_group(bundle, history, group, withheld=withheld)
-        for instant, ranking, weights in zip(
-            group.instants, rankings, _average_heads(rankings), strict=True
-        ):
-            ranked[instant.query_index] = _RankedInstant(ranking, weights)
+        ranked = yield from _rank_group(bundle, history, group, withheld=withheld)
+        indices = [instant.query_index for instant in group.instants]
+        rankings.update(zip(indices, ranked, strict=True))
+        weights.update(zip(indices, _average_heads(ranked), strict=True))
     read = [instant for instant in instants if instant.end > instant.start]
     first = min((instant.start for instant in read), default=0)
     last = max((instant.end for instant in read), default=0)
     swept: list[SweptInstant] = []
     for instant in instants:
+        index = instant.query_index
         swept.append(
             _build_swept_instant(
-                bundle, instant, ranked.get(instant.query_index), constraints, first, last
+                bundle, instant, rankings.get(index), weights.get(index), constraints, first, last
             )
         )
         yield
@@ -229,16 +223,20 @@ def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:
 def _build_swept_instant(
     bundle: Bundle,
     instant: _Instant,
-    ranked: _RankedInstant | None,
+    ranking: Ranking | None,
+    averaged: list[float] | None,
     constraints: Constraints,
     first: int,
     last: int,
 ) -> SweptInstant:
-    """Build one instant of the sweep, whose events are positions first..last of the history."""
+    """Build one instant of the sweep, whose events are positions first..last of the history.
+
+    Args:
+        averaged: the mean over heads of the attention of its ranking, if it has any.
+    """
     weights = intensities = None
-    ranking = None if ranked is None else ranked.ranking
-    if ranked is not None and ranked.weights is not None:
-        read = ranked.weights[: instant.end - instant.start]
+    if averaged is not None:
+        read = averaged[: instant.end - instant.start]
         before, after = instant.start - first, last - instant.end
         weights = (0.0,) * before + tuple(read) + (0.0,) * after
     if ranking is not None and ranking.intensity is not None:
