@@ -133,7 +133,7 @@ def format_instant(instant: int) -> str:
 
 
 def format_instants(instants: Sequence[int]) -> list[str]:
-    """Format instants as `format_instant` does, those in whole seconds all at once."""
+    """Format instants as `format_instant` does, all at once if they are in whole seconds."""
     exact = np.array(instants, dtype="datetime64[us]")
     seconds = exact.astype("datetime64[s]")
     if (seconds != exact).any():

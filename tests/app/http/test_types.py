@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from app.http import types
 from app.http.types import Id, Instant, format_instant, format_instants
 from model.clock import from_datetime
 
@@ -35,6 +36,15 @@ def test_formatted_instants_parse_back(moment: datetime) -> None:
 def test_instants_are_formatted_together_as_alone(found: list[datetime], whole: bool) -> None:
     instants = [from_datetime(one.replace(microsecond=0) if whole else one) for one in found]
     assert format_instants(instants) == [format_instant(one) for one in instants]
+
+
+def test_instants_in_whole_seconds_are_formatted_in_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    formatted: list[int] = []
+    monkeypatch.setattr(types, "format_instant", formatted.append)
+    assert len(format_instants([1_000_000, 2_000_000])) == 2
+    assert not formatted
 
 
 @pytest.mark.parametrize(

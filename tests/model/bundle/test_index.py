@@ -104,3 +104,16 @@ def test_an_unreadable_index_is_refused_by_name(tmp_path: Path) -> None:
 def test_rows_are_found_among_others(rows: list[int], others: list[int]) -> None:
     found = are_among(np.array(rows, dtype=np.int64), np.array(others, dtype=np.int64))
     assert found.tolist() == [row in others for row in rows]
+
+
+def test_rows_are_found_by_a_search_in_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    sort, sizes = np.sort, list[int]()
+
+    def count(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        sizes.append(rows.size)
+        return sort(rows)
+
+    monkeypatch.setattr(np, "sort", count)
+    monkeypatch.delattr(np, "isin")
+    assert are_among(np.arange(1_000), np.array([7, 3])).sum() == 2
+    assert sizes == [2]
