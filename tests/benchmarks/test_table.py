@@ -95,6 +95,13 @@ def test_rows_without_a_record_are_named(suite: Suite, measured: list[MeasuredRo
     assert "Without a record: Counts." in render_suite(suite, measured)
 
 
+def test_the_days_of_the_records_are_named(suite: Suite, measured: list[MeasuredRow]) -> None:
+    assert "Recorded 2026-01-01." in render_suite(suite, measured)
+    later = measured[0].records[0].model_copy(update={"started_at": "2026-02-03T23:00:00+00:00"})
+    runs = [*measured, MeasuredRow(measured[0].row, (later,))]
+    assert "Recorded 2026-01-01 to 2026-02-03." in render_suite(suite, runs)
+
+
 def test_a_record_counts_while_its_settings_equal_the_suites(
     suite: Suite, tmp_path: Path, measured: list[MeasuredRow]
 ) -> None:

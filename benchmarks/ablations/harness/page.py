@@ -17,7 +17,7 @@ from benchmarks.ablations.harness.effects import (
 )
 from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import format_figure, format_machine, format_row
+from benchmarks.papers.harness.table import format_figure, format_row, format_runs
 from training.evaluation.report import LIVE, MODEL, WITHHELD, Difference
 
 RANKERS = {LIVE: "live", MODEL: "frozen", WITHHELD: "withheld"}
@@ -39,6 +39,8 @@ for a data set, since its recipe does not have that part, is not run.
 - Differences are to the whole recipe with the same seeds and epochs, on the same questions; in
   brackets the 95 % interval by paired bootstrap over the questions, in bold where it leaves out
   zero. The interval does not contain the spread between seeds.
+- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
+  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)).
 """
 
 
@@ -84,7 +86,7 @@ def render_ablation(suite: Suite, measured: list[MeasuredRow]) -> str:
         "\n".join(lines),
         f"Not in the recipe here: {'; '.join(unchanged)}." if unchanged else "",
         f"Without a comparable record: {'; '.join(absent)}." if absent else "",
-        format_machine(measured),
+        format_runs(measured),
     ]
     return "\n\n".join(part for part in parts if part)
 

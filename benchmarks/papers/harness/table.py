@@ -49,6 +49,9 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   more reliable.
 - Ties count against the model (`training/evaluation/metrics.py`). References are fitted on all
   events before the test, as is the recommended recipe; other models on the training part only.
+- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
+  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)):
+  the questions of later tables differ, and so do the figures of their references.
 - The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
 
@@ -78,7 +81,7 @@ def render_suite(suite: Suite, measured: list[MeasuredRow]) -> str:
         _render_query_time_table(suite, measured),
         _render_gap_table(suite, measured),
         _format_lead(suite, measured),
-        format_machine(measured),
+        format_runs(measured),
         _format_missing(suite, measured),
         suite.findings.strip(),
     ]
@@ -193,15 +196,17 @@ def _format_lead(suite: Suite, measured: list[MeasuredRow]) -> str:
     )
 
 
-def format_machine(measured: list[MeasuredRow]) -> str:
-    """Format the machines of the records."""
+def format_runs(measured: list[MeasuredRow]) -> str:
+    """Format the machines and the days of the records."""
+    records = [record for each in measured for record in each.records]
     machines = {
         f"{record.processor}, {record.threads} {'thread' if record.threads == 1 else 'threads'}, "
         f"torch {record.torch}" + ("" if record.device == "cpu" else f", on {record.device}")
-        for each in measured
-        for record in each.records
+        for record in records
     }
-    return f"Machine: {'; '.join(sorted(machines))}."
+    days = sorted({record.started_at[:10] for record in records})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return f"Machine: {'; '.join(sorted(machines))}. Recorded {span}."
 
 
 def _format_missing(suite: Suite, measured: list[MeasuredRow]) -> str:
