@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.dashboard.bundling import Bundler
+from app.dashboard.page_scripts import PageScripts
 
 # V8 compiles a script with this first line off the main thread, which large ones would block for
 # long: the execution of plotly.js takes 25 ms instead of 210. Other engines read a comment.
@@ -36,9 +36,9 @@ class Page:
         return f"{self.folder}/main.js"
 
     @property
-    def bundle(self) -> str:
+    def script(self) -> str:
         """The script that the page loads: `main` joined with the modules that it imports."""
-        return f"{self.folder}/bundle.js"
+        return f"{self.folder}/script.js"
 
 
 PAGES = (
@@ -83,8 +83,8 @@ class DashboardFiles:
             if path.is_file()
         }
         files |= {name: path.read_bytes() for name, path in libraries.items()}
-        bundler = Bundler(static)
-        files |= {page.bundle: bundler.bundle(page.main).encode() for page in PAGES}
+        scripts = PageScripts(static)
+        files |= {page.script: scripts.join(page.main).encode() for page in PAGES}
         for name, content in files.items():
             if name.endswith(".js") and len(content) > _LARGE_SCRIPT:
                 files[name] = _COMPILE_EAGERLY + content

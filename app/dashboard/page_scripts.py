@@ -1,4 +1,4 @@
-"""Bundles: the modules of a page joined into one script when the service starts.
+"""Scripts of pages: the modules of a page joined into one script when the service starts.
 
 Two dozen requests for modules cost service and browser more processor time than what they do before
 the first numbers. The modules are joined as they are, not minified, so no tool is needed.
@@ -25,7 +25,7 @@ _UNSUPPORTED = tuple(
 
 
 class UnsupportedModuleError(Exception):
-    """A module has a form of import or export that cannot be bundled."""
+    """A module has a form of import or export that cannot be joined."""
 
 
 class _Module(NamedTuple):
@@ -41,7 +41,7 @@ class _Module(NamedTuple):
 
 
 @final
-class Bundler:
+class PageScripts:
     """Joins the modules of a folder, each of which is read and converted once.
 
     The forms of import and export in use are supported, others are refused. Not noticed, as modules
@@ -60,14 +60,14 @@ class Bundler:
             paths relative to the folder; each module comes after those that it imports.
 
         Raises:
-            UnsupportedModuleError: as `bundle` does.
+            UnsupportedModuleError: as `join` does.
         """
         ordered: dict[str, None] = {}
 
         def add(name: str, importers: tuple[str, ...]) -> None:
             if name in importers:
                 raise UnsupportedModuleError(
-                    f"modules of a bundle must not import each other, but {name} imports itself by "
+                    f"modules of a page must not import each other, but {name} imports itself by "
                     f"way of {importers[-1]}; move what they share into a module of its own"
                 )
             for imported, _ in self._read(name).imports:
@@ -78,7 +78,7 @@ class Bundler:
         add(main, ())
         return list(ordered)
 
-    def bundle(self, main: str) -> str:
+    def join(self, main: str) -> str:
         """Join `main` and the modules that it imports into one module.
 
         Each module becomes a function that returns its exports, and is called once, in the order in
@@ -140,7 +140,7 @@ def _convert(name: str, text: str) -> _Module:
     for form in _UNSUPPORTED:
         if found := form.search(text):
             raise UnsupportedModuleError(
-                "a bundle supports imports and exports of names, and exported declarations, but "
+                "joining supports imports and exports of names, and exported declarations, but "
                 f"{name} has {found[0]!r}; write it as one of these"
             )
     returned = ", ".join(f"{new}: {value}" for new, value in exports)

@@ -1,11 +1,11 @@
-"""The bundles of the dashboard: a page's modules joined into one script."""
+"""The scripts of the dashboard: the modules of a page joined into one script."""
 
 from pathlib import Path
 
 import pytest
 
 import app.dashboard
-from app.dashboard.bundling import Bundler, UnsupportedModuleError
+from app.dashboard.page_scripts import PageScripts, UnsupportedModuleError
 from app.dashboard.pages import PAGES, Page
 from tests.app.client import Client
 
@@ -15,13 +15,13 @@ STATIC = Path(app.dashboard.__file__).parent / "static"
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.folder)
 def test_a_page_loads_one_script_with_all_its_modules(shared_client: Client, page: Page) -> None:
     text = shared_client.get(f"/dashboard/{page.file}").text
-    assert f'<script type="module" src="{page.bundle}"></script>' in text
+    assert f'<script type="module" src="{page.script}"></script>' in text
     assert "modulepreload" not in text
-    served = shared_client.get(f"/dashboard/{page.bundle}")
+    served = shared_client.get(f"/dashboard/{page.script}")
     assert served.headers["content-type"].startswith("text/javascript")
-    bundler = Bundler(STATIC)
-    assert served.text == bundler.bundle(page.main)
-    modules = bundler.find_modules(page.main)
+    scripts = PageScripts(STATIC)
+    assert served.text == scripts.join(page.main)
+    modules = scripts.find_modules(page.main)
     assert {page.main, "shell/api.js", "vendor/lit-html.js"} <= set(modules)
     assert [line[3:] for line in served.text.splitlines() if line[3:] in modules] == modules
 
@@ -35,7 +35,11 @@ def test_modules_come_once_after_those_that_they_import(tmp_path: Path) -> None:
             "c.js": "export const c = 1;\n",
         },
     )
-    assert Bundler(tmp_path).find_modules("page/main.js") == ["c.js", "page/b.js", "page/main.js"]
+    assert PageScripts(tmp_path).find_modules("page/main.js") == [
+        "c.js",
+        "page/b.js",
+        "page/main.js",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -49,10 +53,10 @@ def test_modules_come_once_after_those_that_they_import(tmp_path: Path) -> None:
         "const here = import.meta.url;",
     ],
 )
-def test_what_cannot_be_bundled_is_refused_with_its_module(tmp_path: Path, statement: str) -> None:
+def test_what_cannot_be_joined_is_refused_with_its_module(tmp_path: Path, statement: str) -> None:
     _write(tmp_path, {"main.js": f"{statement}\n", "other.js": ""})
     with pytest.raises(UnsupportedModuleError, match=r"but main\.js has "):
-        Bundler(tmp_path).bundle("main.js")
+        PageScripts(tmp_path).join("main.js")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_modules_that_do_not_fit_are_refused(
 ) -> None:
     _write(tmp_path, modules)
     with pytest.raises(UnsupportedModuleError, match=rule):
-        Bundler(tmp_path).bundle("main.js")
+        PageScripts(tmp_path).join("main.js")
 
 
 def test_each_module_is_read_once_for_all_pages(
@@ -92,9 +96,9 @@ def test_each_module_is_read_once_for_all_pages(
     monkeypatch.setattr(
         Path, "read_text", lambda path, _: read.append(path.name) or path.read_bytes().decode()
     )
-    bundler = Bundler(tmp_path)
+    scripts = PageScripts(tmp_path)
     for main in ("a.js", "b.js"):
-        bundler.bundle(main)
+        scripts.join(main)
     assert sorted(read) == ["a.js", "b.js", "c.js"]
 
 

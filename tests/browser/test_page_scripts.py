@@ -1,10 +1,10 @@
-"""A bundle does in the browser what its modules do one by one."""
+"""A script does in the browser what its modules do one by one."""
 
 from pathlib import Path
 
 from playwright.sync_api import Page
 
-from app.dashboard.bundling import Bundler
+from app.dashboard.page_scripts import PageScripts
 
 MODULES = {
     "main.js": """
@@ -44,10 +44,10 @@ globalThis.order.push("shell"); // the last line, without an end""",
 }
 
 
-def test_a_bundle_does_what_its_modules_do(page: Page, tmp_path: Path) -> None:
+def test_a_script_does_what_its_modules_do(page: Page, tmp_path: Path) -> None:
     for name, text in MODULES.items():
         (tmp_path / name).write_text(text.lstrip("\n"), "utf-8")
-    page.add_script_tag(type="module", content=Bundler(tmp_path).bundle("main.js"))
+    page.add_script_tag(type="module", content=PageScripts(tmp_path).join("main.js"))
     page.wait_for_function("globalThis.text")
     assert page.evaluate("result") == [1, 4, 1, 1, "kind 1", 3, 4, 3, "of main alone"]
     assert page.evaluate("order") == ["named", "shell", "minified", "main"]
