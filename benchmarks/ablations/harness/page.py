@@ -17,12 +17,17 @@ from benchmarks.ablations.harness.effects import (
 )
 from benchmarks.papers.harness.results import MeasuredRow
 from benchmarks.papers.harness.suite import Suite
-from benchmarks.papers.harness.table import format_figure, format_row, format_runs
+from benchmarks.papers.harness.table import (
+    OLDER_RECORDS,
+    format_figure,
+    format_row,
+    format_runs,
+)
 from training.evaluation.report import LIVE, MODEL, WITHHELD, Difference
 
 RANKERS = {LIVE: "live", MODEL: "frozen", WITHHELD: "withheld"}
 
-OPENING = """\
+OPENING = f"""\
 # What each part of the recommended recipe is worth
 
     kairos bench ablations                           # train rows without a record, then render
@@ -39,9 +44,7 @@ for a data set, since its recipe does not have that part, is not run.
 - Differences are to the whole recipe with the same seeds and epochs, on the same questions; in
   brackets the 95 % interval by paired bootstrap over the questions, in bold where it leaves out
   zero. The interval does not contain the spread between seeds.
-- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
-  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)).
-"""
+{OLDER_RECORDS}"""
 
 
 def render_ablations(folder: Path, papers: Path) -> str:

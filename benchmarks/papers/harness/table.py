@@ -25,7 +25,14 @@ REFERENCES = {
     "counting_live": "counting, live",
 }
 
-OPENING = """\
+OLDER_RECORDS = """\
+- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
+  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)):
+  the questions of later tables differ, and so do the figures of their references.
+"""
+"""Stands on every page of results."""
+
+OPENING = f"""\
 # Recorded results
 
     kairos bench papers --suite stackoverflow        # train rows without a record, then render
@@ -49,9 +56,7 @@ reasons, are in [recommended](recommended), and `--recommend` rewrites them from
   more reliable.
 - Ties count against the model (`training/evaluation/metrics.py`). References are fitted on all
   events before the test, as is the recommended recipe; other models on the training part only.
-- Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
-  ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)):
-  the questions of later tables differ, and so do the figures of their references.
+{OLDER_RECORDS}\
 - The other rows of a suite share one budget and one set of settings, except for a row's own.
 """
 
