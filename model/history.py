@@ -46,7 +46,7 @@ class Query:
         # The most frequent case first: a sweep checks a thousand events at 500 instants.
         pairs = () if _ascends(self.history) else zip(self.history, self.history[1:], strict=False)
         for earlier, later in pairs:
-            if _get_position(earlier) >= _get_position(later):
+            if sort_key(earlier) >= sort_key(later):
                 raise UnorderedHistoryError(
                     "events must be oldest first, those of one instant by item and action, and "
                     f"each once, but {later.item_id!r} at {later.at} follows "
@@ -81,7 +81,7 @@ def sort_events(events: Sequence[Event]) -> tuple[Event, ...]:
     """
     if _ascends(events):
         return tuple(events)
-    by_position = {_get_position(event): event for event in events}
+    by_position = {sort_key(event): event for event in events}
     return tuple(by_position[position] for position in sorted(by_position))
 
 
@@ -91,5 +91,6 @@ def _ascends(events: Sequence[Event]) -> bool:
     return all(map(lt, times, times[1:]))
 
 
-def _get_position(event: Event) -> tuple[int, str, bool, str]:
+def sort_key(event: Event) -> tuple[int, str, bool, str]:
+    """Return what `sort_events` sorts by; equal events have equal keys."""
     return event.at, event.item_id, event.action is not None, event.action or ""

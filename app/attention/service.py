@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 import orjson
@@ -14,11 +13,10 @@ from app.attention.schemas import (
     SweptEvent,
 )
 from app.context import AppContext
-from app.histories.service import read_query, select_predictor
+from app.histories.service import read_sweep_query, select_predictor
 from app.http.types import format_instant, format_instants
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
-from model.history import Query
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.steps import Steps
 from model.inference.sweep import AllowedAt
@@ -40,11 +38,12 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
         OverloadedError: if too many requests are waiting.
     """
     predictor = await select_predictor(context, request)
-    query, history_warnings = await read_query(context, request, max(request.query_times))
+    excludes_seen = request.exclude_seen and request.n > 0
+    (query, history_warnings), limits = await read_sweep_query(
+        context, request, request.query_times, needs_seen_items=excludes_seen
+    )
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
-    constraints = Constraints(n=request.n, exclude_seen=request.exclude_seen and request.n > 0)
-    max_history = context.settings.max_history
-    is_cut = request.user_id is not None and len(query.history) >= max_history
+    constraints = Constraints(n=request.n, exclude_seen=excludes_seen)
 
     def sweep_and_serialize() -> Steps[bytes]:
         sweep = yield from predictor.sweep_in_steps(
@@ -52,9 +51,8 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
             request.query_times,
             constraints,
             allowed_at=_share_equal_masks(overlay) if request.n else None,
+            limits=limits,
         )
-        if is_cut:
-            sweep = _warn_of_truncation(sweep, query, predictor.bundle.manifest.max_history)
         return (yield from _serialize(sweep, predictor.version, overlay, history_warnings))
 
     workload = count_sweep(
@@ -72,22 +70,6 @@ def _share_equal_masks(overlay: ItemOverlayView) -> AllowedAt:
         return None if mask is None else masks.setdefault(mask.tobytes(), mask)
 
     return look_up_mask
-
-
-def _warn_of_truncation(sweep: Sweep, query: Query, max_history: int) -> Sweep:
-    """Add a warning to each instant that may lack events from before the first one read.
-
-    A stored history is read up to the last query time and limited to the most recent events. A
-    request for an earlier instant alone would have read older ones.
-    """
-    instants = tuple(
-        replace(instant, warnings=(*instant.warnings, "history_truncated"))
-        if instant.history_used < max_history and query.history[-1].at > instant.query_time
-        else instant
-        for instant in sweep.instants
-    )
-    warnings = dict.fromkeys(code for instant in instants for code in instant.warnings)
-    return replace(sweep, instants=instants, warnings=tuple(warnings))
 
 
 def _serialize(

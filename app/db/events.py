@@ -1,7 +1,8 @@
 """Events in the database: the row that requests and imports share, and its queries."""
 
 import hashlib
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, final
@@ -163,6 +164,10 @@ class AddedEvents(NamedTuple):
     erased_until: tuple[int | None, ...]
 
 
+def _get_time(event: Event) -> int:
+    return event.at
+
+
 @final
 class EventRepository:
     """Reads and adds events within a transaction that the caller owns."""
@@ -195,6 +200,28 @@ class EventRepository:
             {"user_id": user_id, "query_time": query_time, "max_events": max_events},
         ).all()
         return [Event(item_id, at, action) for item_id, at, action in reversed(rows)]
+
+    def read_histories(
+        self, user_id: str, query_times: Iterable[int], max_events: int
+    ) -> list[Event]:
+        """Read the last `max_events` events up to each of some instants; see `read_history`.
+
+        The result is sorted and holds each event once; it may have further events between these.
+        """
+        read: list[Event] = []
+        for query_time in sorted(set(query_times), reverse=True):
+            until, known = query_time, 0
+            if read and read[0].at <= query_time:
+                if bisect_right(read, query_time, key=_get_time) >= max_events:
+                    continue
+                # From within the earliest instant on, of which some events may be unread.
+                until = read[0].at
+                known = bisect_right(read, until, key=_get_time)
+            page = self.read_history(user_id, until, known + max_events)
+            read = page + read[known:]
+            if len(page) < known + max_events:
+                break
+        return read
 
     def list_seen_items(self, user_id: str, query_time: int, max_events: int) -> SeenItems:
         """List the distinct items of a user's latest `max_events` events up to `query_time`."""

@@ -1,5 +1,6 @@
 """The first steps of every model request: choose the predictor, and read the history."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from app.context import AppContext
@@ -8,6 +9,7 @@ from app.errors import UnprocessableError
 from app.histories.schemas import HistoryRequest, InstantRequest
 from model.history import Event, Query
 from model.inference.predictor import Predictor
+from model.inference.sweep import HistoryLimits
 
 MOST_SEEN_EVENTS = 10_000
 """Most stored events of a user whose items are left out as seen: bounds the query's time."""
@@ -50,6 +52,35 @@ async def read_instant_query(context: AppContext, request: InstantRequest) -> Re
     )
 
 
+async def read_sweep_query(
+    context: AppContext,
+    request: HistoryRequest,
+    query_times: Sequence[int],
+    *,
+    needs_seen_items: bool,
+) -> tuple[RequestedQuery, HistoryLimits]:
+    """Read one history for many query times (epoch microseconds), and what each may use of it.
+
+    A stored history has all that requests for the query times, one by one, would have read. Where
+    an inline history is merged into it, a query time may read more of it than such a request.
+
+    Args:
+        needs_seen_items: also read the older events whose items are left out as seen.
+
+    Raises:
+        UnprocessableError, DatabaseUnavailableError, OverloadedError: as `read_query` does.
+    """
+    most = context.settings.max_history
+    longest = max(most, MOST_SEEN_EVENTS) if needs_seen_items else most
+
+    def read_stored(events: EventRepository, user_id: str) -> list[Event]:
+        return events.read_histories(user_id, query_times, longest)
+
+    requested = await _read_query(context, request, max(query_times), read_stored)
+    added = len(request.history or ())
+    return requested, HistoryLimits(read=most + added, seen=longest + added)
+
+
 async def read_query(
     context: AppContext,
     request: HistoryRequest,
@@ -64,15 +95,30 @@ async def read_query(
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
+
+    def read_stored(events: EventRepository, user_id: str) -> list[Event]:
+        return events.read_history(user_id, query_time, context.settings.max_history)
+
+    return await _read_query(
+        context, request, query_time, read_stored, query_time_withheld=query_time_withheld
+    )
+
+
+async def _read_query(
+    context: AppContext,
+    request: HistoryRequest,
+    query_time: int,
+    read_stored: Callable[[EventRepository, str], list[Event]],
+    *,
+    query_time_withheld: bool = False,
+) -> RequestedQuery:
     with context.metrics.time_stage("history"):
         inline = _read_inline_events(request, context.settings.max_history)
         stored: list[Event] = []
         user_id = request.user_id
         if user_id is not None and (request.history is None or request.merge):
             stored = await context.database.read(
-                lambda session: EventRepository(session).read_history(
-                    user_id, query_time, context.settings.max_history
-                )
+                lambda session: read_stored(EventRepository(session), user_id)
             )
         query = Query.as_of(
             # Events in both count once: a client may send what it just stored.

@@ -27,7 +27,7 @@ from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
 from model.inference.scoring import score_rows
 from model.inference.selection import find_seen, select_rows
 from model.inference.steps import Steps, complete
-from model.inference.sweep import AllowedAt, sweep
+from model.inference.sweep import AllowedAt, HistoryLimits, sweep
 from model.interfaces import EncoderOutput
 from model.layers.derived import freeze
 from model.popularity import CountedEvents
@@ -225,6 +225,7 @@ class Predictor:
         constraints: Constraints,
         *,
         allowed_at: AllowedAt | None = None,
+        limits: HistoryLimits | None = None,
     ) -> Sweep:
         """Recommend at many query times, each from the events up to then.
 
@@ -233,8 +234,13 @@ class Predictor:
             query_times: epoch microseconds, UTC, in any order.
             allowed_at: if given, the rows that may be recommended at each query time, in place of
                 the constraints' own.
+            limits: how many of the events each query time uses; all by default.
         """
-        return complete(self.sweep_in_steps(query, query_times, constraints, allowed_at=allowed_at))
+        return complete(
+            self.sweep_in_steps(
+                query, query_times, constraints, allowed_at=allowed_at, limits=limits
+            )
+        )
 
     def sweep_in_steps(
         self,
@@ -243,9 +249,10 @@ class Predictor:
         constraints: Constraints,
         *,
         allowed_at: AllowedAt | None = None,
+        limits: HistoryLimits | None = None,
     ) -> Steps[Sweep]:
         """Recommend at many query times as `sweep` does, in steps."""
-        return sweep(self.bundle, query, query_times, constraints, allowed_at)
+        return sweep(self.bundle, query, query_times, constraints, allowed_at, limits)
 
     def find_similar(
         self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None

@@ -15,7 +15,7 @@ Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 
 
 class Selection(NamedTuple):
@@ -30,7 +30,7 @@ class Selection(NamedTuple):
 
     n: int
     allowed: Mask | None = None
-    excluded: Rows = _NO_ROWS
+    excluded: Rows = NO_ROWS
     diversity: float = 0.0
 
     def permits(self, rows: Rows) -> Mask:
@@ -48,7 +48,7 @@ class Selection(NamedTuple):
 def find_seen(catalog: Catalog, history: Iterable[Event], constraints: Constraints) -> Rows:
     """Find the rows of the items of a history, if the constraints exclude them."""
     if not constraints.exclude_seen:
-        return _NO_ROWS
+        return NO_ROWS
     return catalog.rows({event.item_id for event in history})
 
 

@@ -1,9 +1,9 @@
 """One history at many query times: how attention and recommendations change with time."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from model.batch import KnownHistory, collate
 from model.bundle.bundle import Bundle
+from model.catalog import PADDING_ROW, Catalog
 from model.clock import days_between
-from model.history import Query
+from model.history import Event, Query, sort_key
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
 from model.inference.query import count_own_events, list_warnings, read_history
 from model.inference.ranking import Ranking, rank_encoded, rank_rows
-from model.inference.selection import Rows, Selection, find_seen, select_rows
+from model.inference.selection import NO_ROWS, Rows, Selection, select_rows
 from model.inference.steps import Steps
 
 AllowedAt = Callable[[int], NDArray[np.bool_] | None]
@@ -39,11 +40,41 @@ class _Group(NamedTuple):
     is_shared: bool
 
 
+class HistoryLimits(NamedTuple):
+    """How many of a history's events one query time uses, the most recent ones up to it.
+
+    A history that is read for many query times is longer than one that is read for one of them.
+
+    Attributes:
+        read: events among which the model finds those that it reads.
+        seen: events whose items count as seen.
+    """
+
+    read: int
+    seen: int
+
+
+class _Reading(NamedTuple):
+    """The events of a history that any query time uses, and where each one's begin and end.
+
+    Attributes:
+        history: the known events.
+        ranges: per query time, the positions in `history` of the first event among which the model
+            reads, and of the end.
+        seen: per query time, the rows of the items that are left out as seen.
+    """
+
+    history: KnownHistory
+    ranges: list[tuple[int, int]]
+    seen: list[Rows]
+
+
 class _Instant(NamedTuple):
     """One query time, and the events that the model reads at it: positions start..end.
 
     Attributes:
         own: how many of the last ones depend on the query time.
+        is_truncated: whether there are known events before the first one.
     """
 
     query_index: int
@@ -51,6 +82,7 @@ class _Instant(NamedTuple):
     start: int
     end: int
     own: int
+    is_truncated: bool
     selection: Selection
 
     def count_events(self) -> int:
@@ -68,12 +100,13 @@ def sweep(
     query_times: Sequence[int],
     constraints: Constraints,
     allowed_at: AllowedAt | None,
+    limits: HistoryLimits | None,
 ) -> Steps[Sweep]:
     """Rank the catalog for one history at each query time, in steps; see `Predictor.sweep`."""
-    history = read_history(bundle, query, max_history=max(len(query.history), 1))
-    instants = yield from _build_instants(
-        bundle, query, history, query_times, constraints, allowed_at
-    )
+    reading = _read_windows(bundle, query, query_times, constraints, limits)
+    history = reading.history
+    yield
+    instants = yield from _build_instants(bundle, reading, query_times, constraints, allowed_at)
     rankings: dict[int, Ranking] = {}
     weights: dict[int, list[float] | None] = {}
     withheld = query.query_time_withheld
@@ -82,22 +115,23 @@ def sweep(
         indices = [instant.query_index for instant in group.instants]
         rankings.update(zip(indices, ranked, strict=True))
         weights.update(zip(indices, _average_heads(ranked), strict=True))
-    read = [instant for instant in instants if instant.end > instant.start]
-    first = min((instant.start for instant in read), default=0)
-    last = max((instant.end for instant in read), default=0)
+    is_read = np.zeros(len(history.events), dtype=np.bool_)
+    for instant in instants:
+        is_read[instant.start : instant.end] = True
+    positions = np.concatenate(([0], np.cumsum(is_read)))
     swept: list[SweptInstant] = []
     for instant in instants:
         index = instant.query_index
         swept.append(
             _build_swept_instant(
-                bundle, instant, rankings.get(index), weights.get(index), constraints, first, last
+                bundle, instant, rankings.get(index), weights.get(index), constraints, positions
             )
         )
         yield
     has_intensities = any(instant.intensities is not None for instant in swept)
     return Sweep(
-        events=history.events[first:last],
-        rows=tuple(history.rows[first:last].tolist()),
+        events=tuple(compress(history.events, is_read)),
+        rows=tuple(history.rows[is_read].tolist()),
         instants=tuple(swept),
         unknown_item_ids=history.unknown_item_ids,
         normalised=bundle.recommender.encoder.is_normalised,
@@ -106,33 +140,78 @@ def sweep(
     )
 
 
-def _build_instants(
+def _read_windows(
     bundle: Bundle,
     query: Query,
-    history: KnownHistory,
+    query_times: Sequence[int],
+    constraints: Constraints,
+    limits: HistoryLimits | None,
+) -> _Reading:
+    """Look up the events that any query time uses."""
+    events = query.history
+    read, seen = limits or (len(events), len(events))
+    times = [event.at for event in events]
+    ends = [bisect_right(times, query_time) for query_time in query_times]
+    is_used = np.zeros(len(events), dtype=np.bool_)
+    for end in ends:
+        is_used[max(0, end - read) : end] = True
+    used = replace(query, history=tuple(compress(events, is_used)))
+    history = read_history(bundle, used, max_history=max(len(used.history), 1))
+
+    def find(position: int) -> int:
+        """Find the first known event that is not before an event of the query."""
+        return bisect_left(history.events, sort_key(events[position]), key=sort_key)
+
+    ranges = [
+        (find(max(0, end - read)), bisect_right(history.events, events[end - 1].at, key=_get_time))
+        if end
+        else (0, 0)
+        for end in ends
+    ]
+    return _Reading(history, ranges, _find_seen(bundle.catalog, events, ends, constraints, seen))
+
+
+def _get_time(event: Event) -> int:
+    return event.at
+
+
+def _find_seen(
+    catalog: Catalog, events: Sequence[Event], ends: Sequence[int], constraints: Constraints, n: int
+) -> list[Rows]:
+    """Find the rows of the items of the last `n` events before each end, if they are left out."""
+    if not constraints.exclude_seen:
+        return [NO_ROWS] * len(ends)
+    rows = np.array([catalog.find(event.item_id) or PADDING_ROW for event in events], np.int64)
+    found = {end: np.setdiff1d(rows[max(0, end - n) : end], PADDING_ROW) for end in set(ends)}
+    return [found[end] for end in ends]
+
+
+def _build_instants(
+    bundle: Bundle,
+    reading: _Reading,
     query_times: Sequence[int],
     constraints: Constraints,
     allowed_at: AllowedAt | None,
 ) -> Steps[list[_Instant]]:
     catalog, max_history = bundle.catalog, bundle.manifest.max_history
     encoder = bundle.recommender.encoder
-    event_times = [event.at for event in query.history]
-    known_times = [event.at for event in history.events]
-    seen: dict[int, Rows] = {}
+    known_times = [event.at for event in reading.history.events]
     instants = []
     for query_index, query_time in enumerate(query_times):
-        past = bisect_right(event_times, query_time)
-        if past not in seen:
-            seen[past] = find_seen(catalog, query.history[:past], constraints)
-        end = bisect_right(known_times, query_time)
         if allowed_at is not None:
             constraints = replace(constraints, allowed=allowed_at(query_time))
         selection = select_rows(
-            catalog, seen[past], constraints, has_item_space=encoder.has_item_space
+            catalog,
+            reading.seen[query_index],
+            constraints,
+            has_item_space=encoder.has_item_space,
         )
-        start = max(0, end - max_history)
+        first, end = reading.ranges[query_index]
+        start = max(first, end - max_history)
         own = count_own_events(encoder, known_times, start, end)
-        instants.append(_Instant(query_index, query_time, start, end, own, selection))
+        instants.append(
+            _Instant(query_index, query_time, start, end, own, start > first, selection)
+        )
         yield
     return instants
 
@@ -147,7 +226,8 @@ def _group_instants(
     """
     recommender = bundle.recommender
     single: list[_Instant] = []
-    read = sorted((one for one in instants if one.end), key=lambda one: (one.start, one.end))
+    reading = (one for one in instants if one.count_events())
+    read = sorted(reading, key=lambda one: (one.start, one.end))
 
     def find_shared(one: _Instant) -> tuple[int, int]:
         return one.start, 0 if recommender.sweeps_prefixes else one.end
@@ -226,18 +306,19 @@ def _build_swept_instant(
     ranking: Ranking | None,
     averaged: list[float] | None,
     constraints: Constraints,
-    first: int,
-    last: int,
+    positions: NDArray[np.int64],
 ) -> SweptInstant:
-    """Build one instant of the sweep, whose events are positions first..last of the history.
+    """Build one instant of the sweep.
 
     Args:
         averaged: the mean over heads of the attention of its ranking, if it has any.
+        positions: per event of the history, and at its end, how many before it the sweep has.
     """
     weights = intensities = None
     if averaged is not None:
         read = averaged[: instant.end - instant.start]
-        before, after = instant.start - first, last - instant.end
+        before = int(positions[instant.start])
+        after = int(positions[-1] - positions[instant.end])
         weights = (0.0,) * before + tuple(read) + (0.0,) * after
     if ranking is not None and ranking.intensity is not None:
         intensities = tuple(ranking.intensity.tolist())
@@ -250,6 +331,6 @@ def _build_swept_instant(
         items=items,
         fallback=fallback,
         warnings=list_warnings(
-            bundle.manifest.data_window, instant.query_time, truncated=instant.start > 0
+            bundle.manifest.data_window, instant.query_time, truncated=instant.is_truncated
         ),
     )

@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.attention.schemas import AttentionAnswer
+from app.histories import service
 from app.http.types import format_instant
 from app.settings import Settings
 from model.encoders import EncoderConfig
@@ -115,12 +116,31 @@ def test_events_beyond_the_read_length_have_zero_weight(shared_client: Client) -
     assert answer["warnings"] == ["history_truncated"]
 
 
-def test_an_instant_without_readable_events_has_a_fallback(settings: Settings) -> None:
-    with running(settings.model_copy(update={"max_history": 3})) as client:
-        client.post("/v1/events", build_stored("u", "i1", "i2", "i3", "i4", "i5"))
-        early, late = sweep(client, 2, 4, user_id="u")["instants"]
-        assert (early["history_used"], early["warnings"]) == (1, ["history_truncated"])
-        assert (late["history_used"], late["warnings"]) == (3, [])
+def test_each_instant_reads_its_own_latest_events(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As single requests do, however many events lie between the query times."""
+    monkeypatch.setattr(service, "MOST_SEEN_EVENTS", 9)
+    hours = [-1, 0, 2.5, 7, 15, 16, 40, 41, 59, 80]
+    with running(settings.model_copy(update={"max_history": 6})) as client:
+        items = ["i1", "unknown", "i2", "i3", "i1", "i4", "i5", "i6", "i7", "i8", "i9"] * 5
+        client.post("/v1/events", build_stored("u", *items))
+        swept = sweep(client, *hours, user_id="u", n=4)
+        for hour, instant in zip(hours, swept["instants"], strict=True):
+            alone = sweep(client, hour, user_id="u", n=4)
+            weights = dict(zip(map(str, swept["events"]), instant["weights"] or (), strict=False))
+            for event, weight in zip(
+                alone["events"], alone["instants"][0]["weights"] or (), strict=False
+            ):
+                assert weights[str(event)] == pytest.approx(weight, abs=1e-6)
+            single = recommend(client, user_id="u", query_time=at(hour), n=4)
+            for name in ("history_used", "fallback"):
+                assert instant[name] == alone["instants"][0][name] == single[name], (hour, name)
+            found, expected = (
+                [(item["item_id"], pytest.approx(item["score"], abs=1e-4)) for item in one["items"]]
+                for one in (instant, single)
+            )
+            assert found == expected
 
 
 def test_a_warning_belongs_to_its_instant(shared_client: Client) -> None:

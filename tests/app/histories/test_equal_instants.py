@@ -59,6 +59,27 @@ def test_a_stored_history_is_read_in_the_order_of_a_query(
     check()
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_histories_of_several_instants_have_what_each_one_has(
+    engines: dict[str, Engine], kind: str
+) -> None:
+    @hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+    @given(events, st.lists(st.integers(-1, 4), max_size=4), st.integers(1, 6))
+    def check(happened: list[Event], query_times: list[int], most: int) -> None:
+        user_id = str(uuid4())
+        with Session(engines[kind]) as session, session.begin():
+            repository = EventRepository(session)
+            repository.add([to_row(user_id, event) for event in happened])
+            read = repository.read_histories(user_id, query_times, most)
+            for query_time in query_times:
+                expected = repository.read_history(user_id, query_time, most)
+                past = [event for event in read if event.at <= query_time]
+                assert past[len(past) - len(expected) :] == expected
+        assert tuple(read) == sort_events(read)
+
+    check()
+
+
 def to_row(user_id: str, event: Event) -> EventRow:
     """Every row has an id of its own, as an import gives equal rows of a file."""
     return EventRow(
