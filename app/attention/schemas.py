@@ -36,6 +36,9 @@ class AttentionRequest(HistoryRequest):
     """Maximum number of items at each query time; 0 returns the weights only."""
     exclude_seen: bool = True
     """Whether to leave out items of the history up to the query time."""
+    weights_of: Literal["all", "read"] = "all"
+    """`all`: each instant has a weight for every event. `read`: only for the events that the model
+    read, from `first_event` on, which is much less where a history is long."""
 
 
 @dataclass
@@ -62,9 +65,12 @@ class AttentionAtInstant:
     """The number of events that the model read."""
     fallback: Literal["popular", "no_history"] | None
     """As in a recommendation."""
+    first_event: int
+    """The index in `events` of the first event that the model read."""
     weights: tuple[float | None, ...] | None
     """One per event of the sweep: 0 for an event that the model did not read, null for one after
-    the query time. Null as a whole if the model does not attend, or no event was read."""
+    the query time. With `weights_of: "read"`, one per event that the model read, from `first_event`
+    on. Null as a whole if the model does not attend, or no event was read."""
     intensities: tuple[float, ...] | None
     """One per group of `groups`: the intensity of the group's items at the query time, per day, for
     self-modulating models. Null for other models, or if no event precedes the query time."""

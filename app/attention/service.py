@@ -53,7 +53,8 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
             allowed_at=_share_equal_masks(overlay) if request.n else None,
             limits=limits,
         )
-        return (yield from _serialize(sweep, predictor.version, overlay, history_warnings))
+        times = None if request.weights_of == "read" else [event.at for event in sweep.events]
+        return (yield from _serialize(sweep, predictor.version, overlay, history_warnings, times))
 
     workload = count_sweep(
         predictor.bundle, [event.at for event in query.history], request.query_times, request.n
@@ -73,27 +74,40 @@ def _share_equal_masks(overlay: ItemOverlayView) -> AllowedAt:
 
 
 def _serialize(
-    sweep: Sweep, model_version: str, overlay: ItemOverlayView, warnings: tuple[str, ...]
+    sweep: Sweep,
+    model_version: str,
+    overlay: ItemOverlayView,
+    warnings: tuple[str, ...],
+    aligned_times: Sequence[int] | None,
 ) -> Steps[bytes]:
-    """Serialize the response, one instant in a step."""
+    """Serialize the response, one instant in a step.
+
+    Args:
+        aligned_times: of the events, ascending; the weights of an instant are then those of all
+            events, and otherwise of those that it reads.
+    """
     attends = any(instant.weights is not None for instant in sweep.instants)
     if sweep.events and not attends:
         warnings += ("attention_unavailable",)
-    event_times = [event.at for event in sweep.events]
     instants: list[orjson.Fragment] = []
     for instant in sweep.instants:
         response = AttentionAtInstant(
             query_time=format_instant(instant.query_time),
             history_used=instant.history_used,
             fallback=instant.fallback,
-            weights=_align_weights(instant, event_times) if attends else None,
+            first_event=instant.first_event,
+            weights=(
+                instant.weights
+                if aligned_times is None or not attends
+                else _align_weights(instant, aligned_times)
+            ),
             intensities=instant.intensities,
             items=to_recommended_items(instant.items, overlay),
             warnings=instant.warnings,
         )
         instants.append(orjson.Fragment(orjson.dumps(response)))
         yield
-    timestamps = format_instants(event_times)
+    timestamps = format_instants([event.at for event in sweep.events])
     answer = AttentionAnswer(
         model_version=model_version,
         layer="last",
@@ -124,5 +138,7 @@ def _align_weights(instant: SweptInstant, event_times: Sequence[int]) -> tuple[f
         event_times: ascending.
     """
     past = bisect_right(event_times, instant.query_time)
-    weights = instant.weights or (0.0,) * past
-    return weights[:past] + (None,) * (len(event_times) - past)
+    read = instant.weights or ()
+    after = past - instant.first_event - len(read)
+    weights = (0.0,) * instant.first_event + read + (0.0,) * after
+    return weights + (None,) * (len(event_times) - past)

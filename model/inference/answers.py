@@ -184,8 +184,9 @@ class SweptInstant:
         query_time: the instant, epoch microseconds, UTC.
         history_used: events that the model read: those of the sweep up to the instant, without
             the oldest where there are more than the model reads.
-        weights: mean over heads, one per event of the sweep, 0 for those not read; None where the
-            model does not attend, or no event precedes the instant.
+        first_event: index in the sweep's events of the first that the model read.
+        weights: mean over heads, one per event that the model read, from `first_event` on; None
+            where the model does not attend, or no event precedes the instant.
         intensities: one per group of the sweep, as of an `AttentionOverHistory`; None where the
             model has none, or no event precedes the instant.
         items: best first.
@@ -195,6 +196,7 @@ class SweptInstant:
 
     query_time: int
     history_used: int
+    first_event: int
     weights: tuple[float, ...] | None
     intensities: tuple[float, ...] | None
     items: tuple[ScoredItem, ...]

@@ -316,16 +316,14 @@ def _build_swept_instant(
     """
     weights = intensities = None
     if averaged is not None:
-        read = averaged[: instant.end - instant.start]
-        before = int(positions[instant.start])
-        after = int(positions[-1] - positions[instant.end])
-        weights = (0.0,) * before + tuple(read) + (0.0,) * after
+        weights = tuple(averaged[: instant.count_events()])
     if ranking is not None and ranking.intensity is not None:
         intensities = tuple(ranking.intensity.tolist())
     items, fallback = fill_up(bundle.catalog, instant.selection, ranking, strict=constraints.strict)
     return SweptInstant(
         query_time=instant.query_time,
-        history_used=instant.end - instant.start,
+        history_used=instant.count_events(),
+        first_event=int(positions[instant.start]),
         weights=weights,
         intensities=intensities,
         items=items,

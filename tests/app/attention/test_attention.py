@@ -116,6 +116,19 @@ def test_events_beyond_the_read_length_have_zero_weight(shared_client: Client) -
     assert answer["warnings"] == ["history_truncated"]
 
 
+def test_weights_may_be_limited_to_the_events_read(shared_client: Client) -> None:
+    items = [f"i{number % 20}" for number in range(MAX_HISTORY + 10)]
+    hours, history = (-1, 3, MAX_HISTORY - 1, MAX_HISTORY + 9), build_inline(*items)
+    every = sweep(shared_client, *hours, history=history)
+    read = sweep(shared_client, *hours, history=history, weights_of="read")
+    assert [one["first_event"] for one in read["instants"]] == [0, 0, 0, 10]
+    for instant, aligned in zip(read["instants"], every["instants"], strict=True):
+        first, weights = instant["first_event"], aligned["weights"]
+        of_read = weights[first : first + instant["history_used"]]
+        assert (instant["weights"] or []) == of_read
+    assert read["events"] == every["events"]
+
+
 def test_each_instant_reads_its_own_latest_events(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
