@@ -105,3 +105,9 @@ class ProvenanceError(KairosError):
     """An entry of a bundle's provenance is missing or unreadable."""
 
     code = "provenance"
+
+
+class UnknownHeadError(KairosError):
+    """An attention head is named that the model does not have."""
+
+    code = "unknown_head"

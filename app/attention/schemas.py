@@ -10,6 +10,7 @@ from app.http.types import RESPONSE_CONFIG, Instant, Rfc3339
 from app.recommendations.schemas import RecommendedItem
 
 MAX_INSTANTS = 500
+MOST_HEADS = 1024
 
 
 class AttentionRequest(HistoryRequest):
@@ -36,6 +37,8 @@ class AttentionRequest(HistoryRequest):
     """Maximum number of items at each query time; 0 returns the weights only."""
     exclude_seen: bool = True
     """Whether to leave out items of the history up to the query time."""
+    head: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
+    """The number of an attention head, from 1, whose weights are returned instead of the mean."""
     weights_of: Literal["all", "read"] = "all"
     """`all`: each instant has a weight for every event. `read`: only for the events that the model
     read, from `first_event` on, which is much less where a history is long."""
@@ -89,7 +92,8 @@ class AttentionAnswer:
 
     model_version: str
     layer: Literal["last"]
-    aggregation: Literal["mean_heads"]
+    aggregation: Literal["mean_heads", "head"]
+    """`head`: the weights are those of the head that the request names."""
     normalised: bool
     """Whether the weights at one query time sum to 1."""
     groups: tuple[str, ...] | None

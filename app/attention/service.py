@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import cast
+from typing import Literal, cast
 
 import orjson
 
@@ -13,10 +13,12 @@ from app.attention.schemas import (
     SweptEvent,
 )
 from app.context import AppContext
+from app.errors import UnprocessableError
 from app.histories.service import read_sweep_query, select_predictor
 from app.http.types import format_instant, format_instants
 from app.recommendations.presenter import to_recommended_items
 from app.serving.item_overlay import ItemOverlayView, Mask
+from model.errors import UnknownHeadError
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.steps import Steps
 from model.inference.sweep import AllowedAt
@@ -33,7 +35,8 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
         NoModelError: if no model is active.
         ModelNotFoundError: if the request pins a version that is not published.
         ModelRefusedError: if it pins a version that cannot be opened.
-        UnprocessableError: if the inline history is longer than the settings allow.
+        UnprocessableError: if the inline history is longer than the settings allow, or the model
+            lacks the head.
         DatabaseUnavailableError: if the history is stored and cannot be read.
         OverloadedError: if too many requests are waiting.
     """
@@ -52,14 +55,27 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
             constraints,
             allowed_at=_share_equal_masks(overlay) if request.n else None,
             limits=limits,
+            head=None if request.head is None else request.head - 1,
         )
         times = None if request.weights_of == "read" else [event.at for event in sweep.events]
-        return (yield from _serialize(sweep, predictor.version, overlay, history_warnings, times))
+        return (
+            yield from _serialize(
+                sweep,
+                predictor.version,
+                overlay,
+                history_warnings,
+                times,
+                aggregation="mean_heads" if request.head is None else "head",
+            )
+        )
 
     workload = count_sweep(
         predictor.bundle, [event.at for event in query.history], request.query_times, request.n
     )
-    return await context.infer(predictor, workload, sweep_and_serialize())
+    try:
+        return await context.infer(predictor, workload, sweep_and_serialize())
+    except UnknownHeadError as error:
+        raise UnprocessableError(f"#/head: {error}") from error
 
 
 def _share_equal_masks(overlay: ItemOverlayView) -> AllowedAt:
@@ -79,6 +95,8 @@ def _serialize(
     overlay: ItemOverlayView,
     warnings: tuple[str, ...],
     aligned_times: Sequence[int] | None,
+    *,
+    aggregation: Literal["mean_heads", "head"],
 ) -> Steps[bytes]:
     """Serialize the response, one instant in a step.
 
@@ -111,7 +129,7 @@ def _serialize(
     answer = AttentionAnswer(
         model_version=model_version,
         layer="last",
-        aggregation="mean_heads",
+        aggregation=aggregation,
         normalised=sweep.normalised,
         groups=sweep.groups,
         unknown_item_ids=sweep.unknown_item_ids,

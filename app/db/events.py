@@ -250,6 +250,12 @@ class EventRepository:
             .limit(limit)
         ).all()
 
+    def find_first_instant(self, user_id: str) -> int | None:
+        """Find the instant of a user's first event (epoch microseconds); None if there is none."""
+        return self._session.scalar(
+            select(func.min(StoredEvent.at)).where(StoredEvent.user_id == user_id)
+        )
+
     def list_users(self, prefix: str, limit: int) -> list[UserActivity]:
         """Read the first users whose ids start with `prefix`, in code point order.
 

@@ -53,6 +53,8 @@ class UserHistory:
     user_id: str
     events: tuple[UserEvent, ...]
     """Newest first."""
+    first_event_at: Rfc3339 | None
+    """The first of all stored events, which `events` need not hold; null if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

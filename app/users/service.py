@@ -1,8 +1,9 @@
 """Reads and erases users. A user exists only as stored events."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
+from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db.audit import AuditRepository
@@ -11,6 +12,7 @@ from app.db.database import Database
 from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
 from app.db.events import EventRepository
+from app.db.tables import StoredEvent
 from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
@@ -58,9 +60,12 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-    events = await context.database.read(
-        lambda session: EventRepository(session).list_newest(user_id, limit)
-    )
+
+    def read(session: Session) -> tuple[Sequence[StoredEvent], int | None]:
+        repository = EventRepository(session)
+        return repository.list_newest(user_id, limit), repository.find_first_instant(user_id)
+
+    events, first_at = await context.database.read(read)
     return UserHistory(
         user_id,
         tuple(
@@ -75,6 +80,7 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
             )
             for event in events
         ),
+        None if first_at is None else format_instant(first_at),
     )
 
 

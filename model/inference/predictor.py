@@ -226,6 +226,7 @@ class Predictor:
         *,
         allowed_at: AllowedAt | None = None,
         limits: HistoryLimits | None = None,
+        head: int | None = None,
     ) -> Sweep:
         """Recommend at many query times, each from the events up to then.
 
@@ -235,10 +236,14 @@ class Predictor:
             allowed_at: if given, the rows that may be recommended at each query time, in place of
                 the constraints' own.
             limits: how many of the events each query time uses; all by default.
+            head: the index of the head whose weights are returned; by default their mean.
+
+        Raises:
+            UnknownHeadError: if the model has no such head.
         """
         return complete(
             self.sweep_in_steps(
-                query, query_times, constraints, allowed_at=allowed_at, limits=limits
+                query, query_times, constraints, allowed_at=allowed_at, limits=limits, head=head
             )
         )
 
@@ -250,9 +255,10 @@ class Predictor:
         *,
         allowed_at: AllowedAt | None = None,
         limits: HistoryLimits | None = None,
+        head: int | None = None,
     ) -> Steps[Sweep]:
         """Recommend at many query times as `sweep` does, in steps."""
-        return sweep(self.bundle, query, query_times, constraints, allowed_at, limits)
+        return sweep(self.bundle, query, query_times, constraints, allowed_at, limits, head)
 
     def find_similar(
         self, item_id: str, n: int, *, allowed: NDArray[np.bool_] | None = None

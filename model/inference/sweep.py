@@ -14,6 +14,7 @@ from model.batch import KnownHistory, collate
 from model.bundle.bundle import Bundle
 from model.catalog import PADDING_ROW, Catalog
 from model.clock import days_between
+from model.errors import UnknownHeadError
 from model.history import Event, Query, sort_key
 from model.inference.answers import Constraints, Sweep, SweptInstant
 from model.inference.filling import fill_up
@@ -101,6 +102,7 @@ def sweep(
     constraints: Constraints,
     allowed_at: AllowedAt | None,
     limits: HistoryLimits | None,
+    head: int | None,
 ) -> Steps[Sweep]:
     """Rank the catalog for one history at each query time, in steps; see `Predictor.sweep`."""
     reading = _read_windows(bundle, query, query_times, constraints, limits)
@@ -114,7 +116,7 @@ def sweep(
         ranked = yield from _rank_group(bundle, history, group, withheld=withheld)
         indices = [instant.query_index for instant in group.instants]
         rankings.update(zip(indices, ranked, strict=True))
-        weights.update(zip(indices, _average_heads(ranked), strict=True))
+        weights.update(zip(indices, _list_weights(ranked, head), strict=True))
     is_read = np.zeros(len(history.events), dtype=np.bool_)
     for instant in instants:
         is_read[instant.start : instant.end] = True
@@ -285,11 +287,19 @@ def _rank_group(
     return (yield from rank_encoded(recommender, bundle.index, batch, encoded, selections))
 
 
-def _average_heads(rankings: Sequence[Ranking]) -> list[list[float] | None]:
-    """Average the attention of each ranking over its heads; those of a group share their shape."""
+def _list_weights(rankings: Sequence[Ranking], head: int | None) -> list[list[float] | None]:
+    """List the attention of each ranking, averaged over heads or of one; a group has one shape."""
     attention = [one.attention for one in rankings if one.attention is not None]
-    averaged = iter(torch.stack(attention).mean(1).tolist() if attention else ())
-    return [None if one.attention is None else next(averaged) for one in rankings]
+    if not attention:
+        return [None] * len(rankings)
+    heads = torch.stack(attention)
+    if head is not None and head >= heads.shape[1]:
+        raise UnknownHeadError(
+            f"a head must be one of the {heads.shape[1]} of the model, but number {head + 1} is "
+            "requested; choose a smaller number, or none for the mean over heads"
+        )
+    chosen = iter((heads.mean(1) if head is None else heads[:, head]).tolist())
+    return [None if one.attention is None else next(chosen) for one in rankings]
 
 
 def _cut(history: KnownHistory, start: int, end: int) -> KnownHistory:

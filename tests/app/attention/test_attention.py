@@ -129,6 +129,26 @@ def test_weights_may_be_limited_to_the_events_read(shared_client: Client) -> Non
     assert read["events"] == every["events"]
 
 
+def test_the_weights_of_one_head_may_be_swept(shared_client: Client) -> None:
+    history, hours = build_inline("i1", "i2", "i3"), (0.5, 9)
+    for head in (1, 2):
+        answer = sweep(shared_client, *hours, history=history, head=head)
+        assert answer["aggregation"] == "head"
+        for instant in answer["instants"]:
+            query_time = instant["query_time"]
+            alone = recommend(
+                shared_client, history=history, query_time=query_time, explain="heads"
+            )
+            of_head = alone["attention"]["heads"][head - 1]
+            assert instant["weights"][: len(of_head)] == pytest.approx(of_head, abs=1e-5)
+
+
+def test_a_head_that_the_model_lacks_is_refused(shared_client: Client) -> None:
+    body = {"history": build_inline("i1"), "query_times": [at(1)], "head": 3}
+    refused = problem(shared_client.post("/v1/attention", body), 422, "validation_failed")
+    assert "#/head: a head must be one of the 2 of the model, but number 3" in refused["detail"]
+
+
 def test_each_instant_reads_its_own_latest_events(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,11 +45,15 @@ def test_a_history_comes_newest_first(client_on_either: Client) -> None:
         "2026-01-01T00:00:03Z",
         "2026-01-01T00:00:01Z",
     ]
+    assert answer["first_event_at"] == "2026-01-01T00:00:00Z"
 
 
 def test_an_unknown_user_has_no_events(shared_client: Client) -> None:
     response = shared_client.get("/v1/users/nobody")
-    assert (response.status_code, response.json()) == (200, {"user_id": "nobody", "events": []})
+    assert (response.status_code, response.json()) == (
+        200,
+        {"user_id": "nobody", "events": [], "first_event_at": None},
+    )
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "prefix=", "prefix=%00"])
