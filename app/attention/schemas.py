@@ -37,6 +37,8 @@ class AttentionRequest(HistoryRequest):
     """Maximum number of items at each query time; 0 returns the weights only."""
     exclude_seen: bool = True
     """Whether to leave out items of the history up to the query time."""
+    query_time_withheld: bool = False
+    """Whether to withhold the query times from the model, as in a recommendation."""
     head: Annotated[int, Field(ge=1, le=MOST_HEADS)] | None = None
     """The number of an attention head, from 1, whose weights are returned instead of the mean."""
     weights_of: Literal["all", "read"] = "all"

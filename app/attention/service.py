@@ -43,7 +43,11 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
     predictor = await select_predictor(context, request)
     excludes_seen = request.exclude_seen and request.n > 0
     (query, history_warnings), limits = await read_sweep_query(
-        context, request, request.query_times, needs_seen_items=excludes_seen
+        context,
+        request,
+        request.query_times,
+        needs_seen_items=excludes_seen,
+        query_time_withheld=request.query_time_withheld,
     )
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
     constraints = Constraints(n=request.n, exclude_seen=excludes_seen)
@@ -70,7 +74,11 @@ async def sweep_history(context: AppContext, request: AttentionRequest) -> bytes
         )
 
     workload = count_sweep(
-        predictor.bundle, [event.at for event in query.history], request.query_times, request.n
+        predictor.bundle,
+        [event.at for event in query.history],
+        request.query_times,
+        request.n,
+        withheld=request.query_time_withheld,
     )
     try:
         return await context.infer(predictor, workload, sweep_and_serialize())

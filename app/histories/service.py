@@ -58,6 +58,7 @@ async def read_sweep_query(
     query_times: Sequence[int],
     *,
     needs_seen_items: bool,
+    query_time_withheld: bool = False,
 ) -> tuple[RequestedQuery, HistoryLimits]:
     """Read one history for many query times (epoch microseconds), and what each may use of it.
 
@@ -76,7 +77,13 @@ async def read_sweep_query(
     def read_stored(events: EventRepository, user_id: str) -> list[Event]:
         return events.read_histories(user_id, query_times, longest)
 
-    requested = await _read_query(context, request, max(query_times), read_stored)
+    requested = await _read_query(
+        context,
+        request,
+        max(query_times),
+        read_stored,
+        query_time_withheld=query_time_withheld,
+    )
     added = len(request.history or ())
     return requested, HistoryLimits(read=most + added, seen=longest + added)
 

@@ -65,15 +65,21 @@ def count_ranking(bundle: Bundle, events: int, items: int) -> Workload:
 
 
 def count_sweep(
-    bundle: Bundle, event_times: Sequence[int], query_times: Sequence[int], n: int
+    bundle: Bundle,
+    event_times: Sequence[int],
+    query_times: Sequence[int],
+    n: int,
+    *,
+    withheld: bool = False,
 ) -> Workload:
     """Count the work of a sweep.
 
     Args:
         event_times: of the history, ascending.
+        withheld: whether the query times are withheld from the model.
     """
     recommender, longest = bundle.recommender, bundle.manifest.max_history
-    shares = recommender.sweeps_share_history
+    shares = recommender.sweeps_share_history and not withheld
     instants = Counter(bisect_right(event_times, query_time) for query_time in query_times)
     # One encoding serves all that read from the first event on.
     prefix = max((end for end in instants if end <= longest), default=0)

@@ -129,6 +129,16 @@ def test_weights_may_be_limited_to_the_events_read(shared_client: Client) -> Non
     assert read["events"] == every["events"]
 
 
+def test_query_times_may_be_withheld_from_a_sweep(shared_client: Client) -> None:
+    request = {"history": build_inline("i1", "i2", "i3"), "n": 4, "query_time_withheld": True}
+    answer = sweep(shared_client, *HOURS, **request)
+    for instant in answer["instants"]:
+        alone = recommend(shared_client, query_time=instant["query_time"], **request)
+        assert [(item["item_id"], pytest.approx(item["score"])) for item in instant["items"]] == [
+            (item["item_id"], item["score"]) for item in alone["items"]
+        ]
+
+
 def test_the_weights_of_one_head_may_be_swept(shared_client: Client) -> None:
     history, hours = build_inline("i1", "i2", "i3"), (0.5, 9)
     for head in (1, 2):
