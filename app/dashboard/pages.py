@@ -24,9 +24,17 @@ _LARGE_SCRIPT = 500_000
 @final
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page: its file name in the address, its title, and the folder of its modules."""
+    """One page.
+
+    Attributes:
+        file: its name in the address.
+        entry: the entry of the navigation that it belongs to; its pages are tabs of it.
+        title: of the page, or of its tab.
+        folder: of its modules.
+    """
 
     file: str
+    entry: str
     title: str
     folder: str
 
@@ -42,15 +50,16 @@ class Page:
 
 
 PAGES = (
-    Page("index.html", "User", "users"),
-    Page("what_if.html", "What if", "what_if"),
-    Page("population.html", "Population", "population"),
-    Page("kernels.html", "Kernels", "kernels"),
-    Page("items.html", "Items", "items"),
-    Page("models.html", "Models", "models"),
-    Page("health.html", "Health", "health"),
+    Page("index.html", "Overview", "Overview", "overview"),
+    Page("customers.html", "Customers", "Over time", "customers"),
+    Page("what_if.html", "Customers", "What if", "what_if"),
+    Page("items.html", "Items", "Items", "items"),
+    Page("models.html", "Model", "Versions", "models"),
+    Page("population.html", "Model", "Attention curves", "population"),
+    Page("kernels.html", "Model", "Time kernels (advanced)", "kernels"),
+    Page("health.html", "Operations", "Operations", "health"),
 )
-"""In the order of the navigation."""
+"""In the order of the navigation; the first page of an entry is where the entry leads."""
 
 
 @final
@@ -117,9 +126,12 @@ def render_pages(folder: Path) -> Iterator[tuple[str, str]]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    entries: dict[str, list[Page]] = {}
+    for page in PAGES:
+        entries.setdefault(page.entry, []).append(page)
     for page in PAGES:
         template = templates.get_template(f"{page.folder}.html")
-        yield page.file, template.render(page=page, pages=PAGES)
+        yield page.file, template.render(page=page, entries=entries, tabs=entries[page.entry])
 
 
 def _to_asset(name: str, content: bytes) -> _Asset:

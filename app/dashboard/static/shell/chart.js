@@ -4,7 +4,10 @@
  * page's colours. It loads while the page waits for the first response.
  */
 
+import { cssColor } from "./colors.js";
 import { html, render } from "./html.js";
+
+export { cssColor };
 
 const MARGIN = { l: 56, r: 14, t: 14, b: 46 };
 
@@ -205,10 +208,6 @@ function dropStyleElements() {
   head.appendChild = (node) =>
     node.nodeName === "STYLE" ? node : Node.prototype.appendChild.call(head, node);
 }
-
-/** The value of a custom property of the style sheet, such as "--bar". */
-export const cssColor = (name) =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 const SERIES = 8;
 

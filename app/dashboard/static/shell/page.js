@@ -2,7 +2,7 @@
 /** What every page has: the banner, the error message, the busy state, the live region. */
 
 import { listModels, Problem } from "./api.js";
-import { byId } from "./html.js";
+import { byId, html, nothing, render } from "./html.js";
 import { keyControl } from "./key.js";
 
 const main = () => /** @type {HTMLElement} */ (document.querySelector("main"));
@@ -31,12 +31,19 @@ export async function showServedVersion(signal) {
   return models;
 }
 
-/** Shows an error, and that the page no longer shows what was requested. Ignores aborted requests. */
-export function showProblem(error) {
+/**
+ * Shows an error, and that the page no longer shows what was requested. Ignores aborted requests.
+ *
+ * @param {Error} error
+ * @param {object} [options]
+ * @param {(() => void) | null} [options.retry] called by a button beside the error
+ */
+export function showProblem(error, { retry = null } = {}) {
   if (error.name === "AbortError") return;
   if (!(error instanceof Problem)) console.error(error);
   const problem = byId("problem");
-  problem.textContent = error.message;
+  const button = html` <button type="button" class="plain" @click=${retry}>Try again</button>`;
+  render(html`${error.message}${retry === null ? nothing : button}`, problem);
   problem.hidden = false;
   showStale();
   showBusy(false);

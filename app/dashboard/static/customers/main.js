@@ -1,0 +1,508 @@
+// @ts-check
+/** The Customers page: its state, its requests, and the cards that show them on one time axis. */
+
+import { LatestRequest, listModels } from "../shell/api.js";
+import { formatInstant, parseFieldValue, SECOND, toFieldValue } from "../shell/format.js";
+import { byId } from "../shell/html.js";
+import {
+  announce,
+  clearProblem,
+  showBanner,
+  showBusy,
+  showProblem,
+  showVersion,
+} from "../shell/page.js";
+import { CustomerSearch } from "../widgets/customer_search.js";
+import { TakeAway } from "../widgets/take_away.js";
+import { BasketsCard } from "./baskets_card.js";
+import {
+  isSameHistory,
+  LINK,
+  loadSpan,
+  loadSwaps,
+  requestSweep,
+  sweepInstants,
+  toBody,
+  toSweepBody,
+  userLabel,
+} from "./data.js";
+import { Linked } from "./linked.js";
+import { showComparisons, showOptions } from "./options.js";
+import { PasteDialog, showPasteNote } from "./pasted_history.js";
+import { Player } from "./player.js";
+import { RankingCard } from "./ranking_card.js";
+import { RanksCard } from "./ranks_card.js";
+import { Sweep } from "./sweep.js";
+import { formatLongDay } from "./time_scale.js";
+import { scaleForSpan } from "./view.js";
+import { WhyCard } from "./why_card.js";
+
+/** Milliseconds the query time rests before the link and the reasons follow. */
+const REST = 200;
+
+let state = LINK.read();
+/** @type {import("./data.js").Span | null} */
+let span = null;
+/** @type {Sweep | null} the response that the cards show */
+let sweep = null;
+/** @type {Sweep | null} that of the version it is compared with */
+let otherSweep = null;
+let loading = new AbortController();
+/** @type {any[]} */
+let models = [];
+/** @type {{at: number, version: string}[]} */
+let swaps = [];
+/** The history that was pasted last. */
+let pasted = null;
+/** @type {Map<string, string | null>} titles by item id, of all responses so far */
+const titles = new Map();
+/** @type {any} */
+let resting = null;
+/** @type {number | null} */
+let frame = null;
+let isSelecting = false;
+
+const linked = new Linked({
+  change: () => requestStep(),
+  keep: (pin) => {
+    save({ pin });
+    requestStep();
+  },
+});
+const time = { linked, goTo, selectSpan, isSelecting: () => isSelecting };
+const baskets = new BasketsCard({ ...time, toggleOpen });
+const ranks = new RanksCard(time);
+const ranking = new RankingCard({ linked });
+const why = new WhyCard({ linked });
+const player = new Player({
+  advance,
+  onStop: () => rest(),
+  changeSpeed: (speed) => save({ speed }),
+});
+const search = new CustomerSearch(byId("customer-search"), {
+  choose: (user) =>
+    open({ user, history: null, query_time: null, compare_time: null, from: null, until: null, pin: null, open: [] }),
+});
+
+const sweeps = new LatestRequest({
+  send: requestSweep,
+  show: (answer, request) => receive(answer, request),
+  fail: (error) => fail(error),
+});
+const otherSweeps = new LatestRequest({
+  send: requestSweep,
+  show: (answer, { instants }) => {
+    otherSweep = remember(new Sweep(answer, instants));
+    showAll();
+  },
+  fail: (error) => fail(error),
+});
+
+function save(update, { isNavigation = false } = {}) {
+  state = { ...state, ...update };
+  LINK.save(state, { isNavigation });
+}
+
+/** Shows an error with a button that tries again; the cards are empty, not those of another customer. */
+function fail(error) {
+  player.enable(false);
+  showProblem(error, { retry: () => open({}, { isNavigation: false }) });
+}
+
+/** Opens the history of the state, with a change of it. */
+async function open(update = {}, { isNavigation = true, leftOut = /** @type {string[]} */ ([]) } = {}) {
+  const next = { ...state, ...update };
+  const isOther = sweep !== null && !isSameHistory(state, next);
+  state = next;
+  loading.abort();
+  loading = new AbortController();
+  clear();
+  byId("user-name").textContent = userLabel(state);
+  byId("customer-search").value = state.user ?? "";
+  if (byId("paste-note")) showPasteNote(state.history, leftOut);
+  linked.restore(state.pin);
+  try {
+    span = await loadSpan(state, loading.signal);
+    state.query_time ??= span.last === null ? span.first + 365 * 86_400_000 : span.last + SECOND;
+    LINK.save(state, { isNavigation: isNavigation && isOther });
+    showQueryTime();
+    request();
+  } catch (error) {
+    if (error.name !== "AbortError") fail(error);
+  }
+}
+
+/** Requests the sweep of the state; the point in time alone comes first. */
+function request() {
+  showBusy(true);
+  const instants = listInstants();
+  if (sweep === null) sweeps.request({ state, instants: [state.query_time], isFirst: true });
+  else sweeps.request({ state, instants });
+  if (state.compare_version === null) otherSweep = null;
+  else otherSweeps.request({ state: { ...state, model_version: state.compare_version }, instants });
+}
+
+const listInstants = () =>
+  sweepInstants(/** @type {any} */ (span), [
+    state.query_time,
+    state.compare_time,
+    state.from,
+    state.until,
+  ]);
+
+function receive(answer, { instants, isFirst = false }) {
+  clearProblem();
+  sweep = remember(new Sweep(answer, instants));
+  showVersion(answer.model_version);
+  setStops();
+  showComparisons(state, models, answer.model_version);
+  showAll();
+  measureOnce("kairos-first-view");
+  player.enable(!isFirst);
+  if (isFirst) sweeps.request({ state, instants: listInstants() });
+  else settle();
+}
+
+function remember(one) {
+  for (const { item_id: itemId, title } of one.named) titles.set(itemId, title);
+  return one;
+}
+
+const nameOf = (itemId) => titles.get(itemId) || itemId;
+
+/** @returns {any} what the cards show */
+function view() {
+  const index = sweep === null ? 0 : nearest(state.query_time);
+  return {
+    sweep,
+    index,
+    queryTime: state.query_time,
+    compareTime: state.compare_version === null ? state.compare_time : null,
+    other: findOther(),
+    span: findSpan(),
+    scaleFor: scaleForSpan(axisSpan()),
+    open: new Set(state.open.map((text) => Date.parse(text))),
+    n: state.n,
+    swaps,
+    nameOf,
+  };
+}
+
+const nearest = (at) => /** @type {Sweep} */ (sweep).nearest(at);
+
+/** The time axis: the span of the history, and the instants in use beyond it. */
+function axisSpan() {
+  const { first, end } = /** @type {any} */ (span ?? { first: 0, end: 1 });
+  const used = [state.query_time, state.compare_time].filter((at) => at !== null);
+  return { first: Math.min(first, ...used), end: Math.max(end, ...used) };
+}
+
+/** What the list is compared with: another version at this instant, or this one at another instant. */
+function findOther() {
+  if (sweep === null) return null;
+  if (state.compare_version !== null) {
+    if (otherSweep === null) return null;
+    const index = otherSweep.nearest(state.query_time);
+    return { sweep: otherSweep, index, label: `version ${otherSweep.version}` };
+  }
+  if (state.compare_time === null) return null;
+  const index = nearest(state.compare_time);
+  return { sweep, index, label: formatLongDay(state.compare_time) };
+}
+
+function findSpan() {
+  if (sweep === null || state.from === null || state.until === null) return null;
+  return { from: nearest(state.from), until: nearest(state.until) };
+}
+
+/** Draws every card anew. */
+function showAll() {
+  const shown = view();
+  baskets.show(shown);
+  ranks.show(shown);
+  ranking.show(shown);
+  why.show(shown);
+  showFacts(shown);
+}
+
+/** Draws what moves, in the next frame of the screen. */
+function requestStep() {
+  if (frame !== null) return;
+  frame = requestAnimationFrame(() => {
+    frame = null;
+    step();
+  });
+}
+
+function step() {
+  const shown = view();
+  baskets.step(shown);
+  ranks.step(shown);
+  ranking.show(shown);
+  if (!player.isPlaying) why.show(shown);
+}
+
+function showFacts({ index }) {
+  const facts = byId("facts");
+  if (sweep === null) {
+    facts.textContent = "";
+    return;
+  }
+  const unknown = sweep.unknownItemIds.length;
+  facts.textContent = [
+    span?.last === null && state.history === null
+      ? "No event of this customer is stored: this is what a new customer gets."
+      : "",
+    unknown > 0 ? `${unknown} items of the history are unknown to the model and not read.` : "",
+    sweep.at(index).warnings.includes("beyond_training_window")
+      ? "After the training data ends: less reliable."
+      : "",
+  ].join(" ");
+}
+
+function clear() {
+  player.enable(false);
+  clearTimeout(resting);
+  sweeps.cancel();
+  otherSweeps.cancel();
+  sweep = otherSweep = null;
+  showBusy(true);
+  showAll();
+}
+
+/** The slider stops at the swept instants. */
+function setStops() {
+  const { instants } = /** @type {Sweep} */ (sweep);
+  const slider = byId("query-time-slider");
+  slider.max = instants.length - 1;
+  alignSlider();
+  showQueryTime();
+}
+
+function alignSlider() {
+  const width = byId("basket-rows").clientWidth;
+  if (width === 0 || sweep === null) return;
+  const scale = view().scaleFor(width);
+  const { style } = byId("query-time-slider");
+  // The middle of the thumb, 16 pixels wide, moves between the ends of the axis.
+  const [first, last] = [sweep.instants[0], sweep.instants[sweep.instants.length - 1]];
+  style.setProperty("margin-left", `${scale.x(first) - 8}px`);
+  style.setProperty("width", `${scale.x(last) - scale.x(first) + 16}px`);
+}
+
+function showQueryTime() {
+  const at = state.query_time;
+  byId("query-time-field").value = toFieldValue(at);
+  if (sweep === null) return;
+  const slider = byId("query-time-slider");
+  slider.value = nearest(at);
+  slider.setAttribute("aria-valuetext", `${formatInstant(at)} UTC`);
+}
+
+/** Moves the point in time to the swept instant that is nearest. */
+function goTo(at) {
+  player.stop();
+  follow(nearest(at));
+}
+
+function follow(index) {
+  state = { ...state, query_time: /** @type {Sweep} */ (sweep).instants[index] };
+  showBusy(true);
+  showQueryTime();
+  requestStep();
+  if (!player.isPlaying) rest();
+}
+
+/** Writes the link once the point in time stays where it is. */
+function rest() {
+  clearTimeout(resting);
+  resting = setTimeout(() => {
+    resting = null;
+    LINK.save(state);
+    settle();
+  }, REST);
+}
+
+function settle() {
+  if (resting !== null || player.isPlaying || !sweeps.isIdle) {
+    setTimeout(() => resting === null && !player.isPlaying && sweeps.isIdle && settle(), REST);
+    return;
+  }
+  showAll();
+  const { items } = /** @type {Sweep} */ (sweep).at(nearest(state.query_time));
+  announce(`${items.length} items for ${userLabel(state)} at ${formatInstant(state.query_time)} UTC`);
+  showBusy(false);
+  measureOnce("kairos-all-charts");
+}
+
+/** One step of the player; returns whether there is another. */
+function advance(steps, { isFirst }) {
+  const { instants } = /** @type {Sweep} */ (sweep);
+  const last = instants.length - 1;
+  const now = nearest(state.query_time);
+  const next = isFirst && now === last ? 0 : Math.min(now + steps, last);
+  follow(next);
+  return next < last;
+}
+
+function toggleOpen(at) {
+  const text = new Date(at).toISOString();
+  const isOpen = state.open.includes(text);
+  save({ open: isOpen ? state.open.filter((one) => one !== text) : [...state.open, text] });
+  showAll();
+}
+
+function selectSpan(from, until) {
+  save({ from: Math.round(from), until: Math.round(until) });
+  requestStep();
+}
+
+function toggleSelecting() {
+  isSelecting = !isSelecting;
+  if (!isSelecting) save({ from: null, until: null });
+  showSelecting();
+  requestStep();
+}
+
+function showSelecting() {
+  const button = byId("span");
+  button.setAttribute("aria-pressed", String(isSelecting));
+  button.textContent = isSelecting ? "Leave the span" : "Average over a span";
+  document.body.classList.toggle("selecting", isSelecting);
+}
+
+/** Applies a change of what is requested. */
+function change(update) {
+  save(update);
+  showControls();
+  request();
+}
+
+function compareWith(value) {
+  if (value === "time") change({ compare_time: state.query_time, compare_version: null });
+  else change({ compare_time: null, compare_version: value || null });
+}
+
+/** Opens a pasted history, with the settings of its request body. */
+function openPasted({ history, settings, leftOut }) {
+  pasted = history;
+  state = { ...state, ...settings };
+  showControls();
+  open({ user: null, history, query_time: settings.query_time ?? null, pin: null, open: [] }, { leftOut });
+}
+
+function showControls() {
+  showOptions(state, { models, change });
+  showComparisons(state, models, sweep?.version ?? null);
+  player.showSpeed(state.speed);
+}
+
+/** Applies the state of the address bar. */
+function followLink() {
+  state = LINK.read();
+  // A long history is in no link, but "back" within this page restores it.
+  if (state.user === null) state.history ??= pasted;
+  isSelecting = state.from !== null;
+  showSelecting();
+  showControls();
+  if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
+}
+
+/** Records the time since navigation, for the benchmark of the first view. */
+function measureOnce(name) {
+  if (performance.getEntriesByName(name).length === 0) performance.measure(name, { start: 0 });
+}
+
+function listen() {
+  byId("query-time-slider").addEventListener("input", ({ target }) => {
+    player.stop();
+    if (sweep !== null) follow(Number(target.value));
+  });
+  byId("query-time-field").addEventListener("change", ({ target }) => {
+    const at = parseFieldValue(target.value);
+    if (at === null || span === null) return;
+    player.stop();
+    save({ query_time: at });
+    if (sweep?.indexAt(at) != null) follow(sweep.nearest(at));
+    else request();
+  });
+  byId("compare").addEventListener("change", ({ target }) => compareWith(target.value));
+  byId("span").addEventListener("click", toggleSelecting);
+  addEventListener("popstate", followLink);
+  addEventListener("resize", alignSlider);
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      byId("customer-search").focus();
+    } else if (event.key === " " && !isPressable(event.target)) {
+      event.preventDefault();
+      player.toggle();
+    }
+  });
+}
+
+const isTyping = (target) => target.matches("input:not([type=range],[type=checkbox]), textarea, select");
+const isPressable = (target) => target.matches("button, summary, a, input");
+
+function listenToTakeAway() {
+  const name = (card) => `kairos-${card}-${userLabel(state).replace(/[^\w-]+/g, "_")}`;
+  const sweepRequest = () => ({ path: "v1/attention", body: toSweepBody(state, sweep?.instants ?? []) });
+  const listRequest = () => ({ path: "v1/recommendations", body: { ...toBody(state), explain: "attention" } });
+  const when = () => `${userLabel(state)}, ${formatInstant(state.query_time)} UTC`;
+  const add = (id, take) => new TakeAway(byId(id), () => (sweep === null ? null : take()));
+  add("baskets", () => ({
+    title: `What the model looks at: ${when()}`,
+    name: name("attention"),
+    chart: baskets.chart,
+    rows: baskets.table().rows.map(({ at, itemId, name: title, action, weight, lift }) => ({
+      timestamp: new Date(at).toISOString(),
+      item_id: itemId,
+      title,
+      action,
+      weight,
+      lift,
+    })),
+    request: sweepRequest(),
+  }));
+  add("ranks", () => ({
+    title: `Ranks over time: ${userLabel(state)}`,
+    name: name("ranks"),
+    chart: ranks.chart,
+    rows: ranks.table().map(({ at, itemId, name: title, rank }) => ({
+      query_time: new Date(at).toISOString(),
+      item_id: itemId,
+      title,
+      rank,
+    })),
+    request: sweepRequest(),
+  }));
+  add("ranking", () => ({
+    title: `Recommended: ${when()}`,
+    name: name("items"),
+    chart: null,
+    rows: ranking.table(),
+    request: listRequest(),
+  }));
+}
+
+async function start() {
+  showBanner();
+  listen();
+  listenToTakeAway();
+  followLink();
+  new PasteDialog(openPasted);
+  try {
+    models = await listModels();
+    showControls();
+    const changes = await loadSwaps();
+    swaps = changes.map(({ at, version }) => ({ at: Date.parse(at), version })).filter(({ version }) => version);
+    if (sweep !== null) showAll();
+    if (state.user === null && state.history === null) byId("customer-search").focus();
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+start();
+void search;
