@@ -135,20 +135,26 @@ class Dashboard:
         return answer
 
     @property
-    def drawn_weights(self) -> list[float]:
-        """The heights of the bars, oldest event first."""
-        weights: list[float] = self.page.evaluate("document.getElementById('plot').data[0].y")
-        return weights
-
-    @property
-    def bars_on_screen(self) -> int:
-        """The number of bars in the DOM, not only in the traces."""
-        return self.page.locator("#plot .bars .point path").count()
-
-    @property
     def top_items(self) -> list[str]:
-        rows = self.page.locator("#top-items tr")
+        """The ids of the recommended items on display, best first."""
+        rows = self.page.locator("#top-items li:not(.lost)")
         return [str(row.get_attribute("data-item")) for row in rows.all()]
+
+    def table(self, card: str) -> list[list[str]]:
+        """The rows of the table behind a chart, by the id of its `<details>`."""
+        details = self.page.locator(f"#{card}")
+        if details.get_attribute("open") is None:
+            details.locator("summary").click()
+        details.locator("table").wait_for()
+        rows: list[list[str]] = details.locator("tbody tr").evaluate_all(
+            "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText))"
+        )
+        return rows
+
+    @property
+    def shares(self) -> list[str]:
+        """The share of the attention of each event on the Customers page, oldest first."""
+        return [row[3] for row in self.table("baskets-table")]
 
     def by_label(self, label: str) -> Locator:
         return self.page.get_by_label(label, exact=False)

@@ -9,7 +9,8 @@ from tests.browser import shop
 from tests.browser.dashboard import Dashboard
 
 VIEWS = {
-    "index.html": f"#user={shop.CUSTOMER}",
+    "index.html": "",
+    "customers.html": f"#user={shop.CUSTOMER}&compare_time=2011-05-01T00:00:00Z&pin=item:sku-0138",
     "what_if.html": f"#user={shop.CUSTOMER}",
     "population.html": "",
     "kernels.html": "",

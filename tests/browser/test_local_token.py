@@ -62,7 +62,7 @@ def test_the_link_opens_the_dashboard_and_leaves_the_address(
 def test_other_views_of_the_tab_keep_the_token(server: Server, page: Page) -> None:
     page.goto(link(server, "models.html"))
     expect_settled(page)
-    page.get_by_role("link", name="Health").click()
+    page.get_by_role("link", name="Operations").click()
     expect(page).to_have_url(f"{server.url}/dashboard/health.html")
     expect(page.locator(".key")).to_contain_text("local token")
     assert page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0

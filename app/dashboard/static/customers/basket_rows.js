@@ -170,8 +170,8 @@ export function paintMoving(context, size, shown) {
 export function paintTimes(context, { height }, { scale, queryTime, compareTime, span, sweep }) {
   if (span !== null) {
     const [left, right] = [span.from, span.until].map((index) => scale.x(sweep.instants[index]));
-    context.globalAlpha = 0.18;
-    context.fillStyle = cssColor("--query-time");
+    context.globalAlpha = 0.22;
+    context.fillStyle = cssColor("--faint");
     context.fillRect(left, 0, Math.max(1, right - left), height);
     context.globalAlpha = 1;
   }

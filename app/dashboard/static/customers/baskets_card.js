@@ -160,6 +160,7 @@ export class BasketsCard {
       return;
     }
     const { history_used: used, warnings } = sweep.at(index);
+    const [from, until] = this.#averaged();
     if (!sweep.hasWeights) {
       summary.textContent =
         sweep.events.length === 0
@@ -167,11 +168,12 @@ export class BasketsCard {
           : "This model has no attention: there are no weights to show.";
       return;
     }
-    const [from, until] = this.#averaged();
     const [most] = sweep.rankBaskets(from, until);
-    const when = span === null ? `On ${formatLongDay(queryTime)}` : "On average over the span";
     const limit = warnings.includes("history_truncated") ? ", the latest it can read" : "";
-    const reading = `${when} the model reads ${pluralize(used, "event")}${limit}.`;
+    const reading =
+      span === null
+        ? `On ${formatLongDay(queryTime)} the model reads ${pluralize(used, "event")}${limit}.`
+        : `Averaged from ${formatLongDay(sweep.instants[from])} to ${formatLongDay(sweep.instants[until])}.`;
     if (most === undefined) {
       summary.textContent = reading;
       return;

@@ -70,12 +70,12 @@ export class Linked {
     return false;
   }
 
-  /** Whether a range of events of one instant is the target, or holds the target's item. */
-  hasEvents({ first, end }, sweep) {
+  /** Whether a row of events of one instant is the target, or holds the target's item. */
+  hasEvents({ first, end, isEvent }, sweep) {
     const { target } = this;
     if (target === null) return false;
     if (target.kind !== "item" && target.at !== sweep.events[first].at) return false;
-    if (target.kind === "basket") return true;
+    if (target.kind === "basket") return !isEvent;
     for (let index = first; index < end; index += 1) {
       if (sweep.events[index].itemId === target.itemId) return true;
     }

@@ -1,8 +1,8 @@
 // @ts-check
 /** The Customers page: its state, its requests, and the cards that show them on one time axis. */
 
-import { LatestRequest, listModels } from "../shell/api.js";
-import { formatInstant, parseFieldValue, SECOND, toFieldValue } from "../shell/format.js";
+import { LatestRequest, listModels, listUsers } from "../shell/api.js";
+import { formatInstant, parseFieldValue, pluralize, SECOND, toFieldValue } from "../shell/format.js";
 import { byId } from "../shell/html.js";
 import {
   announce,
@@ -222,7 +222,7 @@ function showAll() {
   ranks.show(shown);
   ranking.show(shown);
   why.show(shown);
-  showFacts(shown);
+  showFacts();
 }
 
 /** Draws what moves, in the next frame of the screen. */
@@ -242,7 +242,7 @@ function step() {
   if (!player.isPlaying) why.show(shown);
 }
 
-function showFacts({ index }) {
+function showFacts() {
   const facts = byId("facts");
   if (sweep === null) {
     facts.textContent = "";
@@ -253,10 +253,7 @@ function showFacts({ index }) {
     span?.last === null && state.history === null
       ? "No event of this customer is stored: this is what a new customer gets."
       : "",
-    unknown > 0 ? `${unknown} items of the history are unknown to the model and not read.` : "",
-    sweep.at(index).warnings.includes("beyond_training_window")
-      ? "After the training data ends: less reliable."
-      : "",
+    unknown > 0 ? `${pluralize(unknown, "item")} of the history unknown to the model, not read.` : "",
   ].join(" ");
 }
 
@@ -406,6 +403,23 @@ function followLink() {
   showSelecting();
   showControls();
   if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
+  else openFirst();
+}
+
+/** Opens the first customer, so that there is something to see. */
+async function openFirst() {
+  try {
+    const [first] = await listUsers("", 1);
+    if (first !== undefined) {
+      open({ user: first.user_id }, { isNavigation: false });
+      return;
+    }
+    byId("facts").textContent =
+      "No events are stored yet: send some with POST /v1/events or kairos import-events, or paste a history (Options).";
+    showBusy(false);
+  } catch (error) {
+    fail(error);
+  }
 }
 
 /** Records the time since navigation, for the benchmark of the first view. */
@@ -498,7 +512,6 @@ async function start() {
     const changes = await loadSwaps();
     swaps = changes.map(({ at, version }) => ({ at: Date.parse(at), version })).filter(({ version }) => version);
     if (sweep !== null) showAll();
-    if (state.user === null && state.history === null) byId("customer-search").focus();
   } catch (error) {
     showProblem(error);
   }

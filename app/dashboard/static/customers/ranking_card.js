@@ -40,7 +40,9 @@ export class RankingCard {
       compareLists(answer.items, before).map((one) => this.#row(one, before !== null)),
       this.#list,
     );
-    const warnings = describeWarnings(answer.warnings, []);
+    // The card of baskets says how much of the history the model reads.
+    const codes = answer.warnings.filter((code) => code !== "history_truncated");
+    const warnings = describeWarnings(codes, []);
     render(warnings.map((text) => html`<p class="caution">${text}</p>`), byId("warnings"));
   }
 

@@ -4,6 +4,7 @@
 import { cssColor } from "../shell/colors.js";
 import { byId, html, nothing, render } from "../shell/html.js";
 import { announce } from "../shell/page.js";
+import { SvgContext } from "./svg_context.js";
 
 const SERVICE = new URL("../", document.baseURI).href.replace(/\/$/, "");
 const PICTURE = { scale: 2, margin: 16, title: 28, row: 20, width: 900 };
@@ -64,7 +65,7 @@ export class TakeAway {
   }
 }
 
-/** Paints a card onto a context, and returns nothing; `sizeOf` has its size. */
+/** Paints a card onto a context of the size of `sizeOf`. */
 function paint(context, taken) {
   const { width, height } = sizeOf(taken);
   context.fillStyle = cssColor("--card");
@@ -116,7 +117,7 @@ const toText = (value) =>
       ? value.toPrecision(6)
       : String(value);
 
-async function savePng(taken) {
+function savePng(taken) {
   const { width, height } = sizeOf(taken);
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(width * PICTURE.scale);
@@ -127,13 +128,10 @@ async function savePng(taken) {
   canvas.toBlob((blob) => blob && save(blob, `${taken.name}.png`));
 }
 
-async function saveSvg(taken) {
-  // A canvas that writes SVG, loaded when it is needed.
-  const { Context } = await import(new URL("vendor/svgcanvas.js", document.baseURI).href);
-  const context = new Context(sizeOf(taken));
+function saveSvg(taken) {
+  const context = new SvgContext(sizeOf(taken));
   paint(context, taken);
-  const text = context.getSerializedSvg(true);
-  save(new Blob([text], { type: "image/svg+xml" }), `${taken.name}.svg`);
+  save(new Blob([context.toText()], { type: "image/svg+xml" }), `${taken.name}.svg`);
 }
 
 function saveCsv({ rows, name }) {

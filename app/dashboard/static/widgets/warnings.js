@@ -9,7 +9,7 @@ const FALLBACKS = {
 const WARNINGS = {
   attention_unavailable: "this model has no attention, so there are no weights to show",
   beyond_training_window:
-    "this instant lies well after the model's training data, so its scores are unreliable",
+    "after the training data ends: less reliable",
   history_truncated: "the model reads only the most recent events; older ones were left out",
   events_after_query_time: "events after the query time were left out",
 };

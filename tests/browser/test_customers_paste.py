@@ -1,9 +1,8 @@
-"""Pasted histories on the User page."""
+"""Pasted histories on the Customers page."""
 
 import json
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser import world
@@ -16,15 +15,22 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
+def open_dialog(dashboard: Dashboard) -> None:
+    options = dashboard.page.locator("#options details")
+    if options.get_attribute("open") is None:
+        options.locator("summary").click()
+    dashboard.page.get_by_role("button", name="Paste a history").click()
+
+
 def paste(dashboard: Dashboard, text: str) -> None:
     """Open the dialog, paste and submit."""
-    dashboard.page.get_by_role("button", name="Paste a history").click()
+    open_dialog(dashboard)
     dashboard.by_label("History as JSON").fill(text)
     dashboard.page.get_by_role("button", name="Show it").click()
 
 
 def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> None:
-    dashboard.open()
+    dashboard.open(view="customers.html")
     sent = []
     dashboard.page.on("request", lambda request: sent.append(request.post_data))
     paste(dashboard, json.dumps(HISTORY))
@@ -33,36 +39,31 @@ def test_a_pasted_history_is_sent_with_each_request(dashboard: Dashboard) -> Non
     bodies = [json.loads(body) for body in sent if body]
     assert bodies
     assert all(body["history"] == HISTORY and "user_id" not in body for body in bodies)
-    at = dashboard.last_answer["query_time"]
-    assert at == "2025-02-20T08:00:01Z"
-    body = {"history": HISTORY, "query_time": at, "explain": "attention"}
+    at = dashboard.page.locator("#query-time-field").input_value()
+    assert at == "2025-02-20T08:00:01"
+    body = {"history": HISTORY, "query_time": f"{at}Z", "explain": "attention"}
     events = dashboard.api("/v1/recommendations", body)["attention"]["events"]
-    assert dashboard.drawn_weights == pytest.approx([event["weight"] for event in events], abs=1e-6)
-    expect(dashboard.page.locator("#history-events tr")).to_have_count(3)
+    assert dashboard.shares == [f"{event['weight'] * 100:.1f} %" for event in events]
     expect(dashboard.page.locator("#paste-note")).to_contain_text(
         "The link to this page contains it."
     )
-    expect(dashboard.page.locator("#what-if")).to_be_hidden()
-    lanes = dashboard.traces("timeline")
-    assert [sum(lane["customdata"]) for lane in lanes] == [2, 1]
-    assert len({lane["marker"]["color"] for lane in lanes}) == 2
     assert dashboard.api("/v1/users/a%20pasted%20history")["events"] == []
 
 
 def test_a_link_restores_a_small_pasted_history(dashboard: Dashboard) -> None:
-    dashboard.open()
+    dashboard.open(view="customers.html")
     paste(dashboard, json.dumps(HISTORY))
     expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
     dashboard.settle()
-    weights, items, link = dashboard.drawn_weights, dashboard.top_items, dashboard.page.url
+    shares, items, link = dashboard.shares, dashboard.top_items, dashboard.page.url
     dashboard.page.goto("about:blank")
-    dashboard.open(link[link.index("#") :])
+    dashboard.open(link[link.index("#") :], view="customers.html")
     expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
-    assert (dashboard.drawn_weights, dashboard.top_items) == (weights, items)
+    assert (dashboard.shares, dashboard.top_items) == (shares, items)
 
 
 def test_a_pasted_request_body_sets_the_controls(dashboard: Dashboard) -> None:
-    dashboard.open()
+    dashboard.open(view="customers.html")
     body = {
         "history": HISTORY,
         "query_time": "2025-02-10T00:00:30Z",
@@ -76,7 +77,7 @@ def test_a_pasted_request_body_sets_the_controls(dashboard: Dashboard) -> None:
     expected = dashboard.api("/v1/recommendations", {**body, "diversity": 0})
     assert dashboard.top_items == [item["item_id"] for item in expected["items"]]
     assert len(dashboard.top_items) == 5
-    expect(dashboard.by_label("exclude seen items")).not_to_be_checked()
+    expect(dashboard.page.locator("#exclude-seen")).not_to_be_checked()
     expect(dashboard.page.locator("#query-time-field")).to_have_value("2025-02-10T00:00:30")
     expect(dashboard.page.locator("#paste-note")).to_contain_text("does not support it: diversity.")
 
@@ -86,19 +87,21 @@ def test_back_restores_a_long_history_that_is_not_linked(dashboard: Dashboard) -
         {"item_id": world.ITEM_IDS[index % 14], "timestamp": 1736326800 + index * 86400}
         for index in range(51)
     ]
-    dashboard.open()
+    dashboard.open(view="customers.html")
     paste(dashboard, json.dumps(long))
     expect(dashboard.page.locator("#paste-note")).to_contain_text("does not contain it")
     dashboard.settle()
     assert "history" not in dashboard.page.url
-    assert len(dashboard.drawn_weights) == 50
-    dashboard.page.locator(f"#user-list button[value={world.BASKETS}]").click()
+    assert len([share for share in dashboard.shares if share != "–"]) == 50
+    search = dashboard.page.get_by_role("combobox", name="Customer")
+    search.fill(world.BASKETS)
+    search.press("Enter")
     expect(dashboard.page.locator("#user-name")).to_have_text(world.BASKETS)
     dashboard.settle()
     dashboard.page.go_back()
     expect(dashboard.page.locator("#user-name")).to_have_text("a pasted history")
     dashboard.settle()
-    assert len(dashboard.drawn_weights) == 50
+    assert len([share for share in dashboard.shares if share != "–"]) == 50
 
 
 REFUSED = [
@@ -116,10 +119,9 @@ REFUSED = [
 
 
 def test_an_invalid_history_is_refused_with_rule_and_remedy(dashboard: Dashboard) -> None:
-    dashboard.open()
-    dashboard.page.wait_for_selector("#sweep[aria-busy=false]")
+    dashboard.open(view="customers.html")
     before = len(dashboard.requested)
-    dashboard.page.get_by_role("button", name="Paste a history").click()
+    open_dialog(dashboard)
     for text, message in REFUSED:
         dashboard.by_label("History as JSON").fill(text)
         dashboard.page.get_by_role("button", name="Show it").click()
@@ -131,6 +133,6 @@ def test_an_invalid_history_is_refused_with_rule_and_remedy(dashboard: Dashboard
 
 def test_the_message_of_a_refused_history_is_shown(dashboard: Dashboard) -> None:
     dashboard.expected_complaint = "status of 422"
-    dashboard.open()
+    dashboard.open(view="customers.html")
     paste(dashboard, json.dumps([{"item_id": "a" * 257, "timestamp": 0}]))
     expect(dashboard.page.get_by_role("alert").first).to_contain_text("at most 256 characters")
