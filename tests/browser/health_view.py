@@ -19,7 +19,10 @@ from tests.processes import LOCAL_TOKEN, Server
 Look = Callable[[str], Dashboard]
 OpenShop = Callable[..., Server]
 VIEW = "health.html"
-WINDOW_SECONDS = 60
+INTERVAL_SECONDS = 5
+"""Between two polls of the page that is measured."""
+POINT_INTERVALS = 3
+"""How many intervals a point of a chart covers."""
 
 
 class MetricsRecorder:
@@ -35,9 +38,10 @@ class MetricsRecorder:
 
     @property
     def span(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The responses between which the page takes its newest rates."""
+        """The responses between which the page takes the newest point of its charts."""
         last = self.responses[-1]
-        recent = [one for one in self.responses if seconds_between(one, last) <= WINDOW_SECONDS]
+        window = (POINT_INTERVALS + 0.5) * INTERVAL_SECONDS
+        recent = [one for one in self.responses if seconds_between(one, last) <= window]
         return recent[0], last
 
 

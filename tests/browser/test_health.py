@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 from app.auth.key_cache import generate_key
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.health_view import (
+    INTERVAL_SECONDS,
+    POINT_INTERVALS,
     VIEW,
     Look,
     MetricsRecorder,
@@ -39,13 +41,16 @@ def busy(browser: Browser, module_shop: Server) -> Iterator[Busy]:
     """A page that was open while the service had traffic, paused, with what it received."""
     with watched_dashboard(browser, module_shop.url) as dashboard:
         recorder = MetricsRecorder(dashboard.page)
-        dashboard.open("#interval=1", view=VIEW)
+        dashboard.open(f"#interval={INTERVAL_SECONDS}", view=VIEW)
         before = sum_samples(recorder.responses[0], "kairos_events_ingested_total")
         send_traffic(module_shop.url)
         pause_once(
             recorder,
             dashboard,
-            lambda response: sum_samples(response, "kairos_events_ingested_total") >= before + 16,
+            lambda response: (
+                len(recorder.responses) > POINT_INTERVALS
+                and sum_samples(response, "kairos_events_ingested_total") >= before + 16
+            ),
         )
         yield dashboard, recorder
 

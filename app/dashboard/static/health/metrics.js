@@ -13,6 +13,8 @@ import { measure } from "./panels.js";
 
 /** How long points are kept, in milliseconds. */
 export const HISTORY_LENGTH = 15 * MINUTE;
+/** How many intervals between polls a point of a chart covers. */
+const POINT = 3;
 
 /**
  * @typedef {{name: string, labels: Record<string, string>, value: number}} Sample
@@ -43,7 +45,7 @@ export class MetricsHistory {
   /** @type {{at: number, refused: number}[]} */
   #refusals = [];
   #since = -Infinity;
-  /** @type {HistoryPoint[]} one for each poll with rates, oldest first; values are those of `measure` */
+  /** @type {HistoryPoint[]} those of the charts, oldest first, each of the last few polls */
   points = [];
   /** @type {Rates} the newest rates: of the window, or since the start of the processes */
   rates = new Rates([]);
@@ -66,7 +68,11 @@ export class MetricsHistory {
     this.rates = computeRates(this.#snapshots, { now: receivedAt, window });
     this.values = measure(this.rates);
     this.points = this.points.filter(({ at }) => at >= receivedAt - HISTORY_LENGTH);
-    if (!this.rates.isSinceStart) this.points.push({ at: receivedAt, values: this.values });
+    const rates = computeRates(this.#snapshots, { now: receivedAt, window: (POINT + 0.5) * interval * SECOND });
+    // Spans that grow from poll to poll would draw a decline after any burst, such as the page's own.
+    if (!rates.isSinceStart && rates.seconds > (POINT - 0.5) * interval) {
+      this.points.push({ at: receivedAt, values: measure(rates) });
+    }
   }
 
   /** The newest snapshot of every process within the window. */

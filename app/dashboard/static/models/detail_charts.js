@@ -183,11 +183,21 @@ function drawEpochs(epochs, metric, best) {
         ...(x.length < 12 ? { tickvals: x } : { nticks: 8 }),
         anchor: isAlone ? "y" : "y2",
       },
-      yaxis: { title: { text: "loss", standoff: 10 }, domain: isAlone ? [0, 1] : [0.56, 1] },
-      ...(isAlone ? {} : { yaxis2: { title, domain: [0, 0.44] } }),
+      yaxis: {
+        title: { text: "loss", standoff: 10 },
+        domain: isAlone ? [0, 1] : [0.56, 1],
+        ...rangeOfOne(epochs.map((epoch) => epoch.loss)),
+      },
+      ...(isAlone ? {} : { yaxis2: { title, domain: [0, 0.44], ...rangeOfOne(traces[1].y) } }),
       ...(best === null ? {} : markBestEpoch(best, best > (x[0] + x.at(-1)) / 2)),
     },
   };
+}
+
+/** One value alone is drawn from 0 up: plotly.js would draw it between 1 less and 1 more. */
+function rangeOfOne(values) {
+  const known = values.filter((value) => value !== null);
+  return known.length === 1 ? { range: [Math.min(0, known[0] * 1.2), Math.max(known[0] * 1.2, 1e-9)] } : {};
 }
 
 function markBestEpoch(best, isLate) {
