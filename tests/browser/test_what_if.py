@@ -53,6 +53,31 @@ def test_removing_an_event_shortens_the_history_after(
     expect(edit_log(shop_dashboard)).to_contain_text(f"Removed {heaviest['title']}")
 
 
+def test_a_whole_basket_can_be_left_out(shop_dashboard: Dashboard) -> None:
+    open_customer(shop_dashboard)
+    query = stored(shop_dashboard)
+    last = query.history[-1]["timestamp"]
+    rest = tuple(event for event in query.history if event["timestamp"] != last)
+    size = len(query.history) - len(rest)
+    assert size > 1
+    # Without it, the model reads older events, further down the list.
+    shop_dashboard.page.locator("#more-events").click()
+    button = shop_dashboard.page.get_by_role("button", name=f"Leave out basket of {size}").first
+    button.click()
+    shop_dashboard.settle()
+    assert_drawn(shop_dashboard, query, replace(query, history=rest))
+    expect(edit_log(shop_dashboard)).to_contain_text(f"({size} events)")
+    assert "edits=basket." in shop_dashboard.page.url
+    link = shop_dashboard.page.url
+    shop_dashboard.page.goto("about:blank")
+    shop_dashboard.open(link[link.index("#") :], view="what_if.html")
+    shop_dashboard.page.locator("#more-events").click()
+    assert_drawn(shop_dashboard, query, replace(query, history=rest))
+    shop_dashboard.page.get_by_role("button", name="Put back").first.click()
+    shop_dashboard.settle()
+    assert_drawn(shop_dashboard, query, query)
+
+
 def test_an_added_event_joins_only_the_history_after(shop_dashboard: Dashboard) -> None:
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)

@@ -183,6 +183,7 @@ function view() {
     scaleFor: scaleForSpan(axisSpan()),
     open: new Set(state.open.map((text) => Date.parse(text))),
     n: state.n,
+    user: state.history === null ? state.user : null,
     swaps,
     nameOf,
   };

@@ -19,6 +19,7 @@ const NUMBERS = { wide: 104, narrow: 52 };
  * @property {(width: number) => TimeScale} scaleFor the time axis for a chart of so many pixels
  * @property {Set<number>} open the instants of open baskets
  * @property {number} n the number of ranks
+ * @property {string | null} user null for a pasted history
  * @property {{at: number, version: string}[]} swaps
  * @property {(itemId: string) => string} nameOf
  */

@@ -4,6 +4,7 @@
 import { formatInstant, formatPercent } from "../shell/format.js";
 import { byId, html, itemLink, itemName, nothing, render } from "../shell/html.js";
 import { formatLift } from "./basket_rows.js";
+import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
 import { formatLongDay } from "./time_scale.js";
 
 /** @typedef {import("./view.js").View} View */
@@ -55,7 +56,7 @@ export class WhyCard {
   }
 
   #showBasket(at) {
-    const { sweep, index, nameOf } = /** @type {View} */ (this.#view);
+    const { sweep, index, nameOf, user, queryTime } = /** @type {View} */ (this.#view);
     const basket = sweep.baskets.find((one) => one.at === at);
     byId("why-heading").textContent = "In this basket";
     if (basket === undefined) {
@@ -71,7 +72,8 @@ export class WhyCard {
           lift === null || read === 0
             ? "Not read at this point in time."
             : `${formatPercent(weight)} of the attention, ${formatLift(lift)} times its even share.`
-        }</p>
+        }
+        ${user === null ? nothing : html`<a href=${whatIfLink(user, queryTime, at)}>What if it had not been bought?</a>`}</p>
         <ul class="basket-items">${rows.map((number) => {
           const { itemId, action } = sweep.events[number];
           const one = { first: number, end: number + 1 };
@@ -84,4 +86,11 @@ export class WhyCard {
       this.#content,
     );
   }
+}
+
+/** A link to What if without a basket. */
+function whatIfLink(user, queryTime, at) {
+  const edits = `basket.${toCompact(fromMilliseconds(at))}`;
+  const query_time = new Date(queryTime).toISOString();
+  return `what_if.html#${new URLSearchParams({ user, query_time, exclude_seen: "false", edits })}`;
 }

@@ -11,8 +11,9 @@
  * @typedef {{kind: "move", of: HistoryEvent, at: string}} Move
  * @typedef {{kind: "action", of: HistoryEvent, action: string | null}} ActionChange
  * @typedef {Removal | Move | ActionChange} StoredEdit an edit of a stored event, `of`
+ * @typedef {{kind: "basket", at: string}} BasketRemoval removes all stored events of an instant
  * @typedef {{kind: "query_time", at: number}} QueryTimeChange
- * @typedef {Addition | StoredEdit | QueryTimeChange} Edit
+ * @typedef {Addition | StoredEdit | BasketRemoval | QueryTimeChange} Edit
  *
  * @typedef {object} Side one event on one side of the edits
  * @property {string} at
@@ -61,6 +62,7 @@ export const eventKey = ({ itemId, at, action }) => JSON.stringify([itemId, at, 
 export function applyEdits(stored, edits) {
   /** @type {Map<string, Removal>} */
   const removed = new Map();
+  const removedBaskets = new Set(edits.map((edit) => (edit.kind === "basket" ? edit.at : null)));
   /** @type {Map<string, Move>} */
   const moved = new Map();
   /** @type {Map<string, ActionChange>} */
@@ -75,7 +77,8 @@ export function applyEdits(stored, edits) {
     const key = eventKey({ itemId, at, action });
     const change = acted.get(key);
     const after = { at: moved.get(key)?.at ?? at, action: change ? change.action : action };
-    return { key, itemId, added: null, before: { at, action }, after: removed.has(key) ? null : after };
+    const isGone = removed.has(key) || removedBaskets.has(at);
+    return { key, itemId, added: null, before: { at, action }, after: isGone ? null : after };
   });
   for (const edit of edits) {
     if (edit.kind !== "add") continue;
@@ -108,12 +111,13 @@ export const isEdited = ({ before, after }) =>
   before === null || after === null || before.at !== after.at || before.action !== after.action;
 
 /**
- * The row of an edit; undefined for the query time, and where the history lacks the event.
+ * The row of an edit, the first of a basket; undefined for the query time, and where the history lacks the event.
  * @param {Row[]} rows
  * @param {Edit} edit
  */
 export function findRow(rows, edit) {
   if (edit.kind === "query_time") return undefined;
+  if (edit.kind === "basket") return rows.find((row) => row.before?.at === edit.at);
   if (edit.kind === "add") return rows.find((row) => row.added?.number === edit.number);
   return rows.find((row) => row.added === null && row.key === eventKey(edit.of));
 }
@@ -130,12 +134,26 @@ export function removeEvent(edits, row) {
 }
 
 /**
- * Undoes the removal of an event.
+ * Removes all stored events of an instant.
+ * @param {Edit[]} edits
+ * @param {string} at
+ * @returns {Edit[]}
+ */
+export function removeBasket(edits, at) {
+  const others = edits.filter((edit) => !("of" in edit && edit.kind === "remove" && edit.of.at === at));
+  return others.some((edit) => edit.kind === "basket" && edit.at === at)
+    ? others
+    : [...others, { kind: "basket", at }];
+}
+
+/**
+ * Undoes the removal of an event; one of a removed basket brings the basket back.
  * @param {Edit[]} edits
  * @param {Row} row
  * @returns {Edit[]}
  */
-export const restoreEvent = (edits, row) => drop(edits, "remove", row.key);
+export const restoreEvent = (edits, row) =>
+  drop(edits, "remove", row.key).filter((edit) => !(edit.kind === "basket" && edit.at === row.before?.at));
 
 /**
  * Moves an event to another instant; moved back to its own, it has no edit.
@@ -258,6 +276,8 @@ function writeEdit(edit) {
       return ["move", ...eventFields(edit.of), toCompact(edit.at)].join(".");
     case "action":
       return ["action", ...eventFields(edit.of), escapeField(edit.action ?? "")].join(".");
+    case "basket":
+      return `basket.${toCompact(edit.at)}`;
     default:
       return `query_time.${toCompact(fromMilliseconds(edit.at))}`;
   }
@@ -272,6 +292,10 @@ function readEdit(text) {
   if (kind === "query_time") {
     const at = fromCompact(fields[0] ?? "");
     return at === undefined ? undefined : { kind, at: toMilliseconds(at) };
+  }
+  if (kind === "basket") {
+    const at = fromCompact(fields[0] ?? "");
+    return at === undefined ? undefined : { kind, at };
   }
   const [itemId, instant, action, other] = fields;
   const at = fromCompact(instant ?? "");

@@ -5,7 +5,7 @@
  */
 
 import { live, repeat } from "../shell/directives.js";
-import { formatDuration, formatInstant, parseFieldValue, toFieldValue } from "../shell/format.js";
+import { formatDuration, formatInstant, parseFieldValue, pluralize, toFieldValue } from "../shell/format.js";
 import { html, render } from "../shell/html.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { eventKey, findRow } from "./edits.js";
@@ -224,8 +224,9 @@ export class EditsCard {
   #entry(edit, index) {
     const { rows, titles, begin, model } = this.#shown;
     const row = findRow(rows, edit);
-    const itemId = edit.kind === "query_time" ? "" : edit.kind === "add" ? edit.itemId : edit.of.itemId;
-    const sentence = describeEdit(edit, titles.get(itemId) || itemId, begin);
+    const itemId = "of" in edit ? edit.of.itemId : edit.kind === "add" ? edit.itemId : "";
+    const size = edit.kind === "basket" ? rows.filter((one) => one.before?.at === edit.at).length : 0;
+    const sentence = describeEdit(edit, titles.get(itemId) || itemId, begin, size);
     const remarks = remarksOn(edit, row, model);
     return html`<li>
       <span>${sentence}${remarks.map((remark) => html`<span class="remark block">${remark}</span>`)}</span>
@@ -236,8 +237,11 @@ export class EditsCard {
 }
 
 /** @param {Edit} edit */
-const identity = (edit) =>
-  edit.kind === "query_time" ? "query_time" : edit.kind === "add" ? edit.number : edit.kind + eventKey(edit.of);
+function identity(edit) {
+  if ("of" in edit) return edit.kind + eventKey(edit.of);
+  if (edit.kind === "add") return edit.number;
+  return edit.kind === "basket" ? `basket ${edit.at}` : edit.kind;
+}
 
 /** @param {string} at */
 const formatEventTime = (at) => `${formatInstant(toMilliseconds(at))} UTC`;
@@ -246,11 +250,14 @@ const formatEventTime = (at) => `${formatInstant(toMilliseconds(at))} UTC`;
  * @param {Edit} edit
  * @param {string} name of its item
  * @param {number} begin query time before the edits
+ * @param {number} size events of a removed basket
  */
-function describeEdit(edit, name, begin) {
+function describeEdit(edit, name, begin, size) {
   switch (edit.kind) {
     case "add":
       return `Added ${name}${edit.action === null ? "" : `, ${edit.action},`} at ${formatEventTime(edit.at)}`;
+    case "basket":
+      return `Removed the basket of ${formatEventTime(edit.at)} (${pluralize(size, "event")})`;
     case "remove":
       return `Removed ${name} of ${formatEventTime(edit.of.at)}`;
     case "move": {
@@ -289,7 +296,7 @@ const isUnread = ({ status }) => status !== null && status !== undefined && stat
  * @param {Model | null} model
  */
 function remarksOn(edit, row, model) {
-  if (edit.kind === "query_time") return [];
+  if (edit.kind === "query_time" || (edit.kind === "basket" && row !== undefined)) return [];
   if (row === undefined) return ["this event is not in the stored history: the edit does nothing"];
   const { before, after } = row;
   if (edit.kind === "remove") {

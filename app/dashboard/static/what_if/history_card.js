@@ -49,6 +49,7 @@ export class HistoryCard {
    * @param {HTMLElement} root
    * @param {object} handlers
    * @param {(row: Row) => void} handlers.remove
+   * @param {(at: string) => void} handlers.removeBasket
    * @param {(row: Row) => void} handlers.restore
    * @param {(row: Row, at: string) => void} handlers.move
    * @param {(row: Row, action: string | null) => void} handlers.changeAction
@@ -187,9 +188,25 @@ export class HistoryCard {
           <button type="button" class="plain" data-do="remove" aria-label=${`${remove} ${name}`}
                   @click=${(/** @type {Event} */ event) =>
                     after === null ? this.#handlers.restore(row) : this.#remove(row, event)}>${remove}</button>
+          ${this.#isFirstOfBasket(row) ? this.#basketButton(row) : nothing}
         </td>
       </tr>
       ${isOpen ? this.#editor(row, after, name) : nothing}`;
+  }
+
+  /** Whether a row is the first on display of a stored basket of several events, and not removed. */
+  #isFirstOfBasket(/** @type {Row} */ row) {
+    if (row.before === null || row.after === null) return false;
+    const basket = this.#sorted.filter((one) => one.before?.at === row.before?.at && one.after !== null);
+    return basket.length > 1 && basket[0] === row;
+  }
+
+  #basketButton(/** @type {Row} */ { before }) {
+    const at = /** @type {Side} */ (before).at;
+    const size = this.#rows.filter((one) => one.before?.at === at).length;
+    return html`<button type="button" class="plain" data-do="remove-basket"
+      aria-label=${`Leave out basket of ${size}, ${formatInstant(toMilliseconds(at))}`}
+      @click=${() => this.#handlers.removeBasket(at)}>Leave out basket of ${size}</button>`;
   }
 
   /**

@@ -72,6 +72,7 @@ const editsCard = new EditsCard(byId("edits-card"), {
 });
 const historyCard = new HistoryCard(byId("history-card"), {
   remove: (row) => setEdits(edits.removeEvent(state.edits, row)),
+  removeBasket: (at) => setEdits(edits.removeBasket(state.edits, at)),
   restore: (row) => setEdits(edits.restoreEvent(state.edits, row)),
   move: (row, at) => setEdits(edits.moveEvent(state.edits, row, at), `when ${row.key}`),
   changeAction: (row, action) => setEdits(edits.changeAction(state.edits, row, action), `action ${row.key}`),
