@@ -15,7 +15,7 @@ _STEP_ITEMS = 256
 
 
 async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap:
-    """Project the most popular items of a version into two dimensions.
+    """Return the most popular items of a version in two dimensions.
 
     Raises:
         ModelNotFoundError: if no bundle of that version is published.
@@ -61,7 +61,8 @@ def _to_response(
             yield
     return ModelMap(
         model_version=predictor.version,
-        method="pca",
+        method=item_map.method,
         explained=item_map.explained,
+        neighbours_kept=item_map.neighbours_kept,
         items=tuple(mapped),
     )
