@@ -377,5 +377,8 @@ class ModelMap:
     """The share of an item's ten nearest neighbours, by the cosine of their vectors, that are among
     its ten nearest on the map: 0 to 1, over up to 1,000 of the items; null for ten items or
     fewer."""
+    categories: tuple[str, ...]
+    """The categories of all items of the map, however many are returned: the 100 with the most
+    items, most first."""
     items: tuple[MappedItem, ...]
     """Most popular first; deleted items are left out."""

@@ -239,6 +239,8 @@ class ModelMap(Response):
     """`tsne`: near items stay near; `pca`: principal components of the items' unit vectors."""
     items: tuple[MappedItem, ...]
     """Most popular first."""
+    categories: tuple[str, ...] = ()
+    """The most frequent categories of all items of the map, most frequent first."""
     explained: tuple[float, float] | None = None
     """The share of variance that each of the two components explains; None unless `pca`."""
     neighbours_kept: float | None = None

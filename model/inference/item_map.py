@@ -78,7 +78,8 @@ def measure_kept_neighbours(
     items = len(directions)
     if items <= NEIGHBOURS:
         return None
-    measured = torch.linspace(0, items - 1, min(items, _MEASURED_ITEMS)).long().unique()
+    count = min(items, _MEASURED_ITEMS)
+    measured = torch.arange(count) * items // count
     places = torch.from_numpy(points).double()
     kept = 0
     for block in measured.split(_BLOCK_ITEMS):
