@@ -11,8 +11,9 @@ from model.inference.steps import Steps, start
 from model.inference.workload import add_workloads, count_recommendation
 
 MOST_USERS = 200
-"""Users of a sample, at most: recommending to them takes about a second of one processor."""
-_USERS_PER_READ = 50
+"""Users of a sample, at most: to recommend to them takes seconds of one processor."""
+DEFAULT_USERS = 50
+USERS_PER_READ = 50
 
 
 async def sample_users(context: AppContext, *, prefix: str, at: int, users: int) -> list[str]:
@@ -43,8 +44,8 @@ async def read_queries(context: AppContext, user_ids: Sequence[str], at: int) ->
     """
     queries: list[Query] = []
     max_history = context.settings.max_history
-    for first in range(0, len(user_ids), _USERS_PER_READ):
-        page = user_ids[first : first + _USERS_PER_READ]
+    for first in range(0, len(user_ids), USERS_PER_READ):
+        page = user_ids[first : first + USERS_PER_READ]
         # A transaction for each page, so that none holds its connection for long.
         histories = await context.database.read(
             lambda session, page=page: [  # type: ignore[misc]

@@ -7,7 +7,7 @@ from app.context import AppContext
 from app.histories.schemas import HistoryRequest
 from app.histories.service import select_predictor
 from app.http.types import format_instant
-from app.overview.cohort import MOST_USERS, read_queries, sample_users
+from app.overview.cohort import MOST_USERS, USERS_PER_READ, read_queries, sample_users
 from app.overview.schemas import ExampleUser, ExampleUsers
 from app.serving.item_overlay import ItemOverlayView
 from model.catalog import Catalog
@@ -44,31 +44,31 @@ async def find_example_users(
     """
     predictor = await select_predictor(context, HistoryRequest(model_version=model_version))
     at = predictor.bundle.manifest.data_window.last_at if at is None else at
-    async with context.overviews.take_turn():
-        sampled = await sample_users(context, prefix=prefix, at=at, users=MOST_USERS)
-        queries = await read_queries(context, sampled, at)
     overlay = context.item_overlay.get_view(predictor.version, predictor.catalog)
+
+    def applies(event: Event) -> bool:
+        return (action is None or event.action == action) and (
+            category is None or category in _list_categories(event, predictor.catalog, overlay)
+        )
+
     # The middle of a logarithmic axis, which has no zero.
     age = math.sqrt(min_seconds * max_seconds) if min_seconds else max_seconds / 2
-    examples = []
-    for query in queries:
-        example = _find_example(
-            query,
-            round(age * MICROSECONDS_PER_SECOND),
-            lambda event: (
-                (action is None or event.action == action)
-                and (
-                    category is None
-                    or category in _list_categories(event, predictor.catalog, overlay)
-                )
-            ),
-        )
-        if example is not None:
-            examples.append(example)
+    examples: list[ExampleUser] = []
+    searched = 0
+    async with context.overviews.take_turn():
+        sampled = await sample_users(context, prefix=prefix, at=at, users=MOST_USERS)
+        while len(examples) < n and searched < len(sampled):
+            page = sampled[searched : searched + USERS_PER_READ]
+            found = (
+                _find_example(query, round(age * MICROSECONDS_PER_SECOND), applies)
+                for query in await read_queries(context, page, at)
+            )
+            examples += [example for example in found if example is not None]
+            searched += len(page)
     return ExampleUsers(
         model_version=predictor.version,
         at=format_instant(at),
-        searched_users=len(queries),
+        searched_users=searched,
         users=tuple(examples[:n]),
     )
 

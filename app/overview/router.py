@@ -20,7 +20,7 @@ from app.http.responses import JsonResponse
 from app.http.routes import ReadRoute, get_caller
 from app.http.types import Action, Id, QueryInstant
 from app.overview.changes import find_changed_users
-from app.overview.cohort import MOST_USERS
+from app.overview.cohort import DEFAULT_USERS, MOST_USERS
 from app.overview.examples import find_example_users
 from app.overview.recipients import find_recipients
 from app.overview.schemas import ChangedUsers, ExampleUsers, ItemRecipients
@@ -62,7 +62,7 @@ async def list_changed_users(
     until: Annotated[
         QueryInstant | None, Query(description="The other instant. Default: 30 days after `at`.")
     ] = None,
-    users: _Users = 100,
+    users: _Users = DEFAULT_USERS,
     n: _Listed = 10,
     model_version: _Version = None,
 ) -> JsonResponse:
@@ -165,7 +165,7 @@ async def list_recipients(
     step_days: Annotated[
         int, Query(ge=1, le=366, description="Days from each instant to the next.")
     ] = 30,
-    users: _Users = 100,
+    users: _Users = DEFAULT_USERS,
     n: _Listed = 10,
     model_version: _Version = None,
 ) -> JsonResponse:

@@ -70,7 +70,7 @@ class ExampleUsers:
     at: Rfc3339
     """The latest possible query time."""
     searched_users: int
-    """The users of the sample."""
+    """The users whose events were read: 50 at a time, until there are enough examples."""
     users: tuple[ExampleUser, ...]
     """The most recently active first."""
 

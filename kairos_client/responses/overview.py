@@ -51,7 +51,7 @@ class ExampleUsers(Response):
     at: UtcDatetime
     """The latest possible query time."""
     searched_users: int
-    """Number of users of the sample."""
+    """Number of users whose events were read."""
     users: tuple[ExampleUser, ...]
     """Most recently active first."""
 

@@ -47,7 +47,7 @@ export class RecipientsCard {
    */
   show({ model_version: version, instants }) {
     byId("recipients-note").textContent =
-      `As ${version} recommends: of the customers with the latest events before each instant, at most 100. ` +
+      `As ${version} recommends: of the customers with the latest events before each instant, at most 50. ` +
       "Who has the item already is not recommended it again.";
     render(instants.map(instantList), byId("recipients-found"));
   }

@@ -132,7 +132,7 @@ const describeBounds = ({ least, most }) => `${formatDuration(least)} to ${forma
 function show({ users, searched_users: searched }, label, bounds) {
   const found = users.length === 0 ? "None" : pluralize(users.length, "example");
   byId("examples-note").textContent =
-    `${found} among the ${pluralize(searched, "customer")} with the latest events: ${label}, ` +
+    `${found} among ${pluralize(searched, "customer")} with the latest events: ${label}, ` +
     `${describeBounds(bounds)} since the last event.`;
   render(
     users.map(
