@@ -55,6 +55,7 @@ from app.models.router import changes_router as model_changes
 from app.models.router import router as models
 from app.observability.metrics import Metrics
 from app.observability.shared_metrics import MetricsShare
+from app.overview.router import router as overview
 from app.overview_gate import OverviewGate
 from app.popularity.service import follow_popularity
 from app.rankings.router import router as rankings
@@ -83,6 +84,7 @@ _TAGS = [
     {"name": "events", "description": "Events of users, stored exactly once."},
     {"name": "items", "description": "Titles, categories, availability and popularity of items."},
     {"name": "users", "description": "Stored histories, and predictions for users."},
+    {"name": "overview", "description": "Samples of users, to see what changes and for whom."},
     {"name": "models", "description": "Published bundles, activation, rollback and retraining."},
     {"name": "keys", "description": "API keys."},
     {"name": "audit", "description": "Acts that stay known."},
@@ -103,6 +105,7 @@ _ROUTERS = (
     rankings,
     attention,
     events,
+    overview,
     items,
     items_writing,
     users,

@@ -28,6 +28,7 @@ from kairos_client.responses.models import (
     ModelTraffic,
     TrainingRunList,
 )
+from kairos_client.responses.overview import ChangedUsers, ExampleUsers, ItemRecipients
 from kairos_client.responses.recommendations import (
     AttentionAnswer,
     RankingAnswer,
@@ -205,6 +206,74 @@ class Operations:
         path = format_path("/v1/items/{}/popularity", item_id)
         query = encode_query({"step": step, "since": since, "until": until})
         return get("read_popularity", path + query, ItemPopularity)
+
+    @operation
+    def list_recipients(
+        self,
+        item_id: str,
+        *,
+        at: datetime | None = None,
+        instants: int | None = None,
+        step_days: int | None = None,
+        users: int | None = None,
+        n: int | None = None,
+        model_version: str | None = None,
+    ) -> Call[ItemRecipients]:
+        """List which of the lately active users would be recommended an item, at a few instants."""
+        path = format_path("/v1/items/{}/recipients", item_id)
+        query = encode_query(
+            {
+                "at": at,
+                "instants": instants,
+                "step_days": step_days,
+                "users": users,
+                "n": n,
+                "model_version": model_version,
+            }
+        )
+        return get("list_recipients", path + query, ItemRecipients)
+
+    @operation
+    def list_changed_users(
+        self,
+        *,
+        at: datetime | None = None,
+        until: datetime | None = None,
+        users: int | None = None,
+        n: int | None = None,
+        model_version: str | None = None,
+    ) -> Call[ChangedUsers]:
+        """List the lately active users whose ten best items change the most over time."""
+        query = encode_query(
+            {"at": at, "until": until, "users": users, "n": n, "model_version": model_version}
+        )
+        return get("list_changed_users", "/v1/overview/changes" + query, ChangedUsers)
+
+    @operation
+    def list_example_users(
+        self,
+        max_seconds: float,
+        *,
+        min_seconds: float | None = None,
+        at: datetime | None = None,
+        action: str | None = None,
+        category: str | None = None,
+        n: int | None = None,
+        model_version: str | None = None,
+    ) -> Call[ExampleUsers]:
+        """List users, each with a query time at which the last event is so many seconds old."""
+        query = encode_query(
+            {
+                "max_seconds": max_seconds,
+                "min_seconds": min_seconds,
+                "at": at,
+                "action": action,
+                "category": category,
+                "n": n,
+                "model_version": model_version,
+            }
+        )
+        return get("list_example_users", "/v1/overview/examples" + query, ExampleUsers)
 
     @operation
     def list_users(self, prefix: str | None = None, *, limit: int | None = None) -> Call[UserList]:

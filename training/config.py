@@ -18,6 +18,7 @@ from model.config import Config
 from model.encoders import EncoderConfig
 from model.encoders.self_attention import SelfAttentionConfig
 from model.errors import TrainingError
+from model.inference.item_map import MOST_ITEMS
 from model.time_zone import TimeZoneName
 from model.wide import WideConfig
 from training.data.split import ByTimeConfig, Predict, SplitConfig
@@ -198,6 +199,8 @@ class RunConfig(Config):
     fit: FitConfig = FitConfig()
     profile_histories: NonNegativeInt = 1_000
     """Histories averaged in the bundle's attention profile; 0 for no profile."""
+    map_items: Annotated[int, Field(ge=0, le=MOST_ITEMS)] = MOST_ITEMS
+    """Items on the bundle's map, those with the most events; fewer than 50 are not mapped."""
     gate: GateConfig = GateConfig()
     """The conditions for a retrained model to be served."""
 

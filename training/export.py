@@ -28,6 +28,7 @@ from training.evaluation.attention_profile import profile_attention
 from training.evaluation.latency import LatencyCheck, measure_latency
 from training.evaluation.report import Report
 from training.fitting.fit import EpochReport, FitState
+from training.item_map import compute_item_map
 
 _DIGITS = 6
 """Significant digits of recorded curves and measurements."""
@@ -152,6 +153,9 @@ def _assemble(
             **INITIAL_KERNELS.write(tuple(_round_curve(it) for it in trained.initial_kernels)),
         },
         attention_profile=profile,
+        item_map=compute_item_map(
+            trained.recommender, dataset.catalog.popularity, items=config.map_items
+        ),
     )
 
 

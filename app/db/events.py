@@ -22,6 +22,9 @@ _OF_SENDER = "sender-sha256:"
 MOST_COUNTED = 1000
 """Events that are counted of one user in a list of users, at most."""
 
+LATEST_EVENTS = 10_000
+"""Events among which the users with the latest ones are sought."""
+
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -297,6 +300,32 @@ class EventRepository:
             .order_by(users.c.number)
         )
         return [UserActivity(*row) for row in rows]
+
+    def list_latest_users(self, query_time: int, prefix: str, limit: int) -> list[str]:
+        """List the users of the latest `LATEST_EVENTS` events up to `query_time`.
+
+        The user of the latest event comes first.
+
+        Args:
+            prefix: of their ids. Applied to these events, so that a rare one costs no more.
+        """
+        latest = (
+            select(StoredEvent.user_id, StoredEvent.at)
+            .where(StoredEvent.at <= query_time)
+            # As its index has them.
+            .order_by(StoredEvent.at.desc(), StoredEvent.item_id.desc(), StoredEvent.action.desc())
+            .limit(LATEST_EVENTS)
+            .subquery()
+        )
+        return list(
+            self._session.scalars(
+                select(latest.c.user_id)
+                .where(latest.c.user_id.between(prefix, prefix + _LAST_CHARACTER))
+                .group_by(latest.c.user_id)
+                .order_by(func.max(latest.c.at).desc(), latest.c.user_id)
+                .limit(limit)
+            )
+        )
 
     def _insert(self, rows: Sequence[EventRow]) -> frozenset[str]:
         """Insert rows and return the ids of those that are new; existing ones stay unchanged."""

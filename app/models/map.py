@@ -1,21 +1,25 @@
 """The map of a model's items."""
 
+from collections import Counter
+
 from app.context import AppContext
 from app.errors import NoItemSpaceError
 from app.models.schemas import MappedItem, ModelMap
 from app.serving.item_overlay import ItemOverlayView
 from model import errors
+from model.inference.item_map import MOST_ITEMS
 from model.inference.predictor import Predictor
 from model.inference.steps import Steps
 from model.inference.workload import count_listing
 
 _DIGITS = 6
+_MOST_CATEGORIES = 100
 _STEP_ITEMS = 256
 """Items that are described in one step."""
 
 
 async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap:
-    """Project the most popular items of a version into two dimensions.
+    """Return the most popular items of a version in two dimensions.
 
     Raises:
         ModelNotFoundError: if no bundle of that version is published.
@@ -29,7 +33,8 @@ async def draw_map(context: AppContext, version: str, *, items: int) -> ModelMap
     try:
         return await context.infer(
             predictor,
-            count_listing(len(predictor.catalog), min(items, len(predictor.catalog))),
+            # The categories are those of all items of the map.
+            count_listing(len(predictor.catalog), min(MOST_ITEMS, len(predictor.catalog))),
             _to_response(predictor, view, items, at=context.clock.now()),
         )
     except errors.NoItemSpaceError as error:
@@ -44,24 +49,29 @@ def _to_response(
     # An item that is unavailable now keeps its position; only deleted items are left out.
     allowed = view.select_allowed(at, available_only=False)
     mapped: list[MappedItem] = []
-    rows, points = item_map.rows[:most].tolist(), item_map.points[:most].tolist()
+    counts: Counter[str] = Counter()
+    rows, points = item_map.rows.tolist(), item_map.points.tolist()
     for number, (row, (x, y)) in enumerate(zip(rows, points, strict=True), start=1):
         if allowed is None or allowed[row]:
-            mapped.append(
-                MappedItem(
-                    item_id=catalog.item_id(row),
-                    title=view.title(row),
-                    categories=view.categories(row),
-                    x=round(x, _DIGITS),
-                    y=round(y, _DIGITS),
-                    events=int(catalog.popularity[row - 1]),
+            counts.update(set(view.categories(row)))
+            if number <= most:
+                mapped.append(
+                    MappedItem(
+                        item_id=catalog.item_id(row),
+                        title=view.title(row),
+                        categories=view.categories(row),
+                        x=round(x, _DIGITS),
+                        y=round(y, _DIGITS),
+                        events=int(catalog.popularity[row - 1]),
+                    )
                 )
-            )
         if number % _STEP_ITEMS == 0:
             yield
     return ModelMap(
         model_version=predictor.version,
-        method="pca",
+        method=item_map.method,
         explained=item_map.explained,
+        neighbours_kept=item_map.neighbours_kept,
+        categories=tuple(sorted(counts, key=lambda name: (-counts[name], name)))[:_MOST_CATEGORIES],
         items=tuple(mapped),
     )

@@ -172,7 +172,8 @@ async def read_map(
 ) -> JsonResponse:
     """Return the items in two dimensions: items that the model finds similar lie close together.
 
-    The axes are those of the 10,000 most popular items, whatever the number of items returned.
+    The positions are those of a map of the 10,000 items with the most events, whatever the number
+    of items returned.
     """
     return JsonResponse(await draw_map(context, version, items=items))
 

@@ -353,9 +353,9 @@ class MappedItem:
     title: str | None
     categories: tuple[str, ...]
     x: float
-    """Coordinate on the first principal component, from the centre of the map."""
+    """Horizontal coordinate; distances compare within one map only."""
     y: float
-    """Coordinate on the second principal component."""
+    """Vertical coordinate, on the same scale."""
     events: int
     """Number of the item's training events."""
 
@@ -367,9 +367,18 @@ class ModelMap:
     __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
 
     model_version: str
-    method: Literal["pca"]
-    """The projection: principal components of the items' unit vectors."""
-    explained: tuple[float, float]
-    """The share of these vectors' variance along x and along y."""
+    method: Literal["tsne", "pca"]
+    """`tsne` (computed when the bundle was written): near items stay near, and distances between
+    far ones say little. `pca` (of a bundle without such a map): a projection on the two principal
+    components of the items' unit vectors, which loses most of what is near."""
+    explained: tuple[float, float] | None
+    """The share of these vectors' variance along x and along y; null unless `method` is `pca`."""
+    neighbours_kept: float | None
+    """The share of an item's ten nearest neighbours, by the cosine of their vectors, that are among
+    its ten nearest on the map: 0 to 1, over up to 1,000 of the items; null for ten items or
+    fewer."""
+    categories: tuple[str, ...]
+    """The categories of all items of the map, however many are returned: the 100 with the most
+    items, most first."""
     items: tuple[MappedItem, ...]
     """Most popular first; deleted items are left out."""

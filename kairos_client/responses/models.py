@@ -222,9 +222,9 @@ class MappedItem(Response):
 
     item_id: str
     x: float
-    """Coordinate on the first principal component, from the centre of the map."""
+    """Horizontal coordinate; distances compare within one map only."""
     y: float
-    """Coordinate on the second principal component."""
+    """Vertical coordinate, on the same scale."""
     events: int
     """Number of its training events."""
     title: str | None = None
@@ -236,11 +236,15 @@ class ModelMap(Response):
 
     model_version: str
     method: str
-    """`pca`: principal components of the items' unit vectors."""
-    explained: tuple[float, float]
-    """The share of variance that each of the two components explains."""
+    """`tsne`: near items stay near; `pca`: principal components of the items' unit vectors."""
     items: tuple[MappedItem, ...]
     """Most popular first."""
+    categories: tuple[str, ...] = ()
+    """The most frequent categories of all items of the map, most frequent first."""
+    explained: tuple[float, float] | None = None
+    """The share of variance that each of the two components explains; None unless `pca`."""
+    neighbours_kept: float | None = None
+    """The share of an item's ten nearest neighbours that are its ten nearest on the map."""
 
 
 class GateCheck(Response):

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from torch import Tensor
 
 from model.bundle.index import ItemIndex
+from model.bundle.item_map_file import ItemMap
 from model.bundle.manifest import Counts, DataWindow, Manifest
 from model.catalog import Catalog
 from model.errors import ExportError
@@ -38,6 +39,8 @@ class Bundle:
         index: the item vectors of `recommender`.
         attention_profile: the curves described in `model.bundle.attention_profile`; None where
             the model does not attend, or was published without them.
+        item_map: the items in two dimensions; None where the model learns no item vectors, has few
+            items, or was published without it.
     """
 
     version: str
@@ -46,6 +49,7 @@ class Bundle:
     recommender: Recommender
     index: ItemIndex
     attention_profile: pl.DataFrame | None = None
+    item_map: ItemMap | None = None
 
     @classmethod
     def assemble(
@@ -59,6 +63,7 @@ class Bundle:
         metrics: dict[str, float],
         provenance: dict[str, JsonValue],
         attention_profile: pl.DataFrame | None = None,
+        item_map: ItemMap | None = None,
     ) -> "Bundle":
         """Index a trained recommender and describe it in a manifest; nothing is written.
 
@@ -85,7 +90,7 @@ class Bundle:
             files={},
         )
         index = ItemIndex.build(vectors, similarity)
-        return cls(UNPUBLISHED, manifest, catalog, own, index, attention_profile)
+        return cls(UNPUBLISHED, manifest, catalog, own, index, attention_profile, item_map)
 
     @cached_property
     def action_rows(self) -> dict[str, int]:

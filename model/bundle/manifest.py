@@ -27,7 +27,8 @@ INDEX = "items.faiss"
 ENCODER = "encoder.onnx"
 PROFILE = "attention_profile.parquet"
 EVENT_COUNTS = "event_counts.safetensors"
-_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, ENCODER, PROFILE, EVENT_COUNTS})
+ITEM_MAP = "item_map.safetensors"
+_KNOWN_FILES = frozenset({WEIGHTS, CATALOG, INDEX, ENCODER, PROFILE, EVENT_COUNTS, ITEM_MAP})
 FORMAT_VERSION = 2
 """2: parameters have other names than in format 1."""
 DIGEST_CHARACTERS = 12

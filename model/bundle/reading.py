@@ -12,7 +12,17 @@ from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import read_catalog
 from model.bundle.event_counts_file import read_event_counts
 from model.bundle.index import ItemIndex
-from model.bundle.manifest import CATALOG, ENCODER, EVENT_COUNTS, INDEX, PROFILE, WEIGHTS, Manifest
+from model.bundle.item_map_file import read_item_map
+from model.bundle.manifest import (
+    CATALOG,
+    ENCODER,
+    EVENT_COUNTS,
+    INDEX,
+    ITEM_MAP,
+    PROFILE,
+    WEIGHTS,
+    Manifest,
+)
 from model.bundle.signature import NO_KEYS, BundleKeys
 from model.errors import BundleError, OutdatedBundleError
 from model.exported_encoder import ExportedEncoder
@@ -67,6 +77,11 @@ def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:
         attention_profile=(
             read_profile(manifest.read_file(directory, PROFILE))
             if PROFILE in manifest.files
+            else None
+        ),
+        item_map=(
+            read_item_map(manifest.read_file(directory, ITEM_MAP), items=manifest.counts.items)
+            if ITEM_MAP in manifest.files
             else None
         ),
     )

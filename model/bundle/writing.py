@@ -11,11 +11,13 @@ from model.bundle.attention_profile import write_profile
 from model.bundle.bundle import Bundle
 from model.bundle.catalog_file import write_catalog
 from model.bundle.event_counts_file import write_event_counts
+from model.bundle.item_map_file import write_item_map
 from model.bundle.manifest import (
     CATALOG,
     ENCODER,
     EVENT_COUNTS,
     INDEX,
+    ITEM_MAP,
     MANIFEST,
     PROFILE,
     WEIGHTS,
@@ -41,6 +43,8 @@ def write_bundle(bundle: Bundle, directory: Path, keys: BundleKeys = NO_KEYS) ->
         (directory / ENCODER).write_bytes(bundle.recommender.exported.content)
     if bundle.attention_profile is not None:
         write_profile(bundle.attention_profile, directory / PROFILE)
+    if bundle.item_map is not None:
+        write_item_map(bundle.item_map, directory / ITEM_MAP)
     if bundle.recommender.counts is not None:
         write_event_counts(bundle.recommender.counts, directory / EVENT_COUNTS)
     files = {file.name: compute_digest(file) for file in sorted(directory.iterdir())}

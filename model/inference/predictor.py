@@ -14,6 +14,7 @@ from torch import Tensor
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
 from model.bundle.index import ItemIndex
+from model.bundle.item_map_file import ItemMap
 from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.catalog import RECENT_DAYS, Catalog
 from model.errors import NoItemSpaceError
@@ -21,7 +22,7 @@ from model.history import Query
 from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
 from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
-from model.inference.item_map import ItemMap, draw_map
+from model.inference.item_map import draw_map
 from model.inference.query import collate_at, prepare_query, read_history
 from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
 from model.inference.scoring import score_rows
@@ -292,11 +293,15 @@ class Predictor:
 
     @cached_property
     def item_map(self) -> ItemMap:
-        """The items in two dimensions, by the vectors that `similar` compares; computed once.
+        """The items in two dimensions, by the vectors that `similar` compares.
+
+        That of the bundle or, without one, a projection that is computed once.
 
         Raises:
             NoItemSpaceError: if the model learns no item vectors.
         """
+        if self.bundle.item_map is not None:
+            return self.bundle.item_map
         return draw_map(self._require_item_space()[1:], self.bundle.catalog.popularity)
 
     def look_up_history(self, query: Query) -> KnownHistory:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from model.bundle.bundle import Bundle
@@ -112,3 +112,8 @@ def count_sweep(
 def count_listing(rows: int, items: int) -> Workload:
     """Count the work of finding and returning items without a history."""
     return Workload(rows=rows, items=items)
+
+
+def add_workloads(workloads: Iterable[Workload]) -> Workload:
+    """Add up the work of queries that one call answers."""
+    return Workload(*map(sum, zip(Workload(), *workloads, strict=True)))

@@ -10,8 +10,10 @@ from tests.browser.dashboard import Dashboard
 VIEW = "items.html"
 POPULAR = "sku-0001"
 """An article of the demo with events in most weeks."""
-MARKED = 2
-"""The last traces of the map: rings around the similar items, and around the chosen one."""
+MARKED = 3
+"""The last traces of the map: around the items found, the similar ones, and the chosen one."""
+DENSITY = 4
+"""The first traces of the map: the levels of the shading."""
 
 
 def open_item(dashboard: Dashboard, item_id: str, **state: str) -> None:
@@ -37,7 +39,7 @@ def drawn_points(dashboard: Dashboard) -> dict[str, set[tuple[float, float]]]:
     """The points of the map by the name of their group."""
     return {
         trace["name"]: set(zip(trace["x"], trace["y"], strict=True))
-        for trace in dashboard.traces("map")[:-MARKED]
+        for trace in dashboard.traces("map")[DENSITY:-MARKED]
     }
 
 

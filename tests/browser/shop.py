@@ -20,6 +20,7 @@ PATIENCE_SECONDS = 110
 
 _RECIPE = """
 profile_histories = 200
+map_items = 1000
 
 [data]
 predict = "next_basket"

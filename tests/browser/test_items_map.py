@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.items_view import (
+    DENSITY,
     MARKED,
     POPULAR,
     VIEW,
@@ -36,7 +37,7 @@ def test_the_map_has_the_points_of_the_api(shop_dashboard: Dashboard) -> None:
     items = map_of(shop_dashboard)
     drawn = drawn_points(shop_dashboard)
     assert set().union(*drawn.values()) == points_of(items)
-    assert sum(len(points) for points in drawn.values()) == len(items) == 2000
+    assert sum(len(points) for points in drawn.values()) == len(items) == 1000
     shop_dashboard.page.get_by_label("Items shown").select_option("500")
     shop_dashboard.settle()
     drawn = drawn_points(shop_dashboard)
@@ -58,7 +59,7 @@ def test_colour_and_symbol_show_the_first_category(map_500: Dashboard) -> None:
         assert drawn[name] == points_of(expected)
     looks = [
         (trace["marker"]["color"], trace["marker"]["symbol"])
-        for trace in map_500.traces("map")[:-MARKED]
+        for trace in map_500.traces("map")[DENSITY:-MARKED]
     ]
     assert len(set(looks)) == len(looks)
 
@@ -79,7 +80,7 @@ def test_choosing_categories_hides_the_others(map_500: Dashboard) -> None:
 
 def test_larger_points_have_more_events(map_500: Dashboard) -> None:
     events = {(item["x"], item["y"]): item["events"] for item in map_of(map_500, 500)}
-    for trace in map_500.traces("map")[:-MARKED]:
+    for trace in map_500.traces("map")[DENSITY:-MARKED]:
         points = zip(trace["x"], trace["y"], strict=True)
         by_events = sorted(
             zip((events[point] for point in points), trace["marker"]["size"], strict=True)
@@ -108,7 +109,7 @@ def test_the_chosen_and_the_similar_items_are_marked(shop_dashboard: Dashboard) 
     items = map_of(shop_dashboard)
     response = shop_dashboard.api(f"/v1/items/{POPULAR}/similar?n=10")
     near = {item["item_id"] for item in response["items"]}
-    similar, chosen = shop_dashboard.traces("map")[-MARKED:]
+    _, similar, chosen = shop_dashboard.traces("map")[-MARKED:]
     assert set(zip(similar["x"], similar["y"], strict=True)) == points_of(
         [item for item in items if item["item_id"] in near]
     )
@@ -146,16 +147,66 @@ def test_buttons_and_pointer_zoom_and_move_the_map(dashboard: Dashboard) -> None
     assert width_in_view(dashboard) == pytest.approx(zoomed, rel=1e-3)
 
 
-def test_the_caption_states_the_explained_variance(map_500: Dashboard) -> None:
+def test_the_caption_states_how_near_items_stay(map_500: Dashboard) -> None:
     page = map_500.page
     version = served(map_500)["version"]
-    first, second = map_500.api(f"/v1/models/{version}/map?items=1")["explained"]
-    summary = page.locator("#map-summary")
-    expect(summary).to_contain_text(
+    response = map_500.api(f"/v1/models/{version}/map?items=1")
+    assert response["method"] == "tsne"
+    expect(page.locator("#map-summary")).to_contain_text("placed by t-SNE of their vectors")
+    expect(page.locator("#map-summary")).to_contain_text("uses all 16 dimensions")
+    kept = round(10 * response["neighbours_kept"])
+    assert kept > 1
+    expect(page.locator("#map-kept")).to_have_text(
+        f"Of an item's 10 nearest neighbours, {kept} on average are among its 10 nearest on "
+        "the map."
+    )
+
+
+def test_a_version_without_a_map_is_projected(dashboard: Dashboard) -> None:
+    page = dashboard.open(view=VIEW).page
+    first, second = dashboard.api(f"/v1/models/{served(dashboard)['version']}/map")["explained"]
+    expect(page.locator("#map-summary")).to_contain_text(
         f"the first axis explains {first * 100:.1f} % of the variance, the second "
         f"{second * 100:.1f} %"
     )
-    expect(summary).to_contain_text("near in two of 16 directions only")
+
+
+def test_a_category_looks_the_same_on_every_map(shop_dashboard: Dashboard) -> None:
+    def read_looks(fragment: str) -> dict[str, tuple[str, str]]:
+        shop_dashboard.open(fragment, view=VIEW)
+        return {
+            trace["name"]: (trace["marker"]["color"], trace["marker"]["symbol"])
+            for trace in shop_dashboard.traces("map")[DENSITY:-MARKED]
+        }
+
+    whole = read_looks("#items=1000")
+    for fragment in ("#items=200", '#items=1000&categories=["Bags","Party"]'):
+        looks = read_looks(fragment)
+        assert len(looks) > 2
+        assert looks.items() <= whole.items()
+
+
+def test_a_search_is_marked_on_the_map(map_500: Dashboard) -> None:
+    page = map_500.page
+    page.get_by_label("Title, id or category contains").fill("LUNCH bag")
+    expected = [item for item in map_of(map_500, 500) if "LUNCH BAG" in (item["title"] or "")]
+    expect(page.locator("#map-found")).to_contain_text(f"In squares: {len(expected)} items with")
+    map_500.settle()
+    found = map_500.traces("map")[-MARKED]
+    assert set(zip(found["x"], found["y"], strict=True)) == points_of(expected)
+    page.get_by_label("Title, id or category contains").fill("")
+    expect(page.locator("#map-found")).to_have_text("")
+
+
+def test_crowds_are_shaded(map_500: Dashboard) -> None:
+    items = map_of(map_500, 500)
+    levels = map_500.traces("map")[:DENSITY]
+    areas = [len([x for x in trace["x"] if x is not None]) for trace in levels]
+    assert areas[0] > 0
+    assert [trace["fill"] for trace in levels] == ["toself"] * DENSITY
+    left, right = min(item["x"] for item in items), max(item["x"] for item in items)
+    crowded = [x for x in levels[-1]["x"] if x is not None]
+    assert left <= min(crowded) < max(crowded) <= right
 
 
 def test_the_map_is_also_a_table(dashboard: Dashboard) -> None:

@@ -11,7 +11,16 @@ from pydantic import BaseModel
 
 import kairos_client
 from kairos_client import AsyncKairosClient, Event, ItemDescription, KairosClient, PastEvent
-from kairos_client.responses import audit, events, health, items, models, recommendations, users
+from kairos_client.responses import (
+    audit,
+    events,
+    health,
+    items,
+    models,
+    overview,
+    recommendations,
+    users,
+)
 from kairos_client.responses.response import Response
 from tests.architecture.repository import document
 
@@ -32,7 +41,7 @@ RENAMED_FIELDS = {
 SENT_MODELS = {"IncomingEvent": Event, "InlineEvent": PastEvent, "ItemDescription": ItemDescription}
 RESPONSE_MODELS = {
     name: model
-    for module in (audit, events, health, items, models, recommendations, users)
+    for module in (audit, events, health, items, models, overview, recommendations, users)
     for name, model in vars(module).items()
     if inspect.isclass(model) and issubclass(model, Response) and model is not Response
 }

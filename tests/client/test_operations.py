@@ -142,6 +142,19 @@ def test_read_map_returns_the_most_popular_items(kairos: EitherClient) -> None:
     assert [item.item_id for item in answer.items] == ["i0", "i1", "i2"]
 
 
+def test_samples_of_users_name_their_users(kairos: EitherClient) -> None:
+    user_id = f"sampled-{uuid4()}"
+    kairos.ingest(events(user_id, 3))
+    at = NOON + timedelta(days=1)
+    changed = kairos.list_changed_users(at=at, until=at + timedelta(days=9), users=200, n=100)
+    assert user_id in {user.user_id for user in changed.users}
+    examples = kairos.list_example_users(7200, at=at, n=100)
+    assert all(user.query_time > user.last_event_at for user in examples.users)
+    (instant,) = kairos.list_recipients("i19", at=at, instants=1, users=200, n=100).instants
+    assert instant.query_time == at
+    assert {user.rank for user in instant.recipients} <= set(range(1, 101))
+
+
 def test_read_caller_returns_name_and_role(kairos: EitherClient) -> None:
     caller = kairos.read_caller()
     assert (caller.name, caller.role, caller.has_key) == ("loopback", "admin", False)

@@ -32,6 +32,9 @@ READS: dict[str, Read] = {
     "the first users": lambda session: EventRepository(session).list_users("", 20),
     "users of a prefix": lambda session: EventRepository(session).list_users("u1", 20),
     "users of an unknown prefix": lambda session: EventRepository(session).list_users("x", 20),
+    "the users of the latest events": lambda session: EventRepository(session).list_latest_users(
+        10**9, "", 20
+    ),
     "the newest events of a user": lambda session: EventRepository(session).list_newest("u", 20),
     "the events of an item": count_item,
     "changes of the served models": lambda session: ModelChangeRepository(session).list_newest(20),
@@ -82,6 +85,7 @@ def test_a_read_costs_the_same_on_ten_times_the_rows(
     for bound in (
         "app.items.repository.MOST_COUNTED",
         "app.db.events.MOST_COUNTED",
+        "app.db.events.LATEST_EVENTS",
         "app.models.repository.MOST_ACTIVATIONS",
     ):
         monkeypatch.setattr(bound, 20)

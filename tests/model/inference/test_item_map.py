@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from model.inference.item_map import MOST_ITEMS, ItemMap, draw_map
+from model.bundle.item_map_file import ItemMap
+from model.inference.item_map import MOST_ITEMS, draw_map, measure_kept_neighbours
 
 
 def map_of(vectors: torch.Tensor) -> ItemMap:
@@ -27,6 +30,7 @@ def test_distances_of_vectors_in_a_plane_are_kept() -> None:
     between = torch.cdist(directions, directions).numpy()
     points = torch.from_numpy(drawn.points)
     assert torch.cdist(points, points).numpy() == pytest.approx(between, abs=2e-2)
+    assert drawn.explained is not None
     assert drawn.explained[0] > drawn.explained[1] > 0.1
     assert sum(drawn.explained) == pytest.approx(1, abs=1e-2)
 
@@ -83,3 +87,24 @@ def test_items_on_a_line_differ_along_x_only() -> None:
     drawn = map_of(torch.tensor([[2.0], [-1.0]]))
     assert drawn.points.tolist() == [[1, 0], [-1, 0]]
     assert drawn.explained == (1, 0)
+
+
+@given(st.integers(11, 60), st.integers(0, 9))
+def test_kept_neighbours_are_counted_as_by_definition(items: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    directions = torch.nn.functional.normalize(torch.randn(items, 5, generator=generator), dim=1)
+    points = torch.randn(items, 2, generator=generator, dtype=torch.float64).numpy()
+    cosines = (directions @ directions.T).numpy()
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    kept = []
+    for item in range(items):
+        others = np.delete(np.arange(items), item)
+        near = others[np.argsort(-cosines[item, others])[:10]]
+        near_on_map = others[np.argsort(distances[item, others])[:10]]
+        kept.append(len({*near.tolist()} & {*near_on_map.tolist()}) / 10)
+    assert measure_kept_neighbours(directions, points) == pytest.approx(np.mean(kept))
+
+
+def test_ten_items_have_no_share_of_kept_neighbours() -> None:
+    assert map_of(flat(10)).neighbours_kept is None
+    assert map_of(flat(11)).neighbours_kept == 1

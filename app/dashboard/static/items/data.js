@@ -30,6 +30,16 @@ export const readItem = async (itemId, signal) => call(itemPath(itemId), { signa
 export const readSimilarItems = async (itemId, { n, version }, signal) =>
   call(`${itemPath(itemId)}/similar`, { query: { n, model_version: version }, signal });
 
+/**
+ * The lately active users who would be recommended an item at a few instants.
+ *
+ * @param {string} itemId
+ * @param {{at: string | null, step_days: number, model_version: string | null}} query
+ * @param {AbortSignal} signal
+ */
+export const readRecipients = async (itemId, query, signal) =>
+  call(`${itemPath(itemId)}/recipients`, { query, signal });
+
 /** The stored events of an item, counted by day, week or month. */
 export const readPopularity = async (itemId, step, signal) =>
   call(`${itemPath(itemId)}/popularity`, { query: { step }, signal });
@@ -141,28 +151,29 @@ const OTHER = { kind: "other", name: "other categories", style: { token: "--fain
 const NONE = { kind: "none", name: "no category", style: { token: "--faint", symbol: "circle-open" } };
 
 /**
- * The groups of some items: the most frequent categories, the most frequent first, then the other
- * categories, then no category. An item of two categories counts in both.
+ * The groups of some items: the most frequent categories of the catalog, the most frequent first,
+ * then the other categories, then no category. An item of two categories counts in both. A category
+ * looks the same however many items are shown, and whichever are checked.
  *
  * @param {any[]} items
+ * @param {string[]} ranked the categories of the catalog, the most frequent first
  * @returns {Group[]}
  */
-export function groupItems(items) {
+export function groupItems(items, ranked) {
   const counts = new Map();
   for (const item of items) {
     for (const name of new Set(item.categories)) counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  const frequent = [...counts]
-    .sort(([one, ones], [other, others]) => others - ones || (one < other ? -1 : 1))
-    .slice(0, MOST_CATEGORIES);
-  const styles = seriesStyles(frequent.map(([name]) => name));
+  const styles = seriesStyles(ranked.slice(0, MOST_CATEGORIES));
+  const frequent = [...styles.keys()].filter((name) => counts.has(name));
   const none = items.filter((item) => item.categories.length === 0).length;
   const other = items.filter(
     ({ categories }) => categories.length > 0 && !categories.some((name) => styles.has(name)),
   ).length;
   return [
     ...frequent.map(
-      ([name, count]) => /** @type {Group} */ ({ kind: "category", name, style: styles.get(name), count }),
+      (name) =>
+        /** @type {Group} */ ({ kind: "category", name, style: styles.get(name), count: counts.get(name) }),
     ),
     ...(other > 0 ? [{ ...OTHER, count: other }] : []),
     ...(none > 0 ? [{ ...NONE, count: none }] : []),

@@ -42,7 +42,7 @@ export class PopularList {
 }
 
 /** Whether the id, title or a category of an item contains a text in lower case. */
-function matches({ item_id: itemId, title, categories }, text) {
+export function matches({ item_id: itemId, title, categories }, text) {
   return [itemId, title ?? "", ...categories].some((name) => name.toLowerCase().includes(text));
 }
 

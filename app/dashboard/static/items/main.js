@@ -14,12 +14,14 @@ import {
   readItem,
   readMap,
   readPopularity,
+  readRecipients,
   readSimilarItems,
   settle,
 } from "./data.js";
 import { onItemClick, PopularList, showFacts, showNoSimilar, showSimilar } from "./item_card.js";
 import { MapCard } from "./map_card.js";
 import { PopularityCard } from "./popularity_card.js";
+import { RecipientsCard } from "./recipients_card.js";
 
 const SIMILAR = 10;
 const NO_MODEL = { response: null, refusal: "No model is published yet; publish one with: kairos publish" };
@@ -34,6 +36,7 @@ let item = nothingKnown();
 const requests = new ConcurrentRequests();
 const popularList = new PopularList();
 const popularityCard = new PopularityCard();
+const recipientsCard = new RecipientsCard((query) => loadRecipients(query));
 const mapCard = new MapCard({ choose: (itemId) => chooseItem(itemId), change: updateMap });
 
 /**
@@ -57,6 +60,7 @@ function chooseItem(itemId, hint = null) {
   if (itemId === state.item) return;
   state = { ...state, item: itemId };
   LINK.save(state, { isNavigation: true });
+  mapCard.highlight("");
   openItem(hint);
 }
 
@@ -69,7 +73,9 @@ function openItem(hint = null) {
   item = nothingKnown();
   const isChosen = state.item !== null;
   byId("popular").hidden = isChosen;
-  byId("item").hidden = byId("popularity").hidden = !isChosen;
+  byId("item").hidden = byId("popularity").hidden = byId("recipients").hidden = !isChosen;
+  recipientsCard.clear();
+  requests.cancel("recipients");
   if (!isChosen) {
     for (const kind of ["item", "similar", "popularity"]) requests.cancel(kind);
     drawMap();
@@ -137,6 +143,18 @@ async function drawPopularity() {
   else await popularityCard.show(response, dataWindow, version());
 }
 
+function loadRecipients(query) {
+  requests.replace(
+    "recipients",
+    (signal) => settle(readRecipients(state.item, { ...query, model_version: version() }, signal)),
+    ({ response, refusal }) => {
+      if (response === null) recipientsCard.showMissing(refusal);
+      else recipientsCard.show(response);
+      announce(byId("recipients-note").textContent);
+    },
+  );
+}
+
 function loadMap() {
   const requested = version();
   requests.replace(
@@ -198,6 +216,9 @@ const stepRadio = (step) =>
 
 function listen() {
   new ItemSearch(byId("item-search"), { choose: (found) => chooseItem(found.item_id, found) });
+  for (const id of ["item-search", "popular-filter"]) {
+    byId(id).addEventListener("input", ({ target }) => mapCard.highlight(target.value));
+  }
   onItemClick(byId("view"), (itemId) => {
     chooseItem(itemId);
     byId("item-heading").focus();
@@ -210,6 +231,7 @@ function listen() {
     reloadMap({ model_version: target.value });
     showControls();
     if (state.item === null) return;
+    recipientsCard.clear();
     loadSimilar();
     redraw(drawPopularity);
   });

@@ -8,6 +8,10 @@ import { byId, html, itemName, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 import { SYMBOL_CHARACTERS } from "../widgets/series.js";
 import { assignItems, groupItems, isShown } from "./data.js";
+import { matches } from "./item_card.js";
+import { DENSITY_LEVELS, densityTraces } from "./map_density.js";
+import { describeChosen, describeFound, describeKept, summarize } from "./map_text.js";
+import { Viewport } from "./viewport.js";
 
 /** @typedef {import("./data.js").Group} Group */
 
@@ -15,6 +19,9 @@ const POINT_PIXELS = { least: 4, most: 18 };
 const SIMILAR_PIXELS = 15;
 const CHOSEN_PIXELS = 26;
 const LONGEST_NAME = 40;
+const FOUND_PIXELS = 13;
+/** Of the points; beside a chosen item and those similar to it, the others step back. */
+const OPACITY = { usual: 0.75, besideChosen: 0.35 };
 const AXES = ["first principal component", "second"];
 
 export class MapCard {
@@ -27,6 +34,8 @@ export class MapCard {
   #groups = [];
   /** @type {(Group & {items: any[]})[]} the groups that are drawn, in the order of their traces */
   #drawn = [];
+  /** What the search contains, in lower case. */
+  #search = "";
 
   /**
    * @param {object} options
@@ -60,9 +69,10 @@ export class MapCard {
    */
   setMap(response, dimensions) {
     this.#response = response;
-    this.#groups = groupItems(response.items);
+    this.#groups = groupItems(response.items, response.categories);
     byId("map-missing").hidden = true;
     byId("map-shown").hidden = false;
+    byId("map-kept").textContent = describeKept(response);
     byId("map-summary").textContent = summarize(response, dimensions);
     showAsTable(byId("map-table"), {
       caption: "Items on the map",
@@ -96,18 +106,21 @@ export class MapCard {
   async draw(state, chosen, similar) {
     if (this.#response === null) return;
     this.#legend.show(this.#groups, state);
-    byId("map-marked").textContent = this.#describeMarks(chosen, similar);
+    byId("map-marked").textContent = describeChosen(this.items, chosen, similar);
     const { items, explained } = this.#response;
     this.#viewport.setItems(items);
     this.#drawn = assignItems(items, this.#groups, state);
     const mostEvents = Math.max(...items.map((item) => item.events), 1);
     const similarItems = items.filter((item) => similar.includes(item.item_id));
     const chosenItems = items.filter((item) => item.item_id === chosen);
-    const axes = explained.map((share, axis) => `${AXES[axis]}, ${formatPercent(share)}`);
+    const axes = explained?.map((share, axis) => `${AXES[axis]}, ${formatPercent(share)}`) ?? ["", ""];
+    const opacity = chosenItems.length > 0 ? OPACITY.besideChosen : OPACITY.usual;
     await this.#chart.draw(
       (size) => ({
         traces: [
-          ...this.#drawn.map((group) => groupTrace(group, mostEvents)),
+          ...densityTraces(this.#drawn.flatMap((group) => group.items)),
+          ...this.#drawn.map((group) => groupTrace(group, mostEvents, opacity)),
+          this.#foundTrace(),
           ringTrace(similarItems, { symbol: "circle-open", size: SIMILAR_PIXELS, line: 2, token: "--text" }),
           ringTrace(chosenItems, {
             symbol: "diamond-open",
@@ -126,33 +139,32 @@ export class MapCard {
     );
   }
 
+  /**
+   * Marks the items of the map whose title, id or category contains a text.
+   *
+   * @param {string} text "" for none
+   */
+  async highlight(text) {
+    this.#search = text.trim().toLowerCase();
+    const found = this.#findItems();
+    byId("map-found").textContent = describeFound(found.length, text.trim());
+    if (this.#response === null) return;
+    const { x, y } = pointTrace(found);
+    await this.#chart.restyle({ x: [x], y: [y] }, [DENSITY_LEVELS + this.#drawn.length]);
+  }
+
+  #findItems() {
+    return this.#search === "" ? [] : this.items.filter((item) => matches(item, this.#search));
+  }
+
+  #foundTrace() {
+    const look = { symbol: "square-open", size: FOUND_PIXELS, line: 2, token: "--accent" };
+    return ringTrace(this.#findItems(), look);
+  }
+
   #itemAt({ curveNumber, pointNumber }) {
-    return this.#drawn[curveNumber]?.items[pointNumber] ?? null;
+    return this.#drawn[curveNumber - DENSITY_LEVELS]?.items[pointNumber] ?? null;
   }
-
-  #describeMarks(chosen, similar) {
-    if (chosen === null) return "Choose a point to see its item.";
-    const item = this.find(chosen);
-    const onMap = similar.filter((itemId) => this.find(itemId)).length;
-    const circles = similar.length
-      ? ` In circles: ${onMap} of the ${pluralize(similar.length, "item")} listed as similar.`
-      : "";
-    return item
-      ? `In a diamond: ${item.title || chosen}.${circles}`
-      : `${chosen} is not among the items of this map.${circles}`;
-  }
-}
-
-function summarize({ items, model_version: version, explained }, dimensions) {
-  const [first, second] = explained.map(formatPercent);
-  const all = dimensions === null ? "all" : `all ${dimensions}`;
-  const of = dimensions === null ? "" : ` of ${dimensions}`;
-  return (
-    `The ${formatCount(items.length)} items of ${version} with the most events, the larger the more, placed ` +
-    `by a PCA of the directions of their vectors: the first axis explains ${first} of the variance, the ` +
-    `second ${second}. Near on the map is near in two${of} directions only; the list of similar items ` +
-    `uses ${all}.`
-  );
 }
 
 const describePoint = ({ item_id: itemId, title, categories, events }) => [
@@ -163,12 +175,12 @@ const describePoint = ({ item_id: itemId, title, categories, events }) => [
 ];
 
 /** The points of one group; the area of a point grows with the popularity of the item. */
-function groupTrace({ items, style, name }, mostEvents) {
+function groupTrace({ items, style, name }, mostEvents, opacity) {
   const { least, most } = POINT_PIXELS;
   return {
     ...pointTrace(items),
     name: escapeText(name),
-    opacity: 0.8,
+    opacity,
     marker: {
       symbol: style.symbol,
       color: cssColor(style.token),
@@ -266,125 +278,4 @@ class CategoryLegend {
       none: isChosen("none"),
     });
   }
-}
-
-const ZOOM = 1.5;
-const PAN = 0.25;
-const MARGIN = 0.05;
-/** @type {[string, string, {zoom?: number, x?: number, y?: number}][]} */
-const MOVES = [
-  ["+", "Zoom in", { zoom: ZOOM }],
-  ["−", "Zoom out", { zoom: 1 / ZOOM }],
-  ["←", "Move left", { x: -PAN }],
-  ["→", "Move right", { x: PAN }],
-  ["↑", "Move up", { y: PAN }],
-  ["↓", "Move down", { y: -PAN }],
-];
-
-/** The part of the plane in view: moved by wheel and drag, and by buttons for the keyboard. */
-class Viewport {
-  #chart;
-  #container;
-  #size = { width: 1, height: 1 };
-  /** @type {any[]} */
-  #items = [];
-  /**
-   * The centre, and `unit`, how much of the plane a pixel covers; null for the whole map.
-   *
-   * @type {{x: number, y: number, unit: number} | null}
-   */
-  #view = null;
-  #isMoving = false;
-
-  /**
-   * @param {Chart} chart
-   * @param {any} container the element that `chart` draws into
-   * @param {HTMLElement} buttons filled with the buttons
-   */
-  constructor(chart, container, buttons) {
-    this.#chart = chart;
-    this.#container = container;
-    const button = (sign, name, act) =>
-      html`<button type="button" aria-label=${name} title=${name} @click=${act}>${sign}</button>`;
-    render(
-      [
-        ...MOVES.map(([sign, name, move]) => button(sign, name, () => this.#move(move))),
-        button("Reset", "Reset the map", () => this.#moveTo(null)),
-      ],
-      buttons,
-    );
-    chart.on("plotly_relayout", () => this.#readView());
-    chart.on("plotly_doubleclick", () => this.#moveTo(null));
-  }
-
-  /** Sets the items that the whole map covers; shows the whole map if they changed. */
-  setItems(items) {
-    if (items === this.#items) return;
-    this.#items = items;
-    this.#view = null;
-  }
-
-  /** A layout for plotly.js with axes of the same scale and these titles; `size` in pixels. */
-  layout(size, titles) {
-    this.#size = size;
-    const [x, y] = this.#ranges();
-    const axis = { fixedrange: false, showticklabels: false, showgrid: false, zeroline: false };
-    // On a touch screen, dragging scrolls the page; the map has the buttons.
-    const isTouch = matchMedia("(pointer: coarse)").matches;
-    return {
-      dragmode: isTouch ? false : "pan",
-      xaxis: { ...axis, range: x, title: { text: titles[0] } },
-      yaxis: {
-        ...axis,
-        range: y,
-        showline: true,
-        linecolor: cssColor("--faint"),
-        scaleanchor: "x",
-        title: { text: titles[1] },
-      },
-    };
-  }
-
-  #move({ zoom = 1, x = 0, y = 0 }) {
-    const view = this.#view ?? this.#whole();
-    const { width, height } = this.#size;
-    const unit = view.unit / zoom;
-    this.#moveTo({ x: view.x + x * width * unit, y: view.y + y * height * unit, unit });
-  }
-
-  async #moveTo(view) {
-    this.#view = view;
-    const [x, y] = this.#ranges();
-    this.#isMoving = true;
-    await this.#chart.relayout({ "xaxis.range": x, "yaxis.range": y });
-    this.#isMoving = false;
-  }
-
-  /** Reads the view after the pointer moved it. */
-  #readView() {
-    if (this.#isMoving) return;
-    const [x, y] = [this.#container.layout.xaxis.range, this.#container.layout.yaxis.range];
-    this.#view = { x: (x[0] + x[1]) / 2, y: (y[0] + y[1]) / 2, unit: (x[1] - x[0]) / this.#size.width };
-  }
-
-  #ranges() {
-    const { x, y, unit } = this.#view ?? this.#whole();
-    const { width, height } = this.#size;
-    return [
-      [x - (width * unit) / 2, x + (width * unit) / 2],
-      [y - (height * unit) / 2, y + (height * unit) / 2],
-    ];
-  }
-
-  #whole() {
-    const [left, right] = extent(this.#items.map((item) => item.x));
-    const [bottom, top] = extent(this.#items.map((item) => item.y));
-    const { width, height } = this.#size;
-    const unit = Math.max((right - left) / width, (top - bottom) / height) * (1 + 2 * MARGIN);
-    return { x: (left + right) / 2, y: (bottom + top) / 2, unit: unit || 1 / width };
-  }
-}
-
-function extent(numbers) {
-  return numbers.length === 0 ? [0, 0] : [Math.min(...numbers), Math.max(...numbers)];
 }

@@ -19,6 +19,7 @@ import {
   toCurves,
   toTable,
 } from "./chart.js";
+import { ExamplesCard } from "./examples_card.js";
 
 /**
  * @typedef {import("./chart.js").Curve} Curve
@@ -48,6 +49,9 @@ let state = LINK.read();
 let descriptions = [null, null];
 
 const charts = new Map(VIEWS.map((view) => [view, new Chart(byId(`${view}-plot`))]));
+/** @type {Map<View, Line[]>} the line of every trace */
+const drawnLines = new Map();
+const examples = new ExamplesCard();
 const versions = new VersionPair((chosen) => load(chosen, { isNavigation: true }));
 const legend = new SeriesLegend(byId("legend"), {
   choose: (names) => update({ names }),
@@ -90,7 +94,9 @@ function show() {
   byId("legend-note").textContent = describeMissing(names).join(" ");
   byId("pictures").hidden = names.length === 0;
   const lines = [...toLines(curves, 0, styles), ...toLines(compared, 1, styles)];
-  drawLines(lines.filter((line) => chosen.includes(line.curve.name)));
+  const shown = lines.filter((line) => chosen.includes(line.curve.name));
+  examples.offer(shown, state.by);
+  drawLines(shown);
 }
 
 /** @param {Line[]} lines */
@@ -118,6 +124,7 @@ function drawView(view, lines, extent) {
     ({ width }) => {
       const chart = buildChart(lines, view, state.band, extent, width);
       drawn = chart.drawn;
+      drawnLines.set(view, drawn);
       return chart;
     },
     ({ curveNumber, pointNumber }) => {
@@ -203,6 +210,13 @@ function showControls() {
 }
 
 function listen() {
+  for (const [view, chart] of charts) {
+    chart.on("plotly_click", ({ points: [{ curveNumber, pointNumber }] }) => {
+      const line = drawnLines.get(view)?.[curveNumber];
+      const point = line?.curve[view][pointNumber];
+      if (line && point) examples.choose(line, point.interval);
+    });
+  }
   for (const by of ["action", "category"]) {
     byRadio(by).addEventListener("change", () => {
       update({ by, names: null });
