@@ -18,7 +18,6 @@ from cli.options import (
     Store,
     Threads,
     open_store,
-    parse_device,
     parse_instant,
     resolve_database_url,
 )
@@ -116,7 +115,7 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _run(job, open_store(store), runs, parse_device(device))
+            report = _run(job, open_store(store), runs(device))
         except AlreadyRunningError as error:
             print_message(f"[bold yellow]busy[/] {error}")
             raise typer.Exit(EXIT_LOCKED) from error
@@ -146,7 +145,7 @@ def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.devic
             journal = DatabaseJournal(store, connections, actor=f"cli:{socket.gethostname()}")
         progress: RetrainingBars | RetrainingLog = RetrainingLog()
         if console.is_terminal:
-            progress = stack.enter_context(RetrainingBars(job.config.fit.monitor))
+            progress = stack.enter_context(RetrainingBars(job.config.fit.monitor, console))
         report = retrain(
             job,
             store=store,
