@@ -26,6 +26,7 @@ from model.clock import now
 from model.store.store import BundleStore
 from training.config import RunConfig
 from training.data.sources import is_database
+from training.device import parse_device
 from training.retraining.job import Journal, NoJournal, RetrainingJob
 from training.retraining.lock import (
     AlreadyRunningError,
@@ -115,7 +116,7 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _run(job, open_store(store), runs(device))
+            report = _run(job, open_store(store), runs, parse_device(device))
         except AlreadyRunningError as error:
             print_message(f"[bold yellow]busy[/] {error}")
             raise typer.Exit(EXIT_LOCKED) from error

@@ -22,7 +22,9 @@ def test_a_running_service_answers_as_the_model_does(
         poll_interval_seconds=0.02,
     )
     own = events.filter(pl.col("user_id") == "u14")
-    history = own.select("item_id", timestamp=pl.col("timestamp").dt.to_string("iso:strict"))
+    history = own.select(
+        "item_id", "action", timestamp=pl.col("timestamp").dt.to_string("iso:strict")
+    )
     with running(settings) as client:
         assert model.publish(tmp_path / "bundles") == model.version
         assert client.get("/health/ready").status_code == 503  # published, not current
