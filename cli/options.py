@@ -4,7 +4,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
 from model.bundle.signature import BundleKeys
@@ -93,23 +92,6 @@ def open_store(store: Path) -> BundleStore:
 def load_erasures(erased: str | None) -> Erasures | None:
     """Load the erased users of the database of `--erased`; None without the option."""
     return None if erased is None else read_erasures(erased)
-
-
-def parse_device(name: str) -> torch.device:
-    """Parse the value of `--device`.
-
-    Raises:
-        KairosError: if torch cannot use the device on this machine.
-    """
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise KairosError(
-            f"a device is one that torch can use on this machine, but {name!r} is not; use cpu, or "
-            "cuda with a GPU and a torch built for it"
-        ) from error
-    return device
 
 
 def parse_instant(option: str, text: str) -> int:

@@ -3,23 +3,15 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self, final
+from typing import final
 
 import structlog
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from structlog.typing import FilteringBoundLogger
 
 from cli.console import console, print_message
 from training.fitting.fit import EpochReport
+from training.progress import TrainingProgress, create_bar
 from training.retraining.job import Phase
 from training.retraining.report import RunReport
 
@@ -42,57 +34,9 @@ def show_row_progress(label: str, total: int) -> Iterator[Callable[[int], None]]
     Yields:
         A function that advances the bar by a number of rows.
     """
-    with _create_bar(f"[bold]{label}[/]") as bar:
+    with create_bar(console, f"[bold]{label}[/]") as bar:
         task = bar.add_task("", total=total)
         yield lambda rows: bar.advance(task, rows)
-
-
-class TrainingProgress:
-    """A bar per fit with loss, metric and time left; one line per epoch without a terminal."""
-
-    def __init__(self, monitor: str) -> None:
-        self._monitor = monitor
-        self._bar = _create_bar("[bold]{task.description}[/]", "{task.fields[status]}")
-        self._task = self._bar.add_task("", total=1, status="", visible=False)
-        self._epochs = 0
-        self._epoch = 0
-        self._metric = ""
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def start_fit(self, name: str, epochs: int) -> None:
-        """Start the bar of a fit."""
-        self._epochs, self._epoch, self._metric = epochs, 0, ""
-        self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(name, total=None, status="")
-
-    def finish_step(self, done: int, of: int, loss: float) -> None:
-        """Advance the bar to batch `done` of the epoch's `of` batches."""
-        self._bar.update(
-            self._task,
-            total=of * self._epochs,
-            completed=of * self._epoch + done,
-            status=f"epoch {self._epoch + 1}/{self._epochs}  loss {loss:.4f}{self._metric}",
-        )
-
-    def finish_epoch(self, report: EpochReport) -> None:
-        """Show the metrics of an epoch."""
-        self._epoch = report.epoch
-        if self._monitor in report.validation:
-            self._metric = f"  {self._monitor} {report.validation[self._monitor]:.4f}"
-        if not console.is_terminal:
-            console.print(
-                f"epoch {report.epoch}/{self._epochs} loss {report.loss:.4f}{self._metric} "
-                f"({report.seconds:.1f} s)",
-                highlight=False,
-            )
 
 
 @final
@@ -157,17 +101,3 @@ class RetrainingLog:
             champion=report.champion,
             candidate=report.candidate,
         )
-
-
-def _create_bar(*texts: str) -> Progress:
-    description, *others = (TextColumn(text) for text in texts)
-    return Progress(
-        description,
-        BarColumn(),
-        MofNCompleteColumn(),
-        *others,
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )

@@ -8,8 +8,7 @@ import typer
 from cli.activation import make_current
 from cli.console import exit_on_error
 from cli.options import DEFAULT_STORE, Database, Reason, Store, open_store
-from model.bundle.manifest import MANIFEST
-from model.errors import BundleError
+from model.bundle.reading import find_bundle
 
 
 def publish_command(
@@ -26,21 +25,3 @@ def publish_command(
         if activate:
             make_current(bundles, version, change="publish", reason=reason, database=database)
         typer.echo(version)
-
-
-def find_bundle(path: Path) -> Path:
-    """Find a bundle's directory, or the newest bundle in the output directory of a run.
-
-    Raises:
-        BundleError: if there is none.
-    """
-    if (path / MANIFEST).is_file():
-        return path
-    # A hidden directory is the unfinished bundle of a killed run.
-    bundles = sorted(manifest.parent for manifest in path.glob(f"[!.]*/{MANIFEST}"))
-    if not bundles:
-        raise BundleError(
-            f"the path must be a bundle or contain one, but {path} does neither; "
-            "run kairos train first, or check the path"
-        )
-    return bundles[-1]

@@ -1,8 +1,8 @@
 """The `kairos recommend` command."""
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import torch
@@ -19,31 +19,12 @@ from cli.options import (
     parse_instant,
 )
 from cli.progress import show_row_progress
+from kairos.tables import INSTANT, RECOMMENDATIONS, build_recommendation_table
 from model.clock import now
 from model.history import Query
-from model.inference.answers import Constraints
+from model.inference.answers import Constraints, Recommendation
 from training.data.dataset import Dataset
 from training.data.sources import is_database, read_events
-
-_SCHEMA = pl.Schema(
-    {
-        "user_id": pl.String(),
-        "rank": pl.Int64(),
-        "item_id": pl.String(),
-        "title": pl.String(),
-        "score": pl.Float64(),
-        "reason": pl.String(),
-    }
-)
-_PARTS = pl.List(
-    pl.Struct(
-        {
-            "name": pl.String(),
-            "share": pl.Float64(),
-            "terms": pl.List(pl.Struct({"name": pl.String(), "effect": pl.Float64()})),
-        }
-    )
-)
 
 
 def recommend_command(
@@ -79,36 +60,26 @@ def recommend_command(
         predictor = open_store(store).open()
         dataset = Dataset.of(read_events(events, erasures=load_erasures(erased)))
         constraints = Constraints(n=n, exclude_seen=exclude_seen)
-        rows: list[tuple[str, int, str, str | None, float, str]] = []
-        parts: list[list[dict[str, Any]] | None] = []
-        with show_row_progress("recommend", len(dataset.user_ids)) as advance:
+
+        def answer_users(advance: Callable[[int], None]) -> Iterator[tuple[str, Recommendation]]:
             for user, user_id in enumerate(dataset.user_ids):
                 query = Query.as_of(dataset.history(user), instant, user_id=user_id)
-                answer = predictor.recommend(query, constraints, explain=explain)
-                rows += [
-                    (
-                        user_id,
-                        rank,
-                        item.item_id,
-                        predictor.catalog.title(item.row),
-                        item.score,
-                        item.reason,
-                    )
-                    for rank, item in enumerate(answer.items, start=1)
-                ]
-                parts += [
-                    None if item.parts is None else [asdict(part) for part in item.parts]
-                    for item in answer.items
-                ]
+                yield user_id, predictor.recommend(query, constraints, explain=explain)
                 advance(1)
-        table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
-            model_version=pl.lit(predictor.version),
-            query_time=pl.lit(instant).cast(pl.Datetime("us", "UTC")),
+
+        with show_row_progress("recommend", len(dataset.user_ids)) as advance:
+            table = build_recommendation_table(
+                predictor.catalog, answer_users(advance), explain=explain
+            )
+        parts = table.columns[len(RECOMMENDATIONS) :]
+        table = table.select(
+            *RECOMMENDATIONS,
+            pl.lit(predictor.version).alias("model_version"),
+            pl.lit(instant).cast(INSTANT).alias("query_time"),
+            *parts,
         )
-        if explain:
-            table = table.with_columns(pl.Series("parts", parts, dtype=_PARTS))
         table.write_parquet(output)
-        print_message(f"{len(dataset.user_ids)} users, {len(rows)} rows")
+        print_message(f"{len(dataset.user_ids)} users, {len(table)} rows")
         typer.echo(output)
 
 

@@ -18,7 +18,6 @@ from cli.options import (
     Store,
     Threads,
     open_store,
-    parse_device,
     parse_instant,
     resolve_database_url,
 )
@@ -27,6 +26,7 @@ from model.clock import now
 from model.store.store import BundleStore
 from training.config import RunConfig
 from training.data.sources import is_database
+from training.device import parse_device
 from training.retraining.job import Journal, NoJournal, RetrainingJob
 from training.retraining.lock import (
     AlreadyRunningError,
@@ -146,7 +146,7 @@ def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.devic
             journal = DatabaseJournal(store, connections, actor=f"cli:{socket.gethostname()}")
         progress: RetrainingBars | RetrainingLog = RetrainingLog()
         if console.is_terminal:
-            progress = stack.enter_context(RetrainingBars(job.config.fit.monitor))
+            progress = stack.enter_context(RetrainingBars(job.config.fit.monitor, console))
         report = retrain(
             job,
             store=store,

@@ -7,7 +7,7 @@ import torch
 import typer
 from rich.markup import escape
 
-from cli.console import exit_on_error, print_message, print_report
+from cli.console import console, exit_on_error, print_message, print_report
 from cli.inspect import describe_source
 from cli.options import (
     Device,
@@ -18,18 +18,18 @@ from cli.options import (
     Threads,
     load_bundle_keys,
     load_erasures,
-    parse_device,
 )
-from cli.progress import TrainingProgress
 from model.clock import now
 from training.config import RunConfig
 from training.data.erasures import Erasures
 from training.data.limited_users import drop_excess
 from training.data.plausible_times import drop_implausible
 from training.data.sources import format_location, read_events, read_items
+from training.device import parse_device
 from training.inspection.profile import profile_events
 from training.inspection.recipe_text import format_recipe
 from training.inspection.recommendation import recommend_recipe
+from training.progress import TrainingProgress
 from training.run import Outcome, train
 
 
@@ -57,7 +57,7 @@ def train_command(
         else:
             config = RunConfig.read(recipe)
         if seed is not None:
-            config = config.model_copy(update={"fit": config.fit.model_copy(update={"seed": seed})})
+            config = config.replace_fit({"seed": seed})
         outcome = run_training(
             config,
             events,
@@ -111,7 +111,7 @@ def run_training(
     _, excess = drop_excess(plausible)
     if excess.events:
         print_message(f"[yellow]left out[/] {excess.describe()}; kairos inspect names the users")
-    with TrainingProgress(config.fit.monitor) as progress:
+    with TrainingProgress(config.fit.monitor, console) as progress:
         return train(
             config,
             event_table,

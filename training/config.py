@@ -215,6 +215,22 @@ class RunConfig(Config):
             )
         return self
 
+    def replace_fit(self, changes: dict[str, int]) -> "RunConfig":
+        """Copy the recipe with other settings of its `[fit]` table.
+
+        Raises:
+            TrainingError: if a value is invalid.
+        """
+        settings = self.fit.model_dump() | changes
+        try:
+            # Validated: a copy would take any value.
+            return RunConfig.model_validate({**self.model_dump(), "fit": settings})
+        except ValidationError as error:
+            raise TrainingError(
+                "a setting has a value that fits, but these have not: "
+                f"{_format_errors(error)}; correct it"
+            ) from error
+
     @classmethod
     def read(cls, recipe: str | Path) -> "RunConfig":
         """Read a recipe: a TOML file, or the name of one that ships with Kairos.

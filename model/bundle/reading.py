@@ -19,6 +19,7 @@ from model.bundle.manifest import (
     EVENT_COUNTS,
     INDEX,
     ITEM_MAP,
+    MANIFEST,
     PROFILE,
     WEIGHTS,
     Manifest,
@@ -30,6 +31,24 @@ from model.exported_encoder import ExportedEncoder
 _COMPARED_ROWS = 1_000
 _TOLERANCE = 1e-2
 """Between a program and the weights, far above what other processors and orders of a sum do."""
+
+
+def find_bundle(path: Path) -> Path:
+    """Find a bundle's directory, or the newest bundle in the output directory of a run.
+
+    Raises:
+        BundleError: if there is none.
+    """
+    if (path / MANIFEST).is_file():
+        return path
+    # A hidden directory is the unfinished bundle of a killed run.
+    bundles = sorted(manifest.parent for manifest in path.glob(f"[!.]*/{MANIFEST}"))
+    if not bundles:
+        raise BundleError(
+            f"the path must be a bundle or contain one, but {path} does neither; "
+            "run kairos train first, or check the path"
+        )
+    return bundles[-1]
 
 
 def read_bundle(directory: Path, keys: BundleKeys = NO_KEYS) -> Bundle:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "cli", "kairos_client", "model", "training")
+PACKAGES = ("app", "cli", "kairos", "kairos_client", "model", "training")
 
 
 def sources(*folders: str) -> list[Path]:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cli.inspect import render_chart
-from cli.publish import find_bundle
+from model.bundle.reading import find_bundle
 from model.store.opening import open_predictor
 from tests.cli.world import World, kairos
 from training.config import RunConfig

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cli.publish import find_bundle
 from model.bundle.manifest import MANIFEST
+from model.bundle.reading import find_bundle
 from model.store.store import BundleStore
 from tests.cli.world import kairos
 

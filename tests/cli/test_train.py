@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.publish import find_bundle
 from model.bundle.manifest import WEIGHTS
+from model.bundle.reading import find_bundle
 from model.errors import BundleError
 from model.store.opening import open_predictor
 from tests.cli.world import World, kairos

@@ -1,0 +1,51 @@
+"""Evaluation of a bundle on events, and the recipe that it was trained with."""
+
+import polars as pl
+from pydantic import ValidationError
+
+from model.bundle.bundle import Bundle
+from model.bundle.manifest import Manifest
+from model.errors import ProvenanceError
+from training.config import RunConfig
+from training.evaluation.counting import tune_counting
+from training.evaluation.live_counts import count_live
+from training.evaluation.report import Report, build_report
+from training.run import build_dataset
+
+
+def evaluate_bundle(bundle: Bundle, config: RunConfig, events: pl.DataFrame) -> Report:
+    """Measure a bundle and the references on the test questions of a recipe.
+
+    Args:
+        config: its split chooses the questions, and its filters the events.
+        events: as `training.data.sources.read_events` returns them.
+
+    Raises:
+        TrainingError: if the events leave no question.
+    """
+    split = config.split.split(build_dataset(config, events, None), config.data.predict)
+    counting = tune_counting(split, exclude_seen=config.data.exclude_seen)
+    split = split.reindex(bundle.catalog, bundle.manifest.recommender.actions)
+    return build_report(
+        bundle.recommender,
+        split,
+        config.data,
+        max_history=bundle.manifest.max_history,
+        live=count_live(bundle.recommender, split.dataset),
+        counting=counting,
+    )
+
+
+def read_recipe_of(manifest: Manifest) -> RunConfig:
+    """Read the recipe that a bundle was trained with.
+
+    Raises:
+        ProvenanceError: if the bundle does not record one that this release can read.
+    """
+    try:
+        return RunConfig.model_validate(manifest.provenance.get("recipe"))
+    except ValidationError as error:
+        raise ProvenanceError(
+            "a bundle records the recipe it was trained with, but this one has none that this "
+            "release can read; name the recipe"
+        ) from error
