@@ -264,7 +264,7 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
         run.config,
         model,
         fitted.state,
-        report,
+        report.metrics,
         Holdout(fitted.whole, questions),
         run.output,
         seconds,
