@@ -96,7 +96,7 @@ def _fill(
 
 
 def _number(events: pl.DataFrame) -> pl.Series:
-    """Number the equal events before each event."""
+    """Count the equal events before each event."""
     is_repeated = events.select(_NATURAL_FIELDS).is_duplicated()
     numbers = (
         events.select(*_NATURAL_FIELDS)
