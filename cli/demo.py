@@ -61,7 +61,7 @@ def _holds_the_demo(start: FirstStart, events: Path) -> bool:
     if stored != len(start.events):
         print_message(
             f"[yellow]not the demo alone[/] {start.database_file} holds {stored:,} events, "
-            f"the file {len(start.events):,}: requests need a token or a key; delete {start.directory} to "
-            "start anew"
+            f"the file {len(start.events):,}: requests need a token or a key; delete "
+            f"{start.directory} to start anew"
         )
     return stored == len(start.events) and events.resolve() == (DEMO / "events.parquet").resolve()
