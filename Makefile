@@ -12,7 +12,7 @@ help:  ## List the targets
 
 setup: .venv/.installed  ## Create .venv with the packages pinned in constraints.txt
 
-demo: .venv/.installed  ## Train on the demo data, then serve it with the dashboard
+demo: .venv/.installed  ## Serve the demo data with the dashboard, and train on it meanwhile
 	$(BIN)/kairos demo
 
 serve: .venv/.installed  ## Run the service (settings: KAIROS_*)

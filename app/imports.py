@@ -99,10 +99,10 @@ def import_events(
         for name, dtype in _OPTIONAL_COLUMNS.items()
         if name not in events.columns
     )
-    _require_storable(events, *_MAX_LENGTHS)
+    require_storable(events, *_MAX_LENGTHS)
     _require_storable_properties(events)
     received_at = read_database_time(database_url)
-    plausible, left_out = _split_by_time(events, TimeBounds.at(received_at))
+    plausible, left_out = split_by_time(events, TimeBounds.at(received_at))
     numbered = plausible.with_columns(
         pl.col("timestamp", "received_at").cast(pl.Int64),
         occurrence=pl.int_range(pl.len()).over(*_NATURAL_FIELDS, pl.col("event_id").is_null()),
@@ -133,7 +133,7 @@ def _iterate_chunks(events: pl.DataFrame) -> Iterator[pl.DataFrame]:
             yield from chunk.iter_slices(CLICK_CHUNK)
 
 
-def _split_by_time(events: pl.DataFrame, bounds: TimeBounds) -> tuple[pl.DataFrame, pl.DataFrame]:
+def split_by_time(events: pl.DataFrame, bounds: TimeBounds) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split off the events with an implausible time, and add the reason to them."""
     at = pl.col("timestamp").cast(pl.Int64)
     reason = (
@@ -228,7 +228,12 @@ def _insert(session: Session, rows: list[EventRow]) -> int:
     return result.rowcount
 
 
-def _require_storable(table: pl.DataFrame, *columns: str) -> None:
+def require_storable(table: pl.DataFrame, *columns: str) -> None:
+    """Check the texts of some columns by the rules of a request.
+
+    Raises:
+        EventSourceError: if one is too long or has a control character.
+    """
     for column in columns:
         texts, max_length = table[column], _MAX_LENGTHS[column]
         is_bad = (texts.str.len_chars() > max_length) | texts.str.contains(_CONTROL)

@@ -1,30 +1,21 @@
 """The `kairos demo` command."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from cli.activation import make_current
-from cli.console import exit_on_error, print_dashboard_link, print_message, print_report
-from cli.options import open_store
-from cli.progress import show_row_progress
-from cli.train import run_training
-from model.errors import OutdatedBundleError
-from model.store.store import BundleStore
+from cli.console import exit_on_error, print_message
+from cli.first_start import FirstStart
 from training.config import RunConfig
 from training.data.sources import read_events, read_items
-from training.fitting.checkpoint import CHECKPOINT
 
 DEMO = Path(__file__).parent.parent / "demo"
-_MAX_THREADS = 2
 
 
 def demo_command(
     directory: Annotated[
-        Path, typer.Option(help="Directory for database, run and bundles.")
+        Path, typer.Option(help="Directory for database, bundles and runs.")
     ] = Path("var"),
     events: Annotated[
         Path, typer.Option(help="The events to import.", show_default="demo/events.parquet")
@@ -35,71 +26,42 @@ def demo_command(
     ] = DEMO / "items.parquet",
     recipe: Annotated[str, typer.Option(help="The recipe, as for kairos train.")] = "demo",
     port: Annotated[int, typer.Option(help="The port to listen on.", envvar="KAIROS_PORT")] = 8000,
-    serve: Annotated[bool, typer.Option(help="Run the service at the end.")] = True,
+    serve: Annotated[
+        bool, typer.Option(help="Run the service; without it, train and exit.")
+    ] = True,
 ) -> None:
-    """Import the demo events, train, publish, and run the service with the dashboard.
+    """Serve the demo within seconds, and train its model meanwhile.
 
-    Steps whose result exists are skipped; an interrupted training is resumed.
+    The first start imports the events and serves a model that only counts them. The recipe is
+    trained in the background; the service then changes to its model by itself. Ctrl-C stops both,
+    and the next start resumes the training. Once it is done, a start serves at once.
     """
     with exit_on_error():
-        database_url = f"sqlite:///{(directory / 'kairos.db').resolve()}"
-        store = open_store(directory / "bundles")
-        is_demo = _fill_database(database_url, events, items)
-        is_outdated = _is_outdated(store)
-        if is_outdated:
-            # The checkpoint of its run has the parameters of that format.
-            (directory / "run" / CHECKPOINT).unlink(missing_ok=True)
-        if is_outdated or store.read_current() is None:
-            threads = min(os.cpu_count() or 1, _MAX_THREADS)
-            print_message(f"[bold]train[/] recipe {recipe}, threads {threads}")
-            outcome = run_training(
-                RunConfig.read(recipe),
-                str(events),
-                str(items),
-                directory / "run",
-                threads=threads,
-            )
-            print_report(outcome.report)
-            version = store.add_copy(outcome.bundle, activate=False)
-            make_current(store, version, change="publish", database=database_url)
-        print_message(f"[bold]current bundle[/] {store.read_current()}")
-    if serve:
-        from app import server  # noqa: PLC0415 - the service's modules load slowly
-        from app.settings import Settings  # noqa: PLC0415
-
-        server.run(
-            Settings(database_url=database_url, bundle_store=store.root.resolve(), port=port),
-            is_demo=is_demo,
-            announce_link=print_dashboard_link,
+        start = FirstStart(
+            directory=directory,
+            events_file=str(events),
+            items_file=str(items),
+            events=read_events(events),
+            items=read_items(items),
+            config=RunConfig.read(recipe),
+            recipe=Path(recipe).stem,
         )
+        start.prepare()
+        if not serve:
+            start.train()
+            return
+        start.serve({"port": port}, is_demo=_holds_the_demo(start, events))
 
 
-def _is_outdated(store: BundleStore) -> bool:
-    """Return whether the current version has an older bundle format, and print the reason."""
-    current = store.read_current()
-    if current is None:
-        return False
-    try:
-        store.read_manifest(current)
-    except OutdatedBundleError as error:
-        print_message(f"[yellow]train again[/] {escape(str(error))}")
-        return True
-    return False
+def _holds_the_demo(start: FirstStart, events: Path) -> bool:
+    """Return whether the database holds the events of the shipped demo, and no others."""
+    from app.imports import count_events  # noqa: PLC0415 - the service's modules load slowly
 
-
-def _fill_database(database_url: str, events: Path, items: Path) -> bool:
-    """Import items and events, unless the database has that many events already.
-
-    Returns whether the database holds the events of the shipped demo, and no others.
-    """
-    from app.imports import count_events, import_events, import_items  # noqa: PLC0415
-    from migrations.run import upgrade  # noqa: PLC0415
-
-    upgrade(database_url)
-    table = read_events(events)
-    if count_events(database_url) < len(table):
-        import_items(database_url, read_items(items))
-        with show_row_progress("import events", len(table)) as advance:
-            import_events(database_url, table, on_chunk=advance)
-    is_shipped = events.resolve() == (DEMO / "events.parquet").resolve()
-    return is_shipped and count_events(database_url) == len(table)
+    stored = count_events(start.database_url)
+    if stored != len(start.events):
+        print_message(
+            f"[yellow]not the demo alone[/] {start.database_file} holds {stored:,} events, "
+            f"the file {len(start.events):,}: requests need a token or a key; delete "
+            f"{start.directory} to start anew"
+        )
+    return stored == len(start.events) and events.resolve() == (DEMO / "events.parquet").resolve()

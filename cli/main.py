@@ -11,7 +11,7 @@ COMMANDS = (
     (
         "demo",
         "cli.demo:demo_command",
-        "Import the demo events, train, publish, and run the service with the dashboard.",
+        "Serve the demo within seconds, and train its model meanwhile.",
     ),
     (
         "import-events",

@@ -53,6 +53,38 @@ class RetrainingBars(TrainingProgress):
 
 
 @final
+class RetrainingLines:
+    """Progress of retraining beside a service on the same terminal: a line per phase and epoch."""
+
+    def __init__(self) -> None:
+        self._fitting, self._epochs = "", 0
+
+    def start_phase(self, phase: Phase) -> None:
+        """Print the phase that begins."""
+        print_message(f"[bold]training[/] {_PHASE_TEXTS[phase]}")
+
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
+        """Print how many epochs begin, and how many an interrupted run has completed."""
+        self._fitting, self._epochs = name, epochs
+        resumed = f", {done} done before" if done else ""
+        print_message(f"[bold]training[/] {name}: {epochs} epochs{resumed}")
+
+    def finish_step(self, done: int, of: int, loss: float) -> None:
+        """Do nothing: steps are too frequent for lines."""
+
+    def finish_epoch(self, report: EpochReport) -> None:
+        """Print an epoch."""
+        print_message(
+            f"[bold]training[/] {self._fitting}: epoch {report.epoch} of {self._epochs}, "
+            f"loss {report.loss:.4f} ({report.seconds:.1f} s)"
+        )
+
+    def end(self, report: RunReport) -> None:
+        """Print the result and its reason."""
+        print_message(f"[bold]training[/] {report.result}: {escape(report.reason or '')}")
+
+
+@final
 class RetrainingLog:
     """Progress of retraining as JSON log events: one per phase and per epoch."""
 
@@ -72,7 +104,7 @@ class RetrainingLog:
         """Log the phase that begins."""
         self._log.info("retraining_phase", phase=phase)
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:  # noqa: ARG002
         """Set the fit that the next epochs belong to."""
         self._fitting, self._epochs = name, epochs
 

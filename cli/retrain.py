@@ -21,7 +21,7 @@ from cli.options import (
     parse_instant,
     resolve_database_url,
 )
-from cli.progress import RetrainingBars, RetrainingLog
+from cli.progress import RetrainingBars, RetrainingLines, RetrainingLog
 from model.clock import now
 from model.store.store import BundleStore
 from training.config import RunConfig
@@ -116,7 +116,7 @@ def retrain_command(
             keep=keep,
         )
         try:
-            report = _run(job, open_store(store), runs, parse_device(device))
+            report = run_job(job, open_store(store), runs, parse_device(device))
         except AlreadyRunningError as error:
             print_message(f"[bold yellow]busy[/] {error}")
             raise typer.Exit(EXIT_LOCKED) from error
@@ -131,7 +131,22 @@ def _read_time(database: str | None) -> int:
     return now() if database is None else read_database_time(database)
 
 
-def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.device) -> RunReport:
+def run_job(
+    job: RetrainingJob,
+    store: BundleStore,
+    runs: Path,
+    device: torch.device,
+    shown: RetrainingLines | None = None,
+) -> RunReport:
+    """Run a job under the locks of its store and its database, with progress.
+
+    Args:
+        shown: shows the progress; by default bars on a terminal, log events elsewhere.
+
+    Raises:
+        AlreadyRunningError: if another run holds a lock.
+        KairosError: if there is no challenger.
+    """
     from app.db.database import Database  # noqa: PLC0415 - the service's modules load slowly
     from app.training_runs.journal import DatabaseJournal  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
@@ -144,8 +159,8 @@ def _run(job: RetrainingJob, store: BundleStore, runs: Path, device: torch.devic
             connections = Database(job.database, threads=1, queue=0)
             stack.callback(connections.close)
             journal = DatabaseJournal(store, connections, actor=f"cli:{socket.gethostname()}")
-        progress: RetrainingBars | RetrainingLog = RetrainingLog()
-        if console.is_terminal:
+        progress: RetrainingBars | RetrainingLog | RetrainingLines = shown or RetrainingLog()
+        if shown is None and console.is_terminal:
             progress = stack.enter_context(RetrainingBars(job.config.fit.monitor, console))
         report = retrain(
             job,

@@ -149,7 +149,7 @@ def _train(
 class _NoProgress:
     """Shows nothing."""
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
         """Do nothing."""
 
     def finish_step(self, done: int, of: int, loss: float) -> None:

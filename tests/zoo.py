@@ -101,6 +101,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "popularity_last_week": {"encoder": {"kind": "popularity", "window": "last_week"}},
     "markov": {"encoder": {"kind": "markov", "successors": 5}},
     "personal_frequency": {"encoder": {"kind": "personal_frequency"}},
+    "counting": {"encoder": {"kind": "counting"}},
 }
 
 
@@ -125,7 +126,7 @@ METHODS |= _unlisted()
 
 ATTENDS = {
     name: settings["encoder"]["kind"]
-    in {"self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
+    in {"counting", "self_attention", "sasrec", "tisasrec", "shan", "din", "rnn_attention"}
     for name, settings in METHODS.items()
 }
 """Whether recommendations of the method can include attention."""

@@ -26,7 +26,6 @@ from training.data.dataset import Dataset
 from training.data.split import Questions
 from training.evaluation.attention_profile import profile_attention
 from training.evaluation.latency import LatencyCheck, measure_latency
-from training.evaluation.report import Report
 from training.fitting.fit import EpochReport, FitState
 from training.item_map import compute_item_map
 
@@ -73,7 +72,7 @@ def export(
     config: RunConfig,
     trained: TrainedModel,
     state: FitState,
-    report: Report,
+    metrics: dict[str, float],
     holdout: Holdout,
     output: Path,
     seconds: float,
@@ -82,7 +81,8 @@ def export(
     """Measure a trained recommender as a bundle in memory, write that bundle, and open it.
 
     Args:
-        state: of the fit that `report` measured.
+        state: of the fit that `metrics` are of.
+        metrics: on the test questions, by flat names.
         seconds: wall time of the run so far.
         keys: sign the bundle.
 
@@ -93,21 +93,33 @@ def export(
         BundleError: if the recommender makes no consistent bundle, such as one with NaN weights, or
             if the written files do not open; they are then removed.
     """
-    bundle = _export_encoder(_assemble(config, trained, state, report, seconds))
+    bundle = _export_encoder(assemble(config, trained, state, metrics, seconds))
     check = measure_latency(warm_up(bundle), holdout.dataset, holdout.questions)
     measured = bundle.with_provenance(
         INDEX_RECALL.write(round(check.index_recall, _DIGITS))
         | P95_SECONDS.write(_round_digits(check.p95_seconds))
     )
+    return write(measured, output, keys), check
+
+
+def write(bundle: Bundle, output: Path, keys: BundleKeys = NO_KEYS) -> Path:
+    """Write a bundle into a directory of its version in `output`, and open it.
+
+    Args:
+        keys: sign the bundle.
+
+    Raises:
+        BundleError: if the written files do not open; they are then removed.
+    """
     temporary = output / ".bundle"
     shutil.rmtree(temporary, ignore_errors=True)  # left by a killed run
-    directory = write_directory(temporary, lambda empty: write_bundle(measured, empty, keys))
+    directory = write_directory(temporary, lambda empty: write_bundle(bundle, empty, keys))
     try:
         open_predictor(directory, keys)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return directory, check
+    return directory
 
 
 def _export_encoder(bundle: Bundle) -> Bundle:
@@ -118,9 +130,14 @@ def _export_encoder(bundle: Bundle) -> Bundle:
         return bundle.with_provenance({error.code: str(error)})
 
 
-def _assemble(
-    config: RunConfig, trained: TrainedModel, state: FitState, report: Report, seconds: float
+def assemble(
+    config: RunConfig,
+    trained: TrainedModel,
+    state: FitState,
+    metrics: dict[str, float],
+    seconds: float,
 ) -> Bundle:
+    """Assemble a bundle in memory, with the provenance of its training; see `export`."""
     dataset, is_training = trained.dataset, trained.is_training
     profile = None
     if config.profile_histories:
@@ -140,7 +157,7 @@ def _assemble(
             users=len(np.unique(dataset.user_of[is_training])),
             items=len(dataset.catalog),
         ),
-        metrics=report.metrics,
+        metrics=metrics,
         provenance={
             "recipe": config.model_dump(mode="json"),
             "fingerprint": compute_fingerprint(config, dataset),

@@ -37,9 +37,9 @@ class TrainingProgress:
     ) -> None:
         self._bar.stop()
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
         """Start the bar of a fit."""
-        self._epochs, self._epoch, self._metric = epochs, 0, ""
+        self._epochs, self._epoch, self._metric = epochs, done, ""
         self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=None, status="")
 

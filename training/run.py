@@ -24,7 +24,7 @@ from model.errors import ForeignCheckpointError, TrainingError
 from model.interfaces import CountingEncoder
 from model.recommender import Recommender, RecommenderConfig
 from model.wide import EventCounts
-from training.config import RunConfig
+from training.config import FitConfig, RunConfig
 from training.data.batches import TrainingWindows
 from training.data.dataset import Dataset
 from training.data.limited_users import drop_excess
@@ -49,8 +49,12 @@ CONTINUED = 0.5
 class Progress(Protocol):
     """Receives the progress of a run."""
 
-    def start_fit(self, name: str, epochs: int) -> None:
-        """Report that a phase begins: "fit" or "refit", of at most `epochs` epochs."""
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
+        """Report that a phase begins: "fit" or "refit", of at most `epochs` epochs.
+
+        Args:
+            done: epochs that an interrupted run has completed.
+        """
 
     def finish_step(self, done: int, of: int, loss: float) -> None:
         """Report that a batch is done."""
@@ -264,7 +268,7 @@ def write_outcome(run: Run, fitted: Fitted, report: Report, questions: Questions
         run.config,
         model,
         fitted.state,
-        report,
+        report.metrics,
         Holdout(fitted.whole, questions),
         run.output,
         seconds,
@@ -333,7 +337,7 @@ def _fit_with_checkpoints(
         save_checkpoint(run.output, identity, now, current, moments)
         run.progress.finish_epoch(now.reports[-1])
 
-    run.progress.start_fit("fit", config.fit.epochs)
+    run.progress.start_fit("fit", config.fit.epochs, 0 if state is None else state.epoch)
     return fit(
         recommender,
         _build_windows(config, split.dataset, split.train_ends),
@@ -366,10 +370,9 @@ def _refit(
     else:
         epochs = state.best_epoch or config.epochs
         # The learning rate decays to the last of the epochs.
-        changes: dict[str, float] = {"epochs": epochs}
+        changes: dict[str, float] = {"epochs": count_refit_epochs(config, epochs)}
         if learned is not None:
-            changes = {
-                "epochs": math.ceil(epochs * CONTINUED),
+            changes |= {
                 "learning_rate": config.learning_rate * CONTINUED,
                 "scalar_learning_rate": (config.scalar_learning_rate or config.learning_rate)
                 * CONTINUED,
@@ -386,6 +389,11 @@ def _refit(
         )
     model.recommender.to("cpu")
     return model
+
+
+def count_refit_epochs(config: FitConfig, epochs: int) -> int:
+    """Count the epochs of a refit after a fit of so many; see `FitConfig.refit_from`."""
+    return math.ceil(epochs * CONTINUED) if config.refit_from == "fitted" else epochs
 
 
 def _build_windows(

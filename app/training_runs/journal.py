@@ -1,10 +1,12 @@
 """The record of the retraining job in the service's database."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, final
 
 from app.db.clock import ServiceClock
 from app.db.database import Database
+from app.errors import DatabaseUnavailableError
 from app.models.activation import activate_blocking
 from app.models.repository import ModelChangeRepository
 from app.training_runs.repository import TrainingRunRepository
@@ -65,6 +67,14 @@ class DatabaseJournal:
                 report=report,
             )
         )
+
+    def record_progress(self, run_id: str, progress: dict[str, Any]) -> None:
+        """Record how far a run is; nothing while the database does not answer."""
+        recorded = {**progress, "updated_at": self._clock.now()}
+        with suppress(DatabaseUnavailableError):
+            self._database.write_blocking(
+                lambda session: TrainingRunRepository(session).record_progress(run_id, recorded)
+            )
 
     def activate(self, version: str, reason: str) -> None:
         """Open a published version, make it the current one and record that, all or nothing."""

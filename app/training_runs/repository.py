@@ -49,6 +49,12 @@ class TrainingRunRepository:
         )
         return len(abandoned.all())
 
+    def record_progress(self, run_id: str, progress: dict[str, Any]) -> None:
+        """Store how far a running run is, in its report; the result replaces it."""
+        run = self._session.get(TrainingRun, run_id)
+        if run is not None and run.result == RUNNING:
+            run.report = {**(run.report or {}), "progress": progress}
+
     def finish(
         self,
         run_id: str,

@@ -35,6 +35,28 @@ class GateDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingRunProgress:
+    """How far a running run is."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    phase: str
+    """`read` the events, `fit`, `evaluate`, `write` the bundle, apply the `gate`, `publish`,
+    `activate`, `prune` old versions."""
+    fit: str | None
+    """`fit`, or `refit`: the training on more events that follows; null outside of both."""
+    epoch: int | None
+    """The running epoch, from 1."""
+    epochs: int | None
+    """Most epochs of the running fit."""
+    share: float
+    """Share of the planned epochs of all fits that are done, 0 to 1."""
+    seconds_left: float | None
+    """Until the planned epochs are done, at the pace so far; evaluation and publication follow."""
+    updated_at: Rfc3339
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingRunSummary:
     """One run of the retraining job."""
 
@@ -59,6 +81,8 @@ class TrainingRunSummary:
     """By ranker (`challenger`, `champion`, `popular_all_time`, `popular_last_week`,
     `last_item_markov`, `counting_live`; `_withheld`: without the query time), then by metric."""
     decision: GateDecision | None
+    progress: TrainingRunProgress | None
+    """Null for a run that has ended, and for one without a sign of life for ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,21 @@ from app.context import AppContext
 from app.db.tables import TrainingRun
 from app.errors import DatabaseUnavailableError, OverloadedError
 from app.http.types import format_instant, format_optional_instant
-from app.training_runs.repository import TrainingRunRepository
+from app.training_runs.repository import RUNNING, TrainingRunRepository
 from app.training_runs.schemas import (
     GateCheck,
     GateDecision,
     TrainingRunList,
+    TrainingRunProgress,
     TrainingRunSummary,
 )
 
 SECONDS_BETWEEN_COUNTS = 15.0
 """Interval at which a process counts."""
+
+
+STALLED_SECONDS = 600
+"""A run that was killed stays recorded as running; after so long it no longer shows progress."""
 
 
 async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList:
@@ -28,7 +33,8 @@ async def list_training_runs(context: AppContext, limit: int) -> TrainingRunList
     runs = await context.database.read(
         lambda session: TrainingRunRepository(session).list_newest(limit)
     )
-    return TrainingRunList(tuple(_to_response(run) for run in runs))
+    now = context.clock.now()
+    return TrainingRunList(tuple(_to_response(run, now) for run in runs))
 
 
 async def count_training_runs(context: AppContext) -> None:
@@ -56,7 +62,7 @@ async def count_training_runs(context: AppContext) -> None:
             counter.labels(result).inc(new)
 
 
-def _to_response(run: TrainingRun) -> TrainingRunSummary:
+def _to_response(run: TrainingRun, now: int) -> TrainingRunSummary:
     report: dict[str, Any] = run.report or {}
     comparison, decision = report.get("comparison") or {}, report.get("decision")
     return TrainingRunSummary(
@@ -71,7 +77,18 @@ def _to_response(run: TrainingRun) -> TrainingRunSummary:
         questions=comparison.get("questions"),
         metrics=comparison.get("rows"),
         decision=None if decision is None else _to_decision(decision),
+        progress=_to_progress(run, now),
     )
+
+
+def _to_progress(run: TrainingRun, now: int) -> TrainingRunProgress | None:
+    """Present the progress of a run that is running, if it is recent."""
+    progress: dict[str, Any] | None = (run.report or {}).get("progress")
+    if run.result != RUNNING or progress is None:
+        return None
+    if now - progress["updated_at"] > STALLED_SECONDS * 1_000_000:
+        return None
+    return TrainingRunProgress(**{**progress, "updated_at": format_instant(progress["updated_at"])})
 
 
 def _to_decision(decision: dict[str, Any]) -> GateDecision:

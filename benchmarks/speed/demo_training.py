@@ -31,7 +31,7 @@ class EpochSeconds:
     def __init__(self) -> None:
         self.seconds: list[list[float]] = []
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:  # noqa: ARG002
         """Begin another list."""
         print(name, epochs, flush=True)
         self.seconds.append([])

@@ -267,6 +267,25 @@ class GateDecision(Response):
     checks: tuple[GateCheck, ...]
 
 
+class TrainingRunProgress(Response):
+    """How far a running run is."""
+
+    phase: str
+    """`read` the events, `fit`, `evaluate`, `write` the bundle, apply the `gate`, `publish`,
+    `activate`, `prune` old versions."""
+    share: float
+    """Share of the planned epochs of all fits that are done, 0 to 1."""
+    updated_at: UtcDatetime
+    fit: str | None = None
+    """`fit`, or `refit`: the training on more events that follows."""
+    epoch: int | None = None
+    """The running epoch, from 1."""
+    epochs: int | None = None
+    """Most epochs of the running fit."""
+    seconds_left: float | None = None
+    """Until the planned epochs are done, at the pace so far; evaluation and publication follow."""
+
+
 class TrainingRunSummary(Response):
     """One run of the retraining job."""
 
@@ -288,6 +307,8 @@ class TrainingRunSummary(Response):
     metrics: dict[str, dict[str, float | None]] | None = None
     """Metrics by ranker and metric name; None for a value that is not finite."""
     decision: GateDecision | None = None
+    progress: TrainingRunProgress | None = None
+    """None for a run that has ended, and for one without a sign of life for ten minutes."""
 
 
 class TrainingRunList(Response):

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from model.encoders.caser import CaserConfig
+from model.encoders.counting import CountingConfig
 from model.encoders.din import DINConfig
 from model.encoders.gru4rec import GRU4RecConfig
 from model.encoders.lstm import LSTMConfig
@@ -23,6 +24,7 @@ from model.encoders.transrec import TransRecConfig
 
 EncoderConfig = Annotated[
     CaserConfig
+    | CountingConfig
     | DINConfig
     | GRU4RecConfig
     | LSTMConfig

@@ -6,7 +6,7 @@ from training.fitting.fit import EpochReport
 class SilentProgress:
     """Ignores the progress of a run."""
 
-    def start_fit(self, name: str, epochs: int) -> None: ...
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None: ...
 
     def finish_step(self, done: int, of: int, loss: float) -> None: ...
 
@@ -22,7 +22,7 @@ class RecordingProgress:
         self.epochs: list[int] = []
         self.losses: list[float] = []
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
         self.phases.append(name)
 
     def finish_step(self, done: int, of: int, loss: float) -> None:

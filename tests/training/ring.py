@@ -79,7 +79,7 @@ class PhaseRecorder:
     def start_phase(self, phase: Phase) -> None:
         self.phases.append(phase)
 
-    def start_fit(self, name: str, epochs: int) -> None:
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:
         self._fitting = name
 
     def finish_step(self, done: int, of: int, loss: float) -> None: ...

@@ -101,6 +101,9 @@ class Journal(Protocol):
     ) -> None:
         """Record a run's result. `report` is `RunReport` as JSON."""
 
+    def record_progress(self, run_id: str, progress: dict[str, Any]) -> None:
+        """Record how far a running run is; may fail silently. `progress` is `RunProgress`."""
+
     def activate(self, version: str, reason: str) -> None:
         """Open a published version, make it current and record that, atomically."""
 
@@ -123,6 +126,9 @@ class NoJournal:
         """Record nothing."""
 
     def finish(self, run_id: str, **_: object) -> None:
+        """Record nothing."""
+
+    def record_progress(self, run_id: str, progress: dict[str, Any]) -> None:
         """Record nothing."""
 
     def activate(self, version: str, reason: str) -> None:  # noqa: ARG002 - nothing records it

@@ -28,6 +28,7 @@ from training.data.columns import UnreadableSourceError
 from training.retraining.challenger import evaluate_challenger, identify_erasures
 from training.retraining.gate import Decision
 from training.retraining.job import Journal, Phase, RetrainingJob, RetrainingProgress
+from training.retraining.progress import RunProgress, TrackedProgress
 from training.retraining.pruning import prune_runs, prune_store
 from training.retraining.report import Result, RunReport
 
@@ -76,7 +77,6 @@ class _Attempt:
         self._store = store
         self._runs = runs
         self._journal = journal
-        self._progress = progress
         self._require_lock = require_lock
         self._device = device
         champion, began = store.read_current(), to_datetime(journal.now())
@@ -95,6 +95,7 @@ class _Attempt:
             before is not None and before.result == "running" and before.decision is not None
         )
         self._unfinished = before if is_decided else None
+        self._progress = TrackedProgress(progress, job.config.fit, self._record_progress)
         self._phase_began = time.monotonic()
         self._phase: Phase | None = None
 
@@ -232,6 +233,9 @@ class _Attempt:
         self._phase = phase
         self._progress.start_phase(phase)
 
+    def _record_progress(self, progress: RunProgress) -> None:
+        self._journal.record_progress(self._report.run_id, progress._asdict())
+
     def _end_phase(self) -> None:
         began, self._phase_began = self._phase_began, time.monotonic()
         if self._phase is not None:
@@ -267,6 +271,8 @@ def _explain_failure(error: BaseException) -> str:
 
     It holds nothing of the events: the message of an error quotes them, perhaps with a user's id.
     """
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; the same job resumes it"
     if isinstance(error, UnreadableSourceError):
         return error.record
     if isinstance(error, KairosError) and not isinstance(error, _ABOUT_EVENTS):

@@ -222,7 +222,7 @@ class _ProgressReporter:
         self._epoch = 1
         self._reported_at = 0.0
 
-    def start_fit(self, name: str, epochs: int) -> None:  # noqa: ARG002
+    def start_fit(self, name: str, epochs: int, done: int = 0) -> None:  # noqa: ARG002
         self._of = epochs
 
     def finish_step(self, done: int, of: int, loss: float) -> None:

@@ -29,6 +29,9 @@ OLDER_RECORDS = """\
 - Tables recorded before 2026-11-24 are from before events of one instant were sorted, and equal
   ones counted once ([decision 39](../../docs/decisions/0039-events-of-one-instant-are-a-set.md)):
   the questions of later tables differ, and so do the figures of their references.
+- Tables of the demo's data recorded before 2026-11-27 are of 809,560 events, with postage, charges
+  and adjustments among the articles; the [shipped data](../../demo/README.md) no longer has these
+  15 items and their 3,750 events.
 """
 """Stands on every page of results."""
 

@@ -55,7 +55,7 @@ export function formatPercent(share) {
   return `${percents.toFixed(percents < 1 ? 2 : 1)} %`;
 }
 
-/** A count with separated thousands: 809,560. The data of `Intl` take 30 ms to load. */
+/** A count with separated thousands: 805,810. The data of `Intl` take 30 ms to load. */
 export const formatCount = (number) =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 

@@ -4,6 +4,7 @@
 import { listModels, Problem } from "./api.js";
 import { byId, html, nothing, render } from "./html.js";
 import { keyControl } from "./key.js";
+import { followTraining } from "./training_progress.js";
 
 const main = () => /** @type {HTMLElement} */ (document.querySelector("main"));
 
@@ -12,6 +13,7 @@ export function showBanner() {
   // A button, not a link: the fragment holds the state of the page.
   byId("skip").addEventListener("click", () => main().focus());
   document.querySelector(".served")?.append(" ", keyControl());
+  followTraining();
 }
 
 /** Shows the version that answered in the banner. */

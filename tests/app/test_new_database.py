@@ -1,0 +1,60 @@
+"""A database that is created from whole tables."""
+
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from app.imports import import_events, import_items
+from app.new_database import create_database
+from migrations.run import check, upgrade
+from model.errors import EventSourceError
+from tests.training.inspection.event_tables import DAY, draw_events, make_events
+
+ITEMS = pl.DataFrame(
+    {"item_id": ["i0", "i1"], "title": ["Ink", None], "categories": [["Office"], []]},
+    schema={"item_id": pl.String, "title": pl.String, "categories": pl.List(pl.String)},
+)
+
+
+def dump(file: Path, table: str) -> list[tuple[object, ...]]:
+    """The rows of a table, without the instants of the import."""
+    connection = sqlite3.connect(file)
+    rows = pl.read_database(f"SELECT * FROM {table} ORDER BY 1", connection)
+    connection.close()
+    return rows.drop("received_at", "updated_at", strict=False).rows()
+
+
+def test_it_holds_what_an_import_stores(tmp_path: Path) -> None:
+    twice = make_events([("u", "i", 0), ("u", "i", 0), ("u", "j", DAY), ("u", "i", 0)])
+    events = pl.concat([draw_events(events=300), twice])
+    created, imported = tmp_path / "new" / "kairos.db", tmp_path / "kairos.db"
+    outcome = create_database(created, events, ITEMS)
+    upgrade(f"sqlite:///{imported}")
+    import_items(f"sqlite:///{imported}", ITEMS)
+    assert outcome.stored == import_events(f"sqlite:///{imported}", events).stored == len(events)
+    for table in ("events", "items"):
+        assert dump(created, table) == dump(imported, table)
+    assert [file.name for file in created.parent.iterdir()] == ["kairos.db"]
+    check(f"sqlite:///{created}")
+
+
+def test_an_import_into_it_stores_nothing_twice(tmp_path: Path) -> None:
+    events = draw_events(events=50)
+    create_database(tmp_path / "kairos.db", events, None)
+    assert import_events(f"sqlite:///{tmp_path / 'kairos.db'}", events).stored == 0
+
+
+def test_an_event_that_cannot_be_stored_leaves_no_database(tmp_path: Path) -> None:
+    events = make_events([("u" * 300, "i", 0)])
+    with pytest.raises(EventSourceError, match="row 1, column 'user_id'"):
+        create_database(tmp_path / "kairos.db", events, None)
+    assert not (tmp_path / "kairos.db").exists()
+
+
+def test_a_creation_that_was_killed_is_begun_again(tmp_path: Path) -> None:
+    (tmp_path / ".kairos.db.incoming").write_bytes(b"half")
+    (tmp_path / ".kairos.db.incoming-wal").write_bytes(b"half")
+    create_database(tmp_path / "kairos.db", draw_events(events=10), None)
+    assert len(dump(tmp_path / "kairos.db", "events")) == 10
