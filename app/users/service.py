@@ -1,9 +1,8 @@
 """Reads and erases users. A user exists only as stored events."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import structlog
-from sqlalchemy.orm import Session
 
 from app.context import AppContext
 from app.db.audit import AuditRepository
@@ -12,7 +11,6 @@ from app.db.database import Database
 from app.db.erasure_log import ErasureLog
 from app.db.erasures import Erasure, ErasureRepository
 from app.db.events import EventRepository
-from app.db.tables import StoredEvent
 from app.errors import OverloadedError
 from app.http.types import format_instant
 from app.serving.impressions import ImpressionBuffer
@@ -60,12 +58,12 @@ async def read_user_history(context: AppContext, user_id: str, *, limit: int) ->
         DatabaseUnavailableError: if the events cannot be read.
         OverloadedError: if too many requests are waiting.
     """
-
-    def read(session: Session) -> tuple[Sequence[StoredEvent], int | None]:
-        repository = EventRepository(session)
-        return repository.list_newest(user_id, limit), repository.find_first_instant(user_id)
-
-    events, first_at = await context.database.read(read)
+    events, first_at = await context.database.read(
+        lambda session: (
+            EventRepository(session).list_newest(user_id, limit),
+            EventRepository(session).find_first_instant(user_id),
+        )
+    )
     return UserHistory(
         user_id,
         tuple(
