@@ -19,6 +19,9 @@ from tests.training.ring import ring_world, write_events
 from training.data.sources import read_events
 from training.retraining.report import RunReport
 
+STARTING_SECONDS = 240.0
+"""A start imports the service twice, beside whatever else the machine does."""
+
 RECIPE = """
 profile_histories = 0
 [split]
@@ -72,7 +75,7 @@ def running(directory: Path, *command: str) -> Iterator[tuple[subprocess.Popen[b
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        eventually(lambda: is_ready(process, url, log))
+        eventually(lambda: is_ready(process, url, log), within_seconds=STARTING_SECONDS)
         yield process, url
     finally:
         process.send_signal(signal.SIGINT)
@@ -124,7 +127,7 @@ def demo(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_demo_serves_counts_then_resumes_and_serves_the_trained_model(
     demo: list[str], tmp_path: Path
 ) -> None:
@@ -132,12 +135,14 @@ def test_the_demo_serves_counts_then_resumes_and_serves_the_trained_model(
     checkpoint = "runs/*/checkpoint*"
     with running(tmp_path, *demo) as (process, url):
         assert serving(url, tmp_path) == "counting"
-        eventually(lambda: any(var.glob(checkpoint)))
+        eventually(lambda: any(var.glob(checkpoint)), within_seconds=STARTING_SECONDS)
         process.kill()
         process.wait()
     assert "promoted" not in list_results(var)
     with running(tmp_path, *demo) as (_, url):
-        eventually(lambda: serving(url, tmp_path) == "self_attention", within_seconds=180)
+        eventually(
+            lambda: serving(url, tmp_path) == "self_attention", within_seconds=STARTING_SECONDS
+        )
         eventually(lambda: list_results(var) == ["promoted"])
     runs = {file: file.stat().st_mtime_ns for file in var.glob("runs/*/*")}
     with running(tmp_path, *demo) as (_, url):
@@ -146,7 +151,7 @@ def test_the_demo_serves_counts_then_resumes_and_serves_the_trained_model(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_strangers_file_gets_a_database_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "my shop.csv"
     ring_world().with_columns(pl.col("timestamp").dt.epoch("s")).write_csv(file)
@@ -161,7 +166,7 @@ def test_a_strangers_file_gets_a_database_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_five_events_are_served_though_they_are_too_few_to_train(tmp_path: Path) -> None:
     file = tmp_path / "few.csv"
     ring_world(users=1, length=5).with_columns(pl.col("timestamp").dt.epoch("s")).write_csv(file)
