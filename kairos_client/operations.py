@@ -62,8 +62,9 @@ class Operations:
         diversity: float | None = None,
         strict: bool | None = None,
         shown: bool | None = None,
-        explain: Literal["none", "attention", "heads", "occlusion"] | None = None,
+        explain: Literal["none", "attention", "heads", "occlusion", "reasons"] | None = None,
         explain_item_id: str | None = None,
+        occlusion_unit: Literal["event", "basket"] | None = None,
         model_version: str | None = None,
     ) -> Call[RecommendationAnswer]:
         """Recommend items for a history at a query time, with the attention on past events.
@@ -90,6 +91,7 @@ class Operations:
             "shown": shown,
             "explain": explain,
             "explain_item_id": explain_item_id,
+            "occlusion_unit": occlusion_unit,
             "model_version": model_version,
         }
         return send_json(

@@ -30,6 +30,9 @@ _WIDTHS = (1 / 1440, 1 / 96, 1 / 24, 0.25, 0.5, 1.0, 7.0, 28.0, 84.0, 364.0)
 MOST_SPANS = 3_000
 """Spans of a data set, at most."""
 
+_LEAST_SPANS = 4
+"""Spans of a window whose events are counted, at least."""
+
 MOST_FEATURES = 60_000_000
 """Features of all items at all spans, at most: 240 MB while a model is trained."""
 
@@ -271,6 +274,32 @@ class Popularity:
         recent = self.first_at + (self.spans.astype(np.int64) + 1) * self.width > since
         counts = np.bincount(self.items[recent], self.counts[recent], minlength=self.rows)
         return counts[1:].astype(np.int64)
+
+    def count_windows(
+        self, rows: NDArray[np.int64], before: int, days: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Count the events of some items in the last days before an instant, and in those before.
+
+        Only whole spans are counted: the windows end with the last one that has ended by then.
+
+        Args:
+            before: epoch microseconds.
+
+        Returns:
+            The recent and the earlier events of each item; None where the counts do not reach over
+            both windows, or spans are longer than a quarter of one.
+        """
+        width = round(days * MICROSECONDS_PER_DAY / self.width)
+        end = (min(before, self.end_at) - self.first_at) // self.width
+        # The first span may begin before the data.
+        if width < _LEAST_SPANS or end - 2 * width < 1:
+            return None
+        bounds = np.searchsorted(self.spans, (end - 2 * width, end - width, end)).tolist()
+        earlier, recent = (
+            np.bincount(self.items[part], self.counts[part], minlength=self.rows)[rows]
+            for part in (slice(*bounds[:2]), slice(*bounds[1:]))
+        )
+        return recent.astype(np.int64), earlier.astype(np.int64)
 
     def _select_spans(self, begin: int, end: int) -> CountedSpans:
         """Select the spans from `begin` to before `end` that have counts."""

@@ -189,6 +189,12 @@ class Recommender(nn.Module):
             columns.append(self.item_bias[rows, None])
         return torch.cat(columns, dim=-1) if len(columns) > 1 else vectors
 
+    def item_biases(self) -> Float[Tensor, " rows"] | None:
+        """Return what each item's bias adds to its scores; None if items have none."""
+        if self.item_bias is None:
+            return None
+        return self.item_bias if self.encoder.similarity == "dot" else self._shift_bias()
+
     def user_vectors(self, users: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape width"]:
         """Extend the user vectors of an encoder to the coordinates of `item_vectors`."""
         one = users.new_ones(*users.shape[:-1], 1)

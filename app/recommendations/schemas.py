@@ -76,12 +76,16 @@ class RecommendationRequest(InstantRequest):
     shown: bool = True
     """Whether the items are shown to a user and recorded as an impression. False for a preview:
     nothing is recorded, and the shadow is not queried."""
-    explain: Literal["none", "attention", "heads", "occlusion"] = "none"
+    explain: Literal["none", "attention", "heads", "occlusion", "reasons"] = "none"
     """`attention`: the attention weight of each event, averaged over heads, and the parts of each
     item's score. `heads`: also weights per head. `occlusion`: also the score's change without each
-    of the 20 most attended events."""
+    of the 20 most attended events. `reasons`: without attention, what each item's score adds up
+    from, facts about the item, and a sentence."""
     explain_item_id: Id | None = None
     """With `explain` = `occlusion`: the item whose score is explained. Default: the best item."""
+    occlusion_unit: Literal["event", "basket"] = "event"
+    """With `explain` = `occlusion`: whether to leave out single events, or baskets: all events of
+    one instant together."""
 
 
 # A response holds dozens of these objects and of those of a sweep, so their classes are not frozen,
@@ -119,6 +123,78 @@ class ScorePart:
 
 
 @dataclass
+class EventContribution:
+    """What one event of the history contributes to a score."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    item_id: str
+    title: str | None
+    """The title of the item."""
+    timestamp: Rfc3339
+    action: str | None
+    value: float
+
+
+@dataclass
+class Contribution:
+    """One of the numbers that add up to an item's score."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    kind: Literal["average", "state", "bias", "calendar", "popularity", "repeats", "followers"]
+    """`average`: the score of the average item, the same for every item; the others say how this
+    item differs from it. `state`: how well it fits the user's history at the query time. `bias`:
+    how often it was chosen in general. `calendar`: how well it fits the hour, weekday and season.
+    `popularity`: how often all users chose it lately. `repeats`: the user's own events of the item.
+    `followers`: what followed the items of the user's last events, over all users."""
+    value: float
+    events: tuple[EventContribution, ...]
+    """Of `repeats` and `followers`: the events that it adds up from, oldest first."""
+
+
+@dataclass
+class ItemFacts:
+    """What was counted of an item, to write a sentence from."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    action: str | None
+    """The action of the events that `times` counts: purchases, or else the most frequent one."""
+    times: int
+    """Events of the item with this action in the history that the model read. One that a later
+    event undoes, such as a cancelled purchase, does not count."""
+    last_days: int | None
+    """Whole days from the last of these events to the query time."""
+    popularity_ratio: float | None
+    """`recent_events` relative to `earlier_events`."""
+    recent_events: int | None
+    """Events of the item by all users in the four weeks up to the query time, or up to the last
+    whole span of time that was counted. Null if the model has no counts of these times."""
+    earlier_events: int | None
+    """The same in the four weeks before those."""
+    trained_events: int
+    """Events of the item by all users in the training data."""
+    follows_item_id: str | None
+    """The other item of the history that contributes most to `followers`."""
+    follows_title: str | None
+
+
+@dataclass
+class Reasons:
+    """Why an item is in the list."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    sentence: str
+    """One English sentence, from `facts` and the largest contributions."""
+    contributions: tuple[Contribution, ...]
+    """They add up to `score`: `average` first, then from the largest to the smallest. Of an item
+    that popularity filled in: its events in the last seven days, which are its score."""
+    facts: ItemFacts
+
+
+@dataclass
 class RecommendedItem:
     """One recommended item."""
 
@@ -134,8 +210,10 @@ class RecommendedItem:
     title: str | None
     categories: tuple[str, ...]
     parts: tuple[ScorePart, ...] | None = None
-    """With `explain`: why this item, largest part first. Null for an item that popularity filled
-    in, and for a model without a wide part."""
+    """With `explain` = `attention`, `heads` or `occlusion`: why this item, largest part first. Null
+    for an item that popularity filled in, and for a model without a wide part."""
+    reasons: Reasons | None = None
+    """With `explain` = `reasons`: why this item, for every model."""
 
 
 @dataclass
@@ -154,7 +232,8 @@ class AttendedEvent:
     weight: float
     """The attention weight from the query position, averaged over heads."""
     occlusion: float | None
-    """How much lower the score is without this event, if requested and measured."""
+    """How much lower the score is without this event, or without its basket, compared with
+    `occlusion_mean`; if requested and measured."""
     categories: tuple[str, ...]
 
 
@@ -167,6 +246,21 @@ class GroupIntensity:
     group: str
     intensity: float
     """Events per day, from the last self-modulating layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An event or a basket that was left out of the history."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = RESPONSE_CONFIG
+
+    events: tuple[int, ...]
+    """Their positions in `events` of the attention, counted from 0."""
+    timestamp: Rfc3339
+    weight: float
+    """The sum of their attention weights."""
+    occlusion: float
+    """How much lower the score is without them, compared with `occlusion_mean`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +285,32 @@ class Attention:
     occlusion_of_item_id: str | None
     """With `explain` = `occlusion`: the item whose score is explained."""
     faithfulness: float | None
-    """With `explain` = `occlusion`: Spearman's rank correlation of weight and occlusion over the
-    events that were left out; null if it is undefined."""
+    """With `explain` = `occlusion`: Spearman's rank correlation of weight and occlusion over all
+    that was left out; null where it says nothing, for the reason in `faithfulness_note`."""
+    faithfulness_note: (
+        Literal[
+            "high",
+            "medium",
+            "reversed",
+            "too_few_left_out",
+            "equal_weights",
+            "changes_within_noise",
+            "not_significant",
+        ]
+        | None
+    )
+    """With `explain` = `occlusion`, what `faithfulness` says: `high` (0.7 or more), `medium`, or
+    `reversed` (negative). Or why it is null: `too_few_left_out` (fewer than five), `equal_weights`,
+    `changes_within_noise` (the changes differ by rounding alone), `not_significant` (chance alone
+    gives as much in one of twenty cases)."""
+    occlusion_unit: Literal["event", "basket"] | None
+    """With `explain` = `occlusion`: what was left out in turn."""
+    occlusion_mean: float | None
+    """With `explain` = `occlusion`: how much lower the score is without one of `left_out`, on
+    average. Any shorter history changes the score, so `occlusion` is relative to this mean; their
+    sum is the change itself."""
+    left_out: tuple[LeftOut, ...] | None
+    """With `explain` = `occlusion`: what was left out in turn, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from app.errors import UnprocessableError
 from app.histories.service import read_instant_query, read_older_items, select_predictor
 from app.recommendations.presenter import to_response
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
+from app.recommendations.sentences import choose_words
 from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
 from model.history import Query
 from model.inference.answers import Constraints, Recommendation
+from model.inference.occlusion import count_left_out
 from model.inference.predictor import Predictor
 from model.inference.steps import Steps, start
 from model.inference.workload import count_recommendation
@@ -47,7 +49,8 @@ async def recommend_items(
         len(query.history),
         request.n,
         diverse=request.diversity > 0,
-        occlude=request.explain == "occlusion",
+        left_out=_count_left_out(predictor, request, query),
+        reasons=request.explain == "reasons",
     )
     recommendation = await context.infer(
         predictor,
@@ -80,6 +83,7 @@ async def recommend_items(
         query_time=query.query_time,
         overlay=overlay,
         with_heads=request.explain == "heads",
+        words=choose_words(query.history) if request.explain == "reasons" else None,
         warnings=recommendation.warnings + history_warnings,
     )
 
@@ -97,10 +101,20 @@ def _recommend_in_steps(
     return predictor.recommend_in_steps(
         query,
         constraints,
-        explain=request.explain != "none",
-        occlude=request.explain == "occlusion",
+        explain=request.explain in ("attention", "heads", "occlusion"),
+        occlude=request.occlusion_unit if request.explain == "occlusion" else None,
         occlude_for=request.explain_item_id,
+        reasons=request.explain == "reasons",
         stages=context.metrics.time_stage,
+    )
+
+
+def _count_left_out(predictor: Predictor, request: RecommendationRequest, query: Query) -> int:
+    """Count what occlusion will leave out of the history in turn."""
+    if request.explain != "occlusion":
+        return 0
+    return count_left_out(
+        query.history, request.occlusion_unit, max_history=predictor.bundle.manifest.max_history
     )
 
 

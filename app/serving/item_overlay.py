@@ -133,6 +133,10 @@ class ItemOverlayView:
             else:
                 del self._by_category[category]
 
+    def item_id(self, row: int) -> str:
+        """Return the id of a row."""
+        return self._catalog.item_id(row)
+
     def title(self, row: int) -> str | None:
         """Return the title of a row."""
         item = self._stored.get(row)

@@ -25,6 +25,59 @@ class ScorePart(Response):
     """What raises or lowers the base, largest first; empty for the other parts."""
 
 
+class EventContribution(Response):
+    """What one event of the history contributes to a score."""
+
+    item_id: str
+    timestamp: UtcDatetime
+    value: float
+    title: str | None = None
+    action: str | None = None
+
+
+class Contribution(Response):
+    """One of the numbers that add up to an item's score."""
+
+    kind: str
+    """`average`: the score of the average item. How this item differs from it: `state` (the user's
+    history), `bias` (of the item), `calendar`, `popularity`, `repeats` and `followers`."""
+    value: float
+    events: tuple[EventContribution, ...] = ()
+    """Of `repeats` and `followers`: the events that it adds up from, oldest first."""
+
+
+class ItemFacts(Response):
+    """What was counted of an item, to write a sentence from."""
+
+    times: int
+    """Events of the item in the history that the model read, without those undone later."""
+    trained_events: int
+    """Events of the item by all users in the training data."""
+    action: str | None = None
+    """Of the events that `times` counts."""
+    last_days: int | None = None
+    """Whole days from the last of these events to the query time."""
+    popularity_ratio: float | None = None
+    """`recent_events` relative to `earlier_events`."""
+    recent_events: int | None = None
+    """Events of the item by all users in the last four weeks; None if they are not counted."""
+    earlier_events: int | None = None
+    """The same in the four weeks before."""
+    follows_item_id: str | None = None
+    """The other item of the history that contributes most to `followers`."""
+    follows_title: str | None = None
+
+
+class Reasons(Response):
+    """Why an item is in the list."""
+
+    sentence: str
+    """One English sentence, from `facts` and the largest contributions."""
+    contributions: tuple[Contribution, ...]
+    """They add up to the score: `average` first, then from the largest to the smallest."""
+    facts: ItemFacts
+
+
 class RecommendedItem(Response):
     """One recommended item."""
 
@@ -40,6 +93,8 @@ class RecommendedItem(Response):
     parts: tuple[ScorePart, ...] | None = None
     """With `explain`: why this item, largest part first. None without, for a popular item, and for
     a model without a wide part."""
+    reasons: Reasons | None = None
+    """With `explain="reasons"`."""
 
 
 class AttendedEvent(Response):
@@ -54,7 +109,8 @@ class AttendedEvent(Response):
     title: str | None = None
     action: str | None = None
     occlusion: float | None = None
-    """Decrease of the score without this event; None unless requested and measured."""
+    """Decrease of the score without this event or its basket, compared with the mean of all that
+    was left out; None unless requested and measured."""
     categories: tuple[str, ...] = ()
 
 
@@ -64,6 +120,18 @@ class GroupIntensity(Response):
     group: str
     intensity: float
     """Events per day."""
+
+
+class LeftOut(Response):
+    """An event or a basket that was left out of the history."""
+
+    events: tuple[int, ...]
+    """Positions in `Attention.events`."""
+    timestamp: UtcDatetime
+    weight: float
+    """The sum of their attention weights."""
+    occlusion: float
+    """Decrease of the score without them, compared with the mean of all that was left out."""
 
 
 class Attention(Response):
@@ -84,8 +152,17 @@ class Attention(Response):
     occlusion_of_item_id: str | None = None
     """With `explain="occlusion"`: the item whose score is measured without each event."""
     faithfulness: float | None = None
-    """With `explain="occlusion"`: Spearman's rank correlation of weight and occlusion over the
-    occluded events; None where it is not defined."""
+    """With `explain="occlusion"`: Spearman's rank correlation of weight and occlusion over all that
+    was left out; None where it says nothing."""
+    faithfulness_note: str | None = None
+    """What `faithfulness` says, `high`, `medium` or `reversed`, or why it is None, such as
+    `too_few_left_out` or `not_significant`."""
+    occlusion_unit: str | None = None
+    """What was left out in turn, `event` or `basket`."""
+    occlusion_mean: float | None = None
+    """The mean decrease of the score, which `occlusion` is relative to."""
+    left_out: tuple[LeftOut, ...] | None = None
+    """What was left out in turn, oldest first."""
 
 
 class RecommendationAnswer(Response):

@@ -12,6 +12,19 @@ Reason = Literal["model", "popular"]
 Fallback = Literal["popular", "no_history"]
 PartName = Literal["base", "repeats", "followers"]
 TermName = Literal["encoder", "popularity", "calendar"]
+ContributionKind = Literal[
+    "average", "state", "bias", "calendar", "popularity", "repeats", "followers"
+]
+OcclusionUnit = Literal["event", "basket"]
+FaithfulnessNote = Literal[
+    "high",
+    "medium",
+    "reversed",
+    "too_few_left_out",
+    "equal_weights",
+    "changes_within_noise",
+    "not_significant",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,82 @@ class ScorePart:
 
 
 @dataclass(frozen=True, slots=True)
+class EventContribution:
+    """What one event of the history contributes to a score.
+
+    Attributes:
+        row: of the event's item in the catalog of the model.
+    """
+
+    event: Event
+    row: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One of the numbers that add up to a score.
+
+    Attributes:
+        kind: "average" for the score of the average item, which is the same for every item; how far
+            this item's differs from it because of "state" (the user vector), "bias" (of the item),
+            "calendar" and "popularity"; "repeats" for the user's own events of the item and
+            "followers" for what followed the user's last events.
+        events: what each event adds, of "repeats" and "followers"; in the order of the history.
+    """
+
+    kind: ContributionKind
+    value: float
+    events: tuple[EventContribution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFacts:
+    """What was counted of an item, in this history and of all users.
+
+    Attributes:
+        action: of the events that `times` counts; None without any, or where it is unknown.
+        times: events of the item with this action in the history that the model read, without those
+            that a later one undoes.
+        last_days: whole days from the last of them to the query time.
+        recent_events: of all users, in the four weeks up to the last whole span of time that was
+            counted by the query time; None where the counts do not reach so far, or back.
+        earlier_events: of all users, in the four weeks before those.
+        trained_events: of all users, in the training data.
+        follows_row: the row of the other item of the history that contributes most by what followed
+            it; None where none does.
+    """
+
+    action: str | None
+    times: int
+    last_days: int | None
+    recent_events: int | None
+    earlier_events: int | None
+    trained_events: int
+    follows_row: int | None
+
+    @property
+    def popularity_ratio(self) -> float | None:
+        """The recent events relative to the earlier ones; None without any earlier ones."""
+        if self.recent_events is None or not self.earlier_events:
+            return None
+        return self.recent_events / self.earlier_events
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why an item is in a list.
+
+    Attributes:
+        contributions: they add up to the score; "average" first, then from the largest to the
+            smallest.
+    """
+
+    contributions: tuple[Contribution, ...]
+    facts: ItemFacts
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredItem:
     """One recommended item.
 
@@ -78,6 +167,7 @@ class ScoredItem:
         reason: "model", or "popular" where popularity filled in.
         parts: of the score, largest first; None where they were not requested, popularity filled
             in, or the model has no wide part.
+        reasons: None where they were not requested.
     """
 
     row: int
@@ -85,23 +175,49 @@ class ScoredItem:
     score: float
     reason: Reason
     parts: tuple[ScorePart, ...] | None = None
+    reasons: Reasons | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Events that were left out of a history together, and what that changed.
+
+    Attributes:
+        indices: of the events in the history, ascending.
+        weight: the sum of their attention weights.
+        change: how much lower the score is without them, less the mean of this over all that was
+            left out in turn.
+    """
+
+    indices: tuple[int, ...]
+    weight: float
+    change: float
 
 
 @dataclass(frozen=True, slots=True)
 class Occlusion:
-    """How the score of one item changes as single events of the history are left out.
+    """How the score of one item changes as events or baskets of the history are left out in turn.
+
+    To leave anything out changes every score, as the history is then shorter. Changes are therefore
+    compared with their mean.
 
     Attributes:
         of_item_id: the item.
-        changes: per event, how much lower the score is without it; None for an event that was not
-            left out, because others have more attention or because it is the only one.
+        unit: whether single events were left out, or all events of one instant.
+        left_out: in the order of the history: the units with the most attention. Empty where the
+            history has a single one.
+        mean_change: how much lower the score is without one of them, on average; None without any.
         faithfulness: Spearman's rank correlation of the attention weights with the changes; None
-            where it is undefined.
+            where it is undefined, or chance gives as much.
+        note: what the correlation says, or why there is none.
     """
 
     of_item_id: str
-    changes: tuple[float | None, ...]
+    unit: OcclusionUnit
+    left_out: tuple[LeftOut, ...]
+    mean_change: float | None
     faithfulness: float | None
+    note: FaithfulnessNote
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from model.batch import KnownHistory
 from model.bundle.bundle import Bundle
 from model.history import Query
-from model.inference.answers import AttentionOverHistory
+from model.inference.answers import AttentionOverHistory, OcclusionUnit
 from model.inference.occlusion import measure_occlusion
 from model.inference.ranking import Ranking
 from model.inference.steps import Steps
@@ -15,13 +15,13 @@ def explain_ranking(
     history: KnownHistory,
     ranking: Ranking,
     *,
-    occlude: bool,
+    occlude: OcclusionUnit | None,
     occluded_row: int | None,
 ) -> Steps[AttentionOverHistory | None]:
     """Present the attention of a ranking, in steps; None where the model does not attend.
 
     Args:
-        occlude: measure occlusion as well.
+        occlude: what to leave out in turn, to measure occlusion as well; None for nothing.
         occluded_row: of which row; None for the best of the ranking.
     """
     if ranking.attention is None:
@@ -34,9 +34,9 @@ def explain_ranking(
         groups = bundle.manifest.recommender.groups
         intensities = tuple(zip(groups, ranking.intensity.tolist(), strict=True))
     occlusion = None
-    if occlude and occluded_row is not None:
+    if occlude is not None and occluded_row is not None:
         occlusion = yield from measure_occlusion(
-            bundle, query, history, weights.numpy(), occluded_row
+            bundle, query, history, weights.numpy(), occluded_row, occlude
         )
     return AttentionOverHistory(
         events=history.events,

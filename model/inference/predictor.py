@@ -19,12 +19,26 @@ from model.bundle.kernels import KernelCurve, compute_kernel_curves
 from model.catalog import RECENT_DAYS, Catalog
 from model.errors import NoItemSpaceError
 from model.history import Query
-from model.inference.answers import Constraints, RankedItems, Recommendation, ScoredItem, Sweep
+from model.inference.answers import (
+    Constraints,
+    OcclusionUnit,
+    RankedItems,
+    Recommendation,
+    ScoredItem,
+    Sweep,
+)
 from model.inference.explanation import explain_ranking
 from model.inference.filling import fill_up, to_items
 from model.inference.item_map import draw_map
 from model.inference.query import collate_at, prepare_query, read_history
-from model.inference.ranking import Ranking, Stages, rank_rows, skip_timing
+from model.inference.ranking import (
+    Ranking,
+    Stages,
+    encode_histories,
+    rank_encoded,
+    skip_timing,
+)
+from model.inference.reasons import add_reasons
 from model.inference.scoring import score_rows
 from model.inference.selection import find_seen, select_rows
 from model.inference.steps import Steps, complete
@@ -99,8 +113,9 @@ class Predictor:
         constraints: Constraints,
         *,
         explain: bool = False,
-        occlude: bool = False,
+        occlude: OcclusionUnit | None = None,
         occlude_for: str | None = None,
+        reasons: bool = False,
         stages: Stages = skip_timing,
     ) -> Recommendation:
         """Recommend the best items for a query, within the constraints.
@@ -108,8 +123,9 @@ class Predictor:
         Args:
             explain: return the attention weights, and the parts of the items' scores.
             occlude: also return how the score of an item changes without each of the most attended
-                events; implies `explain`.
+                events or baskets; implies `explain`.
             occlude_for: the item; by default the best of the recommendation.
+            reasons: return what each item's score adds up from, and facts about the item.
             stages: times the stages of the work.
 
         Raises:
@@ -122,6 +138,7 @@ class Predictor:
                 explain=explain,
                 occlude=occlude,
                 occlude_for=occlude_for,
+                reasons=reasons,
                 stages=stages,
             )
         )
@@ -132,13 +149,14 @@ class Predictor:
         constraints: Constraints,
         *,
         explain: bool = False,
-        occlude: bool = False,
+        occlude: OcclusionUnit | None = None,
         occlude_for: str | None = None,
+        reasons: bool = False,
         stages: Stages = skip_timing,
     ) -> Steps[Recommendation]:
         """Recommend as `recommend` does, in steps."""
         bundle = self.bundle
-        explain = explain or occlude
+        explain = explain or occlude is not None
         occluded_row = None if occlude_for is None else bundle.catalog.row(occlude_for)
         prepared = prepare_query(bundle, query)
         has_item_space = bundle.recommender.encoder.has_item_space
@@ -152,13 +170,16 @@ class Predictor:
         if constraints.diversity and not has_item_space:
             warnings += ("diversity_unavailable",)
         ranking: Ranking | None = None
+        encoded: EncoderOutput | None = None
         attention = None
         has_parts = explain and bundle.recommender.wide is not None
         if prepared.batch is not None:
-            (ranking,) = yield from rank_rows(
+            encoded = yield from encode_histories(bundle.recommender, prepared.batch, stages)
+            (ranking,) = yield from rank_encoded(
                 bundle.recommender,
                 bundle.index,
                 prepared.batch,
+                encoded,
                 [selection],
                 mean_vector=bundle.mean_item_vector if has_parts else None,
                 stages=stages,
@@ -181,6 +202,10 @@ class Predictor:
             has_filter = selection.allowed is not None
             if not items and has_filter and not selection.permits_any(bundle.catalog):
                 warnings += ("filters_match_nothing",)
+        if reasons:
+            yield
+            with stages("explain"):
+                items = yield from add_reasons(bundle, query, prepared, encoded, ranking, items)
         return Recommendation(
             items=items,
             history_used=len(prepared.history.events),

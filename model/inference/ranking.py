@@ -59,29 +59,25 @@ class Ranking(NamedTuple):
     parts: list[tuple[ScorePart, ...]] | None
 
 
+def encode_histories(
+    recommender: Recommender, batch: SequenceBatch, stages: Stages = skip_timing
+) -> Steps[EncoderOutput]:
+    """Encode the histories of a batch, in one step."""
+    with stages("encode"), torch.inference_mode():
+        encoded: EncoderOutput = recommender(batch)
+    yield
+    return encoded
+
+
 def rank_rows(
     recommender: Recommender,
     index: ItemIndex,
     batch: SequenceBatch,
     selections: Sequence[Selection],
-    *,
-    mean_vector: Tensor | None = None,
-    stages: Stages = skip_timing,
 ) -> Steps[list[Ranking]]:
-    """Encode the histories of a batch, and find the best rows for each, in steps.
-
-    Args:
-        mean_vector: split the scores into parts, which are compared with this mean of
-            `Recommender.static_vectors`; None to leave them whole.
-    """
-    with stages("encode"), torch.inference_mode():
-        encoded: EncoderOutput = recommender(batch)
-    yield
-    return (
-        yield from rank_encoded(
-            recommender, index, batch, encoded, selections, mean_vector=mean_vector, stages=stages
-        )
-    )
+    """Encode the histories of a batch, and find the best rows for each, in steps."""
+    encoded = yield from encode_histories(recommender, batch)
+    return (yield from rank_encoded(recommender, index, batch, encoded, selections))
 
 
 def rank_encoded(
@@ -99,7 +95,8 @@ def rank_encoded(
     Args:
         batch: the histories, one per user vector; or a single one, encoded at several instants.
         selections: one per user vector.
-        mean_vector: as of `rank_rows`.
+        mean_vector: split the scores into parts, which are compared with this mean of
+            `Recommender.static_vectors`; None to leave them whole.
     """
     rankings = []
     retrievers = _Retrievers(recommender, index, encoded)

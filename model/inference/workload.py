@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from model.bundle.bundle import Bundle
-from model.inference.occlusion import OCCLUDED_EVENTS
 from model.inference.query import count_own_events
 from model.inference.ranking import DIVERSE_POOL
 from model.inference.reranking import CANDIDATES
@@ -35,22 +34,32 @@ class Workload(NamedTuple):
 
 
 def count_recommendation(
-    bundle: Bundle, events: int, n: int, *, diverse: bool = False, occlude: bool = False
+    bundle: Bundle,
+    events: int,
+    n: int,
+    *,
+    diverse: bool = False,
+    left_out: int = 0,
+    reasons: bool = False,
 ) -> Workload:
     """Count the work of one recommendation.
 
     Args:
         events: of the history; the model reads at most its `max_history`.
+        left_out: events or baskets that occlusion leaves out in turn.
+        reasons: whether the scores are attributed to the events.
     """
     read = min(events, bundle.manifest.max_history)
-    encodings = 1 + (min(read, OCCLUDED_EVENTS) + 1 if occlude else 0)
+    encodings = 1 + (left_out + 1 if left_out else 0)
+    # Weighing the events once more takes about as long as encoding them.
+    encodings += reasons
     candidates = CANDIDATES if bundle.recommender.scores_candidates else 0
     return Workload(
         encodings=encodings,
         events=encodings * read,
         pairs=encodings * read * read + candidates * read,
         rows=len(bundle.catalog),
-        items=n,
+        items=2 * n if reasons else n,
         comparisons=n * max(DIVERSE_POOL * n, 50) if diverse else 0,
     )
 

@@ -71,6 +71,7 @@ _INTERVALS = 5
 _PHASES = 2 * len(PERIODS)
 _STARTS_AT = HALF_LIVES.index(112.0)  # also the half-life of windows
 _LEAST_LOG_SHARE = -16.0
+_LEAST_WEIGHT = 1e-30
 _HIDDEN = 24
 
 
@@ -169,6 +170,25 @@ class RepeatScorer(nn.Module):
         placed: Tensor = nothing.index_put((query, position), scores)
         return placed
 
+    @torch.no_grad()
+    def divide_by_event(
+        self, users: Float[Tensor, "queries dim"], batch: SequenceBatch, queries: HistoryQueries
+    ) -> Float[Tensor, "queries len"]:
+        """Divide the repeat score of each item among its events; the shares of an item sum to 1.
+
+        An event's share is its part of the item's weight under each half-life and window, averaged
+        over those whose logarithms raise the score, by their weights in it. If a score were only
+        the sum of these logarithms, with weights of at least 0, these would be the Aumann-Shapley
+        values of the events. Events that the query does not read have no meaning.
+        """
+        weights = _weigh_events(batch, queries, self.clock).weights.clamp(min=_LEAST_WEIGHT)
+        raised = self.weights(users)[:, :_SHARES].clamp(min=_LEAST_WEIGHT)
+        raised = raised / raised.sum(-1, keepdim=True)
+        is_same = batch.rows.unsqueeze(2) == batch.rows.unsqueeze(1)
+        of_items = weights @ is_same.float()[queries.sample]
+        divided: Tensor = (raised.unsqueeze(-1) * weights / of_items).sum(1)
+        return divided
+
 
 class DescribedItems(NamedTuple):
     """The features of the items of histories, once per query and item.
@@ -204,24 +224,11 @@ def describe_items(
     is_same = batch.rows.unsqueeze(2) == batch.rows.unsqueeze(1)
     # Positions as floats: their minimum is six times as fast as that of integers.
     next_same = torch.where(is_same.triu(1), positions.float(), length).amin(-1)
-    is_read = positions <= last
-    is_last = is_read & (next_same[sample] > last) & (batch.rows[sample] > 0)
+    is_last = (positions <= last) & (next_same[sample] > last) & (batch.rows[sample] > 0)
     query, position = is_last.nonzero(as_tuple=True)
     of_sample = sample[query]
 
-    days = (queries.times.unsqueeze(1) - batch.times[sample]).clamp_(min=0).float()
-    baskets = number_baskets(batch.times).float()[sample]
-    baskets = (baskets.gather(1, last) - baskets).clamp_(min=0)
-    ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
-    ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
-    local, local_query = _read_clock(clock, batch, queries)
-    since = (local_query.unsqueeze(1) - local[sample]).float()
-    is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
-    ages_in_phase = _measure_phases(since, is_other_kind).add_(ages[:, _STARTS_AT, None])
-    all_ages = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1)
-    all_ages.masked_fill_(~is_read.unsqueeze(1), math.inf)
-    # Relative to the event that weighs most: after years, all weights would vanish.
-    weights = all_ages.sub_(all_ages.amin(-1, keepdim=True)).neg_().exp2_()
+    weights, days, baskets, since = _weigh_events(batch, queries, clock)
     first = _find_first(is_same)
     sums = torch.zeros_like(weights)
     sums.scatter_add_(2, first[sample].unsqueeze(1).expand_as(weights), weights)
@@ -244,6 +251,45 @@ def describe_items(
     popular[:, :-2] -= popular[:, -2:-1]
     features = torch.cat((shares, intervals, angles.cos(), angles.sin(), popular.div_(5)), dim=1)
     return DescribedItems(query, position, features)
+
+
+class _WeighedEvents(NamedTuple):
+    """The events of each query's history, and how far they are from the query.
+
+    Attributes:
+        weights: at each half-life and in each window, relative to the event that weighs most; 0 for
+            events that the query does not read.
+        days: from the event to the query.
+        baskets: the same.
+        since: days from the event to the query by the local clock.
+    """
+
+    weights: Float[Tensor, "queries shares len"]
+    days: Float[Tensor, "queries len"]
+    baskets: Float[Tensor, "queries len"]
+    since: Float[Tensor, "queries len"]
+
+
+def _weigh_events(
+    batch: SequenceBatch, queries: HistoryQueries, clock: LocalClock
+) -> _WeighedEvents:
+    """Weigh the events of each query's history at every half-life and in every window."""
+    sample, last = queries.sample, queries.last.unsqueeze(1)
+    days = (queries.times.unsqueeze(1) - batch.times[sample]).clamp_(min=0).float()
+    baskets = number_baskets(batch.times).float()[sample]
+    baskets = (baskets.gather(1, last) - baskets).clamp_(min=0)
+    ages = days.unsqueeze(1) / _HALF_LIVES.to(days.device)
+    ages_in_baskets = baskets.unsqueeze(1) / _HALF_LIVES_IN_BASKETS.to(days.device)
+    local, local_query = _read_clock(clock, batch, queries)
+    since = (local_query.unsqueeze(1) - local[sample]).float()
+    is_other_kind = is_weekend(local)[sample] != is_weekend(local_query).unsqueeze(1)
+    ages_in_phase = _measure_phases(since, is_other_kind).add_(ages[:, _STARTS_AT, None])
+    all_ages = torch.cat((ages, ages_in_baskets, ages_in_phase), dim=1)
+    is_read = torch.arange(batch.rows.shape[1], device=last.device) <= last
+    all_ages.masked_fill_(~is_read.unsqueeze(1), math.inf)
+    # Relative to the event that weighs most: after years, all weights would vanish.
+    weights = all_ages.sub_(all_ages.amin(-1, keepdim=True)).neg_().exp2_()
+    return _WeighedEvents(weights, days, baskets, since)
 
 
 def _read_clock(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model.batch import collate
 from model.errors import NoItemSpaceError, UnknownItemError
 from model.history import Event, Query
-from model.inference.answers import Constraints, Recommendation, ScoredItem
+from model.inference.answers import Constraints, OcclusionUnit, Recommendation, ScoredItem
 from model.inference.predictor import Predictor
 from model.recommender import Recommender, RecommenderConfig
 from model.store.opening import open_predictor
@@ -37,6 +37,9 @@ constraints = st.builds(
     strict=st.booleans(),
     allowed=st.none() | masks,
 )
+
+VERDICTS = {"high", "medium", "reversed"}
+"""Notes of a correlation that is not withheld."""
 
 NOTHING_EXCLUDED = Constraints(n=len(ITEM_IDS), exclude_seen=False)
 
@@ -219,47 +222,87 @@ class PredictorContract:
             assert diverse.items == plain.items
             assert diverse.warnings == ("diversity_unavailable",)
 
-    def test_occlusion_is_the_change_of_the_score_without_an_event(
-        self, predictor: Predictor
+    @pytest.mark.parametrize("unit", ["event", "basket"])
+    def test_occlusion_is_the_change_of_the_score(
+        self, predictor: Predictor, unit: OcclusionUnit
     ) -> None:
-        query = query_of([("i1", 9), ("i2", 3), ("i4", 2), ("i1", 1)])
-        recommendation = predictor.recommend(query, Constraints(n=3), occlude=True)
+        query = query_of([("i1", 9), ("i2", 3), ("i4", 3), ("i5", 2), ("i1", 1)])
+        recommendation = predictor.recommend(query, Constraints(n=3), occlude=unit)
         if recommendation.attention is None:
             assert recommendation.warnings == ("attention_unavailable",)
             return
         occlusion = recommendation.attention.occlusion
         assert occlusion is not None
+        assert occlusion.unit == unit
         assert occlusion.of_item_id == recommendation.items[0].item_id
+        expected = [(0,), (1,), (2,), (3,), (4,)] if unit == "event" else [(0,), (1, 2), (3,), (4,)]
+        assert [one.indices for one in occlusion.left_out] == expected
         whole = score_all(predictor, query)
         assert whole is not None
-        for index, change in enumerate(occlusion.changes):
-            left = Query(query.history[:index] + query.history[index + 1 :], query.query_time)
-            without = score_all(predictor, left)
+        assert occlusion.mean_change is not None
+        for one in occlusion.left_out:
+            kept = [event for at, event in enumerate(query.history) if at not in one.indices]
+            without = score_all(predictor, Query(tuple(kept), query.query_time))
             assert without is not None
             owed = whole[occlusion.of_item_id] - without[occlusion.of_item_id]
-            assert change == pytest.approx(owed, abs=1e-4)
-        if occlusion.faithfulness is not None:
-            assert -1 <= occlusion.faithfulness <= 1
+            assert one.change + occlusion.mean_change == pytest.approx(owed, abs=1e-4)
+            weights = [recommendation.attention.weights[at] for at in one.indices]
+            assert one.weight == pytest.approx(sum(weights), abs=1e-6)
+        assert sum(one.change for one in occlusion.left_out) == pytest.approx(0, abs=1e-5)
+        assert (occlusion.faithfulness is None) == (occlusion.note not in VERDICTS)
 
     def test_occlusion_can_be_requested_for_any_known_item(self, predictor: Predictor) -> None:
         query = query_of([("i1", 9), ("i2", 3)])
         attention = predictor.recommend(
-            query, Constraints(), occlude=True, occlude_for="i7"
+            query, Constraints(), occlude="event", occlude_for="i7"
         ).attention
         if attention is not None:
             assert attention.occlusion is not None
             assert attention.occlusion.of_item_id == "i7"
         with pytest.raises(UnknownItemError, match="zebra"):
-            predictor.recommend(query, Constraints(), occlude=True, occlude_for="zebra")
+            predictor.recommend(query, Constraints(), occlude="event", occlude_for="zebra")
 
-    def test_a_single_event_cannot_be_occluded(self, predictor: Predictor) -> None:
-        attention = predictor.recommend(
-            query_of([("i1", 9)]), Constraints(), occlude=True
-        ).attention
+    @pytest.mark.parametrize("unit", ["event", "basket"])
+    def test_what_would_leave_no_event_is_not_left_out(
+        self, predictor: Predictor, unit: OcclusionUnit
+    ) -> None:
+        happened = [("i1", 9.0)] if unit == "event" else [("i1", 9.0), ("i2", 9.0)]
+        attention = predictor.recommend(query_of(happened), Constraints(), occlude=unit).attention
         if attention is not None:
             assert attention.occlusion is not None
-            assert attention.occlusion.changes == (None,)
+            assert attention.occlusion.left_out == ()
+            assert attention.occlusion.mean_change is None
             assert attention.occlusion.faithfulness is None
+            assert attention.occlusion.note == "too_few_left_out"
+
+    def test_contributions_add_up_to_the_score(self, predictor: Predictor) -> None:
+        @given(happened=histories, within=constraints, withheld=st.booleans())
+        def check(
+            happened: list[tuple[str, float]], within: Constraints, *, withheld: bool
+        ) -> None:
+            query = replace(query_of(happened), query_time_withheld=withheld)
+            plain = predictor.recommend(query, within)
+            explained = predictor.recommend(query, within, reasons=True)
+            assert [replace(item, reasons=None) for item in explained.items] == [*plain.items]
+            assert (explained.attention, explained.warnings) == (None, plain.warnings)
+            for item in explained.items:
+                assert_adds_up(item)
+
+        check()
+
+    def test_events_have_parts_in_contributions_of_their_items(self, predictor: Predictor) -> None:
+        query = query_of([("i1", 9), ("zebra", 5), ("i2", 3), ("i1", 1), ("i3", 0.5)])
+        items = predictor.recommend(query, NOTHING_EXCLUDED, reasons=True).items
+        for item in items:
+            assert item.reasons is not None
+            assert item.reasons.facts.times == {"i1": 2, "i2": 1, "i3": 1}.get(item.item_id, 0)
+            for contribution in item.reasons.contributions:
+                for one in contribution.events:
+                    assert one.event in query.history
+                    assert predictor.catalog.item_id(one.row) == one.event.item_id
+                    assert one.value > 0
+                    if contribution.kind == "repeats":
+                        assert one.event.item_id == item.item_id
 
     def test_given_items_rank_as_in_the_whole_catalog(self, predictor: Predictor) -> None:
         query = query_of([("i1", 3), ("i5", 2), ("zebra", 1)])
@@ -364,6 +407,23 @@ class PredictorContract:
         alone = [recommend_all(predictor, query) for query in queries]
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda query: recommend_all(predictor, query), queries)) == alone
+
+
+def assert_adds_up(item: ScoredItem) -> None:
+    """Assert that the contributions are those of the score, and those of events theirs."""
+    assert item.reasons is not None
+    contributions = item.reasons.contributions
+    values = [one.value for one in contributions]
+    assert sum(values) == pytest.approx(item.score, abs=2e-5, rel=1e-6)
+    assert len({one.kind for one in contributions}) == len(values)
+    relative = [one.value for one in contributions if one.kind != "average"]
+    assert relative == sorted(relative, reverse=True)
+    for one in contributions:
+        if one.kind in ("repeats", "followers"):
+            assert sum(part.value for part in one.events) == pytest.approx(one.value, abs=1e-9)
+            assert one.value >= 0
+        else:
+            assert one.events == ()
 
 
 def assert_best_of_catalog(

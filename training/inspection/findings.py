@@ -1,12 +1,12 @@
 """Suspicious things in events: what to check before a model is trained on them."""
 
-import re
 import shlex
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from model.actions import is_undoing
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
 from model.event_limits import MOST_OF_ITEM_PER_DAY, MOST_PER_DAY, find_excess
 from model.event_time import EARLIEST_EVENT
@@ -18,7 +18,6 @@ from training.inspection.action_names import format_name, list_names
 _FEW_EVENTS = 1_000
 _MOST_OPTIONS = 20
 _FEW_FOLLOWERS = 30
-_UNDOING = re.compile(r"cancel|return|refund|undo|remove|unlike|dislike|delete", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ def _find_single_events(dataset: Dataset) -> Finding | None:
 
 
 def _find_undoing_actions(dataset: Dataset) -> Finding | None:
-    names = [action for action in dataset.actions if _UNDOING.search(action)]
+    names = [action for action in dataset.actions if is_undoing(action)]
     if not names:
         return None
     shown = [format_name(name) for name in names]

@@ -29,12 +29,20 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 def score_of(client: Client, item_id: str, history: list[dict[str, Any]]) -> float:
-    answer = recommend(client, history=history, n=500, exclude_seen=False)
+    return score_in(recommend(client, history=history, n=500, exclude_seen=False), item_id)
+
+
+def score_in(answer: dict[str, Any], item_id: str) -> float:
     return float({item["item_id"]: item["score"] for item in answer["items"]}[item_id])
 
 
 def owed(answer: dict[str, Any]) -> list[float | None]:
-    return [event["occlusion"] for event in answer["attention"]["events"]]
+    """How much lower the score is without each event; None where it was not left out."""
+    attention = answer["attention"]
+    return [
+        None if event["occlusion"] is None else event["occlusion"] + attention["occlusion_mean"]
+        for event in attention["events"]
+    ]
 
 
 def test_items_name_the_parts_of_their_scores(settings: Settings, tmp_path: Path) -> None:
@@ -73,11 +81,63 @@ def test_occlusion_is_the_loss_of_score_without_the_event(shared_client: Client)
         assert change == pytest.approx(expected, abs=1e-4)
 
 
+def test_occlusion_is_relative_to_its_mean(shared_client: Client) -> None:
+    attention = recommend(shared_client, history=HISTORY, explain="occlusion")["attention"]
+    changes = [one["occlusion"] for one in attention["left_out"]]
+    assert sum(changes) == pytest.approx(0, abs=1e-5)
+    assert [event["occlusion"] for event in attention["events"]] == changes
+    assert attention["occlusion_unit"] == "event"
+    assert [one["events"] for one in attention["left_out"]] == [[0], [1], [2], [3]]
+    assert attention["occlusion_mean"] != 0
+
+
 def test_faithfulness_correlates_attention_and_occlusion(shared_client: Client) -> None:
-    answer = recommend(shared_client, history=HISTORY, explain="occlusion")
-    weights = [event["weight"] for event in answer["attention"]["events"]]
-    expected = spearmanr(weights, owed(answer)).statistic
-    assert answer["attention"]["faithfulness"] == pytest.approx(expected)
+    given = 0
+    history = build_inline(*(f"i{event * 7 % 20}" for event in range(16)))
+    for number in range(20):
+        attention = recommend(
+            shared_client, history=history, explain="occlusion", explain_item_id=f"i{number}"
+        )["attention"]
+        measured = [(one["weight"], one["occlusion"]) for one in attention["left_out"]]
+        expected = spearmanr(*zip(*measured, strict=True)).statistic
+        if attention["faithfulness"] is None:
+            assert attention["faithfulness_note"] == "not_significant"
+            assert abs(expected) * (len(measured) - 1) ** 0.5 < 1.96
+            continue
+        given += 1
+        assert attention["faithfulness"] == pytest.approx(expected)
+        assert attention["faithfulness_note"] in ("high", "medium", "reversed")
+    assert given
+
+
+def test_faithfulness_of_few_events_is_withheld(shared_client: Client) -> None:
+    attention = recommend(shared_client, history=HISTORY, explain="occlusion")["attention"]
+    assert attention["faithfulness"] is None
+    assert attention["faithfulness_note"] == "too_few_left_out"
+
+
+def test_baskets_are_left_out_as_a_whole(shared_client: Client) -> None:
+    history = [
+        {"item_id": f"i{number}", "timestamp": f"2026-01-0{1 + number // 2}T00:00:00Z"}
+        for number in range(6)
+    ]
+    body = {"history": history, "query_time": "2026-01-05T00:00:00Z"}
+    answer = recommend(shared_client, **body, explain="occlusion", occlusion_unit="basket")
+    attention, best = answer["attention"], answer["items"][0]
+    assert attention["occlusion_unit"] == "basket"
+    assert [one["events"] for one in attention["left_out"]] == [[0, 1], [2, 3], [4, 5]]
+    assert [one["timestamp"] for one in attention["left_out"]] == [
+        history[number]["timestamp"] for number in (0, 2, 4)
+    ]
+    changes = owed(answer)
+    for first in (0, 2, 4):
+        left = {**body, "history": history[:first] + history[first + 2 :]}
+        whole, without = (
+            recommend(shared_client, **one, n=500, exclude_seen=False) for one in (body, left)
+        )
+        expected = score_in(whole, best["item_id"]) - score_in(without, best["item_id"])
+        assert changes[first] == changes[first + 1]
+        assert changes[first] == pytest.approx(expected, abs=1e-4)
 
 
 def test_any_item_of_the_model_can_be_explained(shared_client: Client) -> None:
@@ -120,9 +180,50 @@ def test_occlusion_is_computed_only_on_request(shared_client: Client, explain: s
     attention = recommend(shared_client, history=HISTORY, explain=explain)["attention"]
     assert attention["occlusion_of_item_id"] is None
     assert {event["occlusion"] for event in attention["events"]} == {None}
+    assert attention["left_out"] is attention["faithfulness_note"] is None
     assert (attention["heads"] is None) == (explain == "attention")
     if explain == "heads":
         assert [len(head) for head in attention["heads"]] == [4] * HEADS
+
+
+def test_reasons_add_up_to_the_score(settings: Settings, tmp_path: Path) -> None:
+    store = tmp_path / "wide"
+    tiny_bundle.publish(store, seed=3, wide=WideConfig())
+    bought = [{**event, "action": "purchase"} for event in HISTORY]
+    with running(settings.model_copy(update={"bundle_store": store})) as client:
+        answer = recommend(client, history=bought, explain="reasons", exclude_seen=False, n=20)
+        popular = recommend(client, history=[], explain="reasons", n=2)
+    assert (answer["attention"], answer["warnings"]) == (None, [])
+    for item in answer["items"]:
+        assert item["parts"] is None
+        contributions = item["reasons"]["contributions"]
+        assert sum(one["value"] for one in contributions) == pytest.approx(item["score"], abs=1e-4)
+        is_bought = any(event["item_id"] == item["item_id"] for event in bought)
+        (repeats,) = (one for one in contributions if one["kind"] == "repeats")
+        assert [event["item_id"] for event in repeats["events"]] == [item["item_id"]] * is_bought
+        assert item["reasons"]["facts"]["times"] == is_bought
+        assert item["reasons"]["sentence"].startswith("Bought once, ") == is_bought
+        for event in repeats["events"]:
+            assert event["action"] == "purchase"
+            assert event["title"] == f"Item {item['item_id'][1:]}"
+            assert event["timestamp"] in [one["timestamp"] for one in bought]
+    for item in popular["items"]:
+        (only,) = item["reasons"]["contributions"]
+        assert (only["kind"], only["value"]) == ("popularity", item["score"])
+        times = f"{item['score']:.0f} times"
+        expected = f"Chosen {times} by all users in the last week of the data."
+        assert item["reasons"]["sentence"] == expected
+
+
+def test_reasons_are_given_for_models_of_every_kind(shared_client: Client) -> None:
+    """Also by one without a wide part, and only on request."""
+    answer = recommend(shared_client, history=HISTORY, explain="reasons")
+    for item in answer["items"]:
+        contributions = item["reasons"]["contributions"]
+        assert {one["kind"] for one in contributions} == {"average", "state", "bias"}
+        assert sum(one["value"] for one in contributions) == pytest.approx(item["score"], abs=1e-4)
+    plain = recommend(shared_client, history=HISTORY, explain="attention")
+    assert {item["reasons"] for item in plain["items"]} == {None}
 
 
 def test_an_unknown_item_cannot_be_explained(shared_client: Client) -> None:

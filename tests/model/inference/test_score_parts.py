@@ -115,7 +115,7 @@ def test_the_largest_part_comes_first(predictor: Predictor) -> None:
 def test_parts_are_named_on_request_only(predictor: Predictor) -> None:
     items = predictor.recommend(query_of(HAPPENED), EVERYTHING).items
     assert {item.parts for item in items} == {None}
-    occluded = predictor.recommend(query_of(HAPPENED), EVERYTHING, occlude=True).items
+    occluded = predictor.recommend(query_of(HAPPENED), EVERYTHING, occlude="event").items
     assert None not in {item.parts for item in occluded}
 
 
