@@ -136,6 +136,12 @@ export const toBody = (state) => ({
 export const explain = (state, signal) =>
   call("v1/recommendations", { body: { ...toBody(state), explain: "reasons" }, signal });
 
+/** Requests an item's score without each basket of the history. */
+export const leaveOutBaskets = (state, itemId) =>
+  call("v1/recommendations", {
+    body: { ...toBody(state), explain: "occlusion", occlusion_unit: "basket", explain_item_id: itemId },
+  });
+
 const toSubject = ({ user, history, model_version }) => ({
   ...(history === null ? { user_id: user } : { history }),
   ...(model_version === null ? {} : { model_version }),

@@ -16,7 +16,9 @@ import { CustomerSearch } from "../widgets/customer_search.js";
 import { TakeAway } from "../widgets/take_away.js";
 import { BasketsCard } from "./baskets_card.js";
 import {
+  explain,
   isSameHistory,
+  leaveOutBaskets,
   LINK,
   loadSpan,
   loadSwaps,
@@ -73,7 +75,7 @@ const time = { linked, goTo, selectSpan, isSelecting: () => isSelecting };
 const baskets = new BasketsCard({ ...time, toggleOpen });
 const ranks = new RanksCard(time);
 const ranking = new RankingCard({ linked });
-const why = new WhyCard({ linked });
+const why = new WhyCard({ linked, leaveOut: (itemId) => leaveOutBaskets(state, itemId) });
 const player = new Player({
   advance,
   onStop: () => rest(),
@@ -94,6 +96,16 @@ const otherSweeps = new LatestRequest({
   show: (answer, { instants }) => {
     otherSweep = remember(new Sweep(answer, instants));
     showAll();
+  },
+  fail: (error) => fail(error),
+});
+
+const reasons = new LatestRequest({
+  send: explain,
+  show: (answer, { query_time: at }) => {
+    why.receive(answer, at);
+    showBusy(false);
+    measureOnce("kairos-all-charts");
   },
   fail: (error) => fail(error),
 });
@@ -263,6 +275,7 @@ function clear() {
   clearTimeout(resting);
   sweeps.cancel();
   otherSweeps.cancel();
+  reasons.cancel();
   sweep = otherSweep = null;
   showBusy(true);
   showAll();
@@ -306,6 +319,7 @@ function goTo(at) {
 function follow(index) {
   state = { ...state, query_time: /** @type {Sweep} */ (sweep).instants[index] };
   showBusy(true);
+  reasons.cancel();
   showQueryTime();
   requestStep();
   if (!player.isPlaying) rest();
@@ -329,8 +343,7 @@ function settle() {
   showAll();
   const { items } = /** @type {Sweep} */ (sweep).at(nearest(state.query_time));
   announce(`${items.length} items for ${userLabel(state)} at ${formatInstant(state.query_time)} UTC`);
-  showBusy(false);
-  measureOnce("kairos-all-charts");
+  reasons.request(state);
 }
 
 /** One step of the player; returns whether there is another. */
@@ -463,7 +476,7 @@ const isPressable = (target) => target.matches("button, summary, a, input");
 function listenToTakeAway() {
   const name = (card) => `kairos-${card}-${userLabel(state).replace(/[^\w-]+/g, "_")}`;
   const sweepRequest = () => ({ path: "v1/attention", body: toSweepBody(state, sweep?.instants ?? []) });
-  const listRequest = () => ({ path: "v1/recommendations", body: { ...toBody(state), explain: "attention" } });
+  const listRequest = (what) => ({ path: "v1/recommendations", body: { ...toBody(state), explain: what } });
   const when = () => `${userLabel(state)}, ${formatInstant(state.query_time)} UTC`;
   const add = (id, take) => new TakeAway(byId(id), () => (sweep === null ? null : take()));
   add("baskets", () => ({
@@ -497,7 +510,14 @@ function listenToTakeAway() {
     name: name("items"),
     chart: null,
     rows: ranking.table(),
-    request: listRequest(),
+    request: listRequest("attention"),
+  }));
+  add("why", () => ({
+    title: `Why: ${when()}`,
+    name: name("reasons"),
+    chart: null,
+    rows: why.table(),
+    request: listRequest("reasons"),
   }));
 }
 

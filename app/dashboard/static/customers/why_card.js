@@ -1,37 +1,99 @@
 // @ts-check
 /** The card of reasons: why an item is recommended, or what is in a basket. */
 
-import { formatInstant, formatPercent } from "../shell/format.js";
+import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, html, itemLink, itemName, nothing, render } from "../shell/html.js";
-import { formatLift } from "./basket_rows.js";
 import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
+import { formatLift } from "./basket_rows.js";
 import { formatLongDay } from "./time_scale.js";
 
 /** @typedef {import("./view.js").View} View */
 
+/** @type {Record<string, string>} */
+const KINDS = {
+  repeats: "Own earlier purchases of it",
+  popularity: "How popular it is lately",
+  state: "Fits this history",
+  bias: "How popular it is in general",
+  calendar: "The time of day, week and year",
+  followers: "Follows what was bought before",
+};
+/** @type {Record<string, string>} what `faithfulness_note` says */
+const NOTES = {
+  high: "Baskets with more attention have the larger effect here.",
+  medium: "Baskets with more attention tend to have the larger effect here.",
+  reversed: "Baskets with more attention have the smaller effect here.",
+  too_few_left_out: "Too few baskets to compare attention with effect.",
+  equal_weights: "All have the same attention, so it says nothing of the effects.",
+  changes_within_noise: "The changes are no larger than rounding.",
+  not_significant: "Whether more attention means more effect cannot be told from these.",
+};
+const LEFT_OUT = 6;
+
 export class WhyCard {
   #linked;
+  #leaveOut;
   #content = byId("why-content");
   /** @type {View | null} */
   #view = null;
+  /** @type {{at: number, items: Map<string, any>} | null} the reasons of one point in time */
+  #reasons = null;
+  /** @type {{itemId: string, answer: any} | null} */
+  #tested = null;
+  #isTesting = false;
+  #failure = "";
 
-  /** @param {{linked: import("./linked.js").Linked}} options */
-  constructor({ linked }) {
+  /**
+   * @param {object} options
+   * @param {import("./linked.js").Linked} options.linked
+   * @param {(itemId: string) => Promise<any>} options.leaveOut requests an item's score without each basket
+   */
+  constructor({ linked, leaveOut }) {
     this.#linked = linked;
+    this.#leaveOut = leaveOut;
   }
 
   /** @param {View} view */
   show(view) {
     this.#view = view;
+    if (view.sweep === null || this.#reasons?.at !== view.queryTime) this.#tested = null;
     const { sweep, index } = view;
     if (sweep === null) {
       render(nothing, this.#content);
       return;
     }
-    const target = this.#linked.pinned ?? this.#topItem(sweep.at(index));
-    if (target === null) render(html`<p class="note">Nothing is recommended here.</p>`, this.#content);
-    else if (target.kind === "item") this.#showItem(target.itemId);
-    else this.#showBasket(target.at);
+    const { target, pinned } = this.#linked;
+    const shown = target?.kind === "item" ? target : (pinned ?? this.#topItem(sweep.at(index)));
+    if (shown === null) render(html`<p class="note">Nothing is recommended here.</p>`, this.#content);
+    else if (shown.kind === "item") this.#showItem(shown.itemId);
+    else this.#showBasket(shown.at);
+  }
+
+  /**
+   * Receives a response with the reasons of its items.
+   *
+   * @param {any} answer
+   * @param {number} at its query time
+   */
+  receive(answer, at) {
+    this.#reasons = { at, items: new Map(answer.items.map((item) => [item.item_id, item])) };
+    this.#tested = null;
+    if (this.#view !== null) this.show(this.#view);
+  }
+
+  /** The contributions of all items, as rows for a file. */
+  table() {
+    return [...(this.#reasons?.items.values() ?? [])].flatMap((item) =>
+      item.reasons.contributions.map(({ kind, value }) => ({
+        rank: item.rank,
+        item_id: item.item_id,
+        title: item.title ?? "",
+        kind,
+        contribution: value,
+        score: item.score,
+        sentence: item.reasons.sentence,
+      })),
+    );
   }
 
   #topItem({ items }) {
@@ -39,20 +101,88 @@ export class WhyCard {
   }
 
   #showItem(itemId) {
-    const { sweep, index, nameOf } = /** @type {View} */ (this.#view);
+    const { sweep, index, nameOf, queryTime } = /** @type {View} */ (this.#view);
     const item = sweep.at(index).items.find((one) => one.item_id === itemId);
-    const bought = sweep.events.filter((event) => event.itemId === itemId);
-    byId("why-heading").textContent = "Why this item";
+    const reasoned = this.#reasons?.at === queryTime ? this.#reasons.items.get(itemId) : undefined;
+    byId("why-heading").textContent = item === undefined ? "Why not this item" : `Why this item is number ${item.rank}`;
     render(
       html`<p class="about">${itemLink(nameOf(itemId), itemId)}</p>
-        <p class="note">${
+        ${
           item === undefined
-            ? "Not among the recommended items at this point in time."
-            : `Rank ${item.rank}, score ${item.score.toPrecision(4)}.`
-        }</p>
-        ${bought.length === 0 ? nothing : html`<p class="note">In the history on ${bought.map(({ at }) => formatLongDay(at)).join(", ")}.</p>`}`,
+            ? html`<p class="note">Not among the recommended items at this point in time.</p>`
+            : reasoned === undefined
+              ? html`<p class="note">The reasons follow once the point in time rests.</p>`
+              : [this.#reasonsOf(reasoned), this.#effects(itemId)]
+        }`,
       this.#content,
     );
+  }
+
+  #reasonsOf({ score, reasons: { sentence, contributions } }) {
+    const average = contributions.find(({ kind }) => kind === "average");
+    const parts = contributions.filter(({ kind }) => kind !== "average");
+    const most = Math.max(...parts.map(({ value }) => Math.abs(value)), 1e-9);
+    return html`<p class="reason">${sentence}</p>
+      <table class="contributions">
+        <caption class="visually-hidden">What adds up to the score</caption>
+        <tbody>${parts.map(
+          ({ kind, value, events }) => html`<tr>
+            <th scope="row">${KINDS[kind] ?? kind}
+              ${events.length === 0 || kind !== "repeats" ? nothing : html`<span class="note">${this.#purchases(events)}</span>`}</th>
+            <td class="bar">${bar(value, most)}</td>
+            <td class="number">${signed(value)}</td></tr>`,
+        )}</tbody>
+      </table>
+      <p class="note">${
+        average === undefined ? nothing : `With ${signed(average.value)} of the average item, they add up to `
+      }${average === undefined ? "They add up to " : ""}the score ${score.toFixed(2)}. A score compares items of one list.</p>`;
+  }
+
+  /** The user's own events of the item, each a button that pins its basket. */
+  #purchases(events) {
+    return events.map(
+      ({ timestamp, value }) => html`<button type="button" class="link" title=${signed(value)}
+        @click=${() => this.#linked.pin({ kind: "basket", at: Date.parse(timestamp) })}
+        >${formatLongDay(Date.parse(timestamp))}</button> `,
+    );
+  }
+
+  /** What the score would be without each basket: requested on a click. */
+  #effects(itemId) {
+    const test = async () => {
+      this.#isTesting = true;
+      this.#failure = "";
+      this.show(/** @type {View} */ (this.#view));
+      try {
+        this.#tested = { itemId, answer: await this.#leaveOut(itemId) };
+      } catch (error) {
+        this.#failure = error.message;
+      }
+      this.#isTesting = false;
+      this.show(/** @type {View} */ (this.#view));
+    };
+    const tested = this.#tested;
+    if (tested === null || tested.itemId !== itemId) {
+      return html`<p><button id="leave-out" type="button" class="plain" ?disabled=${this.#isTesting} @click=${test}
+          >${this.#isTesting ? "Leaving out…" : "Test by leaving out each basket"}</button>
+        <span class="refusal">${this.#failure}</span></p>`;
+    }
+    const { attention } = tested.answer;
+    if (attention === null) return html`<p class="note">This model has no attention to test.</p>`;
+    const effects = [...attention.left_out].sort((one, other) => Math.abs(other.occlusion) - Math.abs(one.occlusion));
+    const most = Math.max(...effects.map(({ occlusion }) => Math.abs(occlusion)), 1e-9);
+    return html`<p class="note">Left out, a basket lowers the score by more (+) or less (−) than leaving out
+        any basket does. ${NOTES[attention.faithfulness_note] ?? ""}</p>
+      <table class="contributions effects">
+        <caption class="visually-hidden">Change of the score without each basket</caption>
+        <tbody>${effects.slice(0, LEFT_OUT).map(
+          ({ timestamp, events, occlusion }) => html`<tr>
+            <th scope="row"><button type="button" class="link"
+              @click=${() => this.#linked.pin({ kind: "basket", at: Date.parse(timestamp) })}
+              >${formatLongDay(Date.parse(timestamp))}</button> <span class="note">${pluralize(events.length, "item")}</span></th>
+            <td class="bar">${bar(occlusion, most)}</td><td class="number">${signed(occlusion)}</td></tr>`,
+        )}</tbody>
+      </table>`;
   }
 
   #showBasket(at) {
@@ -70,14 +200,13 @@ export class WhyCard {
       html`<p class="about">${formatInstant(at)} UTC</p>
         <p class="note">${
           lift === null || read === 0
-            ? "Not read at this point in time."
-            : `${formatPercent(weight)} of the attention, ${formatLift(lift)} times its even share.`
+            ? "Not read at this point in time. "
+            : `${formatPercent(weight)} of the attention, ${formatLift(lift)} times its even share. `
         }
         ${user === null ? nothing : html`<a href=${whatIfLink(user, queryTime, at)}>What if it had not been bought?</a>`}</p>
         <ul class="basket-items">${rows.map((number) => {
           const { itemId, action } = sweep.events[number];
-          const one = { first: number, end: number + 1 };
-          const share = sweep.weightAt(index, one);
+          const share = sweep.weightAt(index, { first: number, end: number + 1 });
           return html`<li><button type="button" @click=${() => this.#linked.pin({ kind: "item", itemId })}>
             ${itemName(nameOf(itemId), itemId)}</button>
             <span class="note">${action ?? ""}</span>
@@ -87,6 +216,16 @@ export class WhyCard {
     );
   }
 }
+
+/** A bar from the middle: to the right for more, to the left for less. */
+function bar(value, most) {
+  const width = (50 * Math.abs(value)) / most;
+  return html`<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class=${value < 0 ? "less" : "more"} x=${value < 0 ? 50 - width : 50} y="1" width=${width} height="8"></rect>
+  </svg>`;
+}
+
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 
 /** A link to What if without a basket. */
 function whatIfLink(user, queryTime, at) {
