@@ -181,10 +181,10 @@ def test_five_events_are_served_though_they_are_too_few_to_train(tmp_path: Path)
             trust_env=False,
         ).raise_for_status()
         assert answer.json()["items"]
-        runs = httpx.Client(base_url=url, headers=headers, trust_env=False)
-        eventually(
-            lambda: (
-                [one["result"] for one in runs.get("/v1/training-runs").json()["runs"]]
-                in (["failed"], ["kept"])
+        with httpx.Client(base_url=url, headers=headers, trust_env=False) as runs:
+            eventually(
+                lambda: (
+                    [one["result"] for one in runs.get("/v1/training-runs").json()["runs"]]
+                    in (["failed"], ["kept"])
+                )
             )
-        )
