@@ -128,9 +128,7 @@ def demo(tmp_path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_demo_serves_counts_then_resumes_and_serves_the_trained_model(
-    demo: list[str], tmp_path: Path
-) -> None:
+def test_the_demo_serves_counts_then_the_trained_model(demo: list[str], tmp_path: Path) -> None:
     var = tmp_path / "var"
     checkpoint = "runs/*/checkpoint*"
     with running(tmp_path, *demo) as (process, url):
