@@ -25,7 +25,7 @@ def test_the_customer_of_the_demo_has_regular_and_varied_repeats() -> None:
     assert query_time - own["timestamp"].max() <= timedelta(days=7)
 
 
-def test_without_a_regular_customer_the_one_of_most_days_is_chosen() -> None:
+def test_else_the_customer_of_most_days_is_chosen() -> None:
     events = make_events([("a", "i", 0), ("b", "i", 0), ("b", "j", DAY), ("c", "j", DAY)])
     assert describe_customer(events) == {"user": "b", "query_time": "2024-01-02T00:00:00Z"}
 

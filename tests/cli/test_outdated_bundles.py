@@ -43,6 +43,7 @@ def test_restore_warns_of_an_outdated_bundle(outdated: BundleStore, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_demo_trains_again_if_its_bundle_is_outdated(world: World, tmp_path: Path) -> None:
     demo = [
         *("demo", "--no-serve", "--directory", tmp_path, "--recipe", world.recipe),
@@ -50,7 +51,7 @@ def test_demo_trains_again_if_its_bundle_is_outdated(world: World, tmp_path: Pat
     ]
     kairos(*demo)
     store = BundleStore(tmp_path / "bundles")
-    (trained,) = (path.parent for path in (tmp_path / "run").glob("[!.]*/manifest.json"))
+    (trained,) = (path.parent for path in (tmp_path / "runs").glob("*/[!.]*/manifest.json"))
     age_bundle(trained)
     aged = age_current(store)
     assert "train again" in kairos(*demo).output

@@ -128,9 +128,7 @@ def demo(tmp_path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_demo_serves_counts_then_resumes_and_serves_the_trained_model(
-    demo: list[str], tmp_path: Path
-) -> None:
+def test_the_demo_serves_counts_then_the_trained_model(demo: list[str], tmp_path: Path) -> None:
     var = tmp_path / "var"
     checkpoint = "runs/*/checkpoint*"
     with running(tmp_path, *demo) as (process, url):
@@ -181,10 +179,10 @@ def test_five_events_are_served_though_they_are_too_few_to_train(tmp_path: Path)
             trust_env=False,
         ).raise_for_status()
         assert answer.json()["items"]
-        runs = httpx.Client(base_url=url, headers=headers, trust_env=False)
-        eventually(
-            lambda: (
-                [one["result"] for one in runs.get("/v1/training-runs").json()["runs"]]
-                in (["failed"], ["kept"])
+        with httpx.Client(base_url=url, headers=headers, trust_env=False) as runs:
+            eventually(
+                lambda: (
+                    [one["result"] for one in runs.get("/v1/training-runs").json()["runs"]]
+                    in (["failed"], ["kept"])
+                )
             )
-        )

@@ -104,7 +104,23 @@ def test_the_decision_and_its_measurements_are_stored(
         "questions": 120,
         "metrics": {"challenger": {"ndcg@10": 0.25}},
         "decision": REPORT["decision"],
+        "progress": None,
     }
+
+
+def test_a_running_run_shows_how_far_it_is_until_it_ends(
+    client_on_either: Client, journal: DatabaseJournal
+) -> None:
+    begin(journal, "one")
+    progress = {"phase": "fit", "fit": "fit", "epoch": 2, "epochs": 3, "share": 0.4}
+    journal.record_progress("one", {**progress, "seconds_left": 170.0})
+    (run,) = runs(client_on_either)
+    assert run["progress"].pop("updated_at")
+    assert run["progress"] == {**progress, "seconds_left": 170.0}
+    assert run["recipe"] == "demo"
+    finish(journal, "one")
+    (run,) = runs(client_on_either)
+    assert run["progress"] is None
 
 
 def test_a_run_whose_process_died_is_abandoned_by_the_next(

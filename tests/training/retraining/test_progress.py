@@ -27,7 +27,7 @@ def finish(tracked: TrackedProgress, epoch: int) -> None:
     tracked.finish_epoch(EpochReport(epoch, 1.0, {}, 1.0))
 
 
-def test_the_time_left_is_that_of_all_planned_epochs_at_the_pace_so_far(at: list[float]) -> None:
+def test_the_time_left_is_that_of_all_planned_epochs(at: list[float]) -> None:
     config = FitConfig(epochs=3, refit_before_test=True, refit=True, refit_from="fitted")
     tracked, recorded = track(config)
     tracked.start_phase("fit")
@@ -47,7 +47,7 @@ def test_the_time_left_is_that_of_all_planned_epochs_at_the_pace_so_far(at: list
     assert (recorded[-1].fit, recorded[-1].seconds_left) == (None, None)
 
 
-def test_epochs_of_an_interrupted_run_count_as_done_but_not_for_the_pace(at: list[float]) -> None:
+def test_epochs_before_an_interruption_do_not_set_the_pace(at: list[float]) -> None:
     tracked, recorded = track(FitConfig(epochs=4))
     tracked.start_fit("fit", 4, 2)
     assert (recorded[-1].epoch, recorded[-1].share) == (3, 0.5)
