@@ -82,7 +82,8 @@ def measure_kept_neighbours(
     measured = torch.arange(count) * items // count
     places = torch.from_numpy(points).double()
     kept = 0
-    for block in torch.split(measured, _BLOCK_ITEMS):
+    for begin in range(0, count, _BLOCK_ITEMS):
+        block = measured[begin : begin + _BLOCK_ITEMS]
         near = _find_nearest(directions, block)
         near_on_map = _find_nearest(places, block)
         kept += int((near[:, :, None] == near_on_map[:, None, :]).sum())
