@@ -254,8 +254,8 @@ class Operations:
     @operation
     def list_example_users(
         self,
-        max_seconds: float,
         *,
+        max_seconds: float | None = None,
         min_seconds: float | None = None,
         at: datetime | None = None,
         action: str | None = None,

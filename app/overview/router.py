@@ -102,7 +102,7 @@ async def list_example_users(
     max_seconds: Annotated[
         float,
         Query(gt=0, le=_LONGEST_SECONDS, description="The most seconds since the last event."),
-    ],
+    ] = 86_400,
     min_seconds: Annotated[
         float,
         Query(ge=0, le=_LONGEST_SECONDS, description="The least seconds since the last event."),

@@ -148,7 +148,7 @@ def test_samples_of_users_name_their_users(kairos: EitherClient) -> None:
     at = NOON + timedelta(days=1)
     changed = kairos.list_changed_users(at=at, until=at + timedelta(days=9), users=200, n=100)
     assert user_id in {user.user_id for user in changed.users}
-    examples = kairos.list_example_users(7200, at=at, n=100)
+    examples = kairos.list_example_users(max_seconds=7200, at=at, n=100)
     assert all(user.query_time > user.last_event_at for user in examples.users)
     (instant,) = kairos.list_recipients("i19", at=at, instants=1, users=200, n=100).instants
     assert instant.query_time == at
