@@ -1,14 +1,16 @@
 """The `kairos demo` command."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.console import exit_on_error, print_message
-from cli.first_start import FirstStart
-from training.config import RunConfig
-from training.data.sources import read_events, read_items
+from cli.database_creation import DATABASE_NAME, create_beside
+
+if TYPE_CHECKING:
+    from cli.first_start import FirstStart
 
 DEMO = Path(__file__).parent.parent / "demo"
 
@@ -36,7 +38,16 @@ def demo_command(
     trained in the background; the service then changes to its model by itself. Ctrl-C stops both,
     and the next start resumes the training. Once it is done, a start serves at once.
     """
-    with exit_on_error():
+    with exit_on_error(), ExitStack() as stack:
+        database_file = directory / DATABASE_NAME
+        creation = None
+        if not database_file.exists():
+            creation = stack.enter_context(create_beside(database_file, str(events), str(items)))
+        # After it began: these imports take seconds.
+        from cli.first_start import FirstStart  # noqa: PLC0415
+        from training.config import RunConfig  # noqa: PLC0415
+        from training.data.sources import read_events, read_items  # noqa: PLC0415
+
         start = FirstStart(
             directory=directory,
             events_file=str(events),
@@ -46,14 +57,14 @@ def demo_command(
             config=RunConfig.read(recipe),
             recipe=Path(recipe).stem,
         )
-        start.prepare()
+        start.prepare(creation)
         if not serve:
             start.train()
             return
         start.serve({"port": port}, is_demo=_holds_the_demo(start, events))
 
 
-def _holds_the_demo(start: FirstStart, events: Path) -> bool:
+def _holds_the_demo(start: "FirstStart", events: Path) -> bool:
     """Return whether the database holds the events of the shipped demo, and no others."""
     from app.imports import count_events  # noqa: PLC0415 - the service's modules load slowly
 

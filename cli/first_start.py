@@ -5,13 +5,11 @@ are imported once, a trained model is served at once, and an interrupted trainin
 """
 
 import hashlib
-import multiprocessing
 import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +22,7 @@ from rich.markup import escape
 from cli.activation import make_current
 from cli.background_training import BackgroundTraining, TrainingTask, choose_threads, run_task
 from cli.console import print_dashboard_link, print_message
+from cli.database_creation import DATABASE_NAME, create_beside
 from cli.inspect import describe_source
 from cli.options import load_bundle_keys, open_store
 from model.clock import MICROSECONDS_PER_DAY, to_datetime
@@ -39,7 +38,7 @@ from training.inspection.recommendation import recommend_recipe
 from training.retraining.job import RetrainingJob
 from training.retraining.report import RunReport
 
-CUSTOMER_PAGE = "index.html"
+CUSTOMER_PAGE = "customers.html"
 """The dashboard's page of one customer; its fragment holds `user` and `query_time`."""
 
 _DIGITS = 8
@@ -100,7 +99,7 @@ class FirstStart:
     @property
     def database_file(self) -> Path:
         """The SQLite database of this directory."""
-        return self.directory / "kairos.db"
+        return self.directory / DATABASE_NAME
 
     @property
     def database_url(self) -> str:
@@ -127,18 +126,23 @@ class FirstStart:
         """Open the store of this directory."""
         return open_store(self.directory / "bundles")
 
-    def prepare(self) -> None:
+    def prepare(self, wait_for_creation: Callable[[], None] | None = None) -> None:
         """Import what is not stored yet, and publish a counted model if there is no usable one.
 
         Both run side by side where both have to be done.
+
+        Args:
+            wait_for_creation: waits for a database that is being created already.
         """
         store = self.open_store()
         is_counted = _has_usable_model(store)
         if not is_counted:
             # The checkpoint and the decision of its run are of that format, too.
             shutil.rmtree(self.task.directory, ignore_errors=True)
-        with _import_beside(self) as wait_for_import, tempfile.TemporaryDirectory() as output:
-            bundle = None
+        with (
+            _import_beside(self, wait_for_creation) as wait_for_import,
+            tempfile.TemporaryDirectory() as output,
+        ):
             if not is_counted:
                 with _measure_seconds("counted the events into a first model"):
                     bundle = write_counting_bundle(
@@ -148,9 +152,12 @@ class FirstStart:
                         Path(output),
                         keys=load_bundle_keys(),
                     )
-            wait_for_import()
-            if bundle is not None:
                 version = store.add_copy(bundle, activate=False)
+            # The other process has the longer way to go.
+            from app import main  # noqa: F401, PLC0415 - the service's modules load slowly
+
+            wait_for_import()
+            if not is_counted:
                 make_current(
                     store,
                     version,
@@ -240,41 +247,31 @@ def _has_usable_model(store: BundleStore) -> bool:
 
 
 @contextmanager
-def _import_beside(start: FirstStart) -> Iterator[Callable[[], None]]:
-    """Import in a process of its own, for its work leaves no time to other threads.
+def _import_beside(
+    start: FirstStart, wait_for_creation: Callable[[], None] | None
+) -> Iterator[Callable[[], None]]:
+    """Import the events, in a process of its own where a database has to be created.
 
     Yields:
         A function that waits until the import has ended.
     """
     from app.imports import count_events, import_events, import_items  # noqa: PLC0415
-    from app.new_database import create_database  # noqa: PLC0415
     from migrations.run import upgrade  # noqa: PLC0415
 
-    if start.database_file.exists():
-        upgrade(start.database_url)
-        if start.items is not None:
-            import_items(start.database_url, start.items)
-        if count_events(start.database_url) < len(start.events):
-            with _measure_seconds("imported events that were missing"):
-                import_events(start.database_url, start.events)
-        yield lambda: None
+    if wait_for_creation is not None:
+        yield wait_for_creation
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as processes:
-        began = time.monotonic()
-        creation = processes.submit(create_database, start.database_file, start.events, start.items)
-
-        def wait() -> None:
-            imported = creation.result()
-            seconds = time.monotonic() - began
-            print_message(f"[bold]imported[/] {imported.stored:,} events ({seconds:.1f} s)")
-            if len(imported.left_out):
-                print_message(
-                    f"[yellow]left out[/] {len(imported.left_out):,} events with implausible "
-                    "times; kairos inspect describes them"
-                )
-
-        yield wait
+    if not start.database_file.exists():
+        with create_beside(start.database_file, start.events_file, start.items_file) as wait:
+            yield wait
+        return
+    upgrade(start.database_url)
+    if start.items is not None:
+        import_items(start.database_url, start.items)
+    if count_events(start.database_url) < len(start.events):
+        with _measure_seconds("imported events that were missing"):
+            import_events(start.database_url, start.events)
+    yield lambda: None
 
 
 @contextmanager
