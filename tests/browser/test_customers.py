@@ -87,7 +87,7 @@ def test_any_point_in_time_can_be_entered(dashboard: Dashboard) -> None:
     assert dashboard.top_items == [item["item_id"] for item in answer["items"]]
 
 
-def test_baskets_are_told_apart_by_their_instants(dashboard: Dashboard) -> None:
+def test_each_instant_is_a_basket_of_its_own(dashboard: Dashboard) -> None:
     dashboard.open(f"#user={world.BASKETS}", view=VIEW)
     rows = dashboard.page.locator("#basket-rows")
     rows.focus()
@@ -180,6 +180,46 @@ def test_pinned_things_light_up_their_partners(dashboard: Dashboard) -> None:
     assert {str(row.get_attribute("data-item")) for row in linked.all()} == bought.intersection(
         dashboard.top_items
     )
+
+
+def test_the_reasons_of_an_item_add_up_to_its_score(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open(f"#user={shop.CUSTOMER}", view=VIEW)
+    body = {"user_id": shop.CUSTOMER, "query_time": now(shop_dashboard), "explain": "reasons"}
+    answer = shop_dashboard.api("/v1/recommendations", body | {"exclude_seen": False})
+    for item in answer["items"][:3]:
+        row = shop_dashboard.page.locator(f"#top-items li[data-item='{item['item_id']}'] button")
+        row.click()
+        why = shop_dashboard.page.locator("#why-content")
+        expect(why.locator(".reason")).to_have_text(item["reasons"]["sentence"])
+        parts = item["reasons"]["contributions"]
+        texts = why.locator(".contributions td.number").all_inner_texts()
+        assert [float(text.replace("−", "-")) for text in texts] == [
+            pytest.approx(part["value"], abs=0.006) for part in parts if part["kind"] != "average"
+        ]
+        assert sum(part["value"] for part in parts) == pytest.approx(item["score"], abs=1e-4)
+        shop_dashboard.page.mouse.move(0, 0)
+
+
+def test_an_item_is_tested_by_leaving_out_each_basket(shop_dashboard: Dashboard) -> None:
+    shop_dashboard.open(f"#user={shop.CUSTOMER}", view=VIEW)
+    item_id = shop_dashboard.top_items[0]
+    body = {
+        "user_id": shop.CUSTOMER,
+        "query_time": now(shop_dashboard),
+        "exclude_seen": False,
+        "explain": "occlusion",
+        "occlusion_unit": "basket",
+        "explain_item_id": item_id,
+    }
+    left_out = shop_dashboard.api("/v1/recommendations", body)["attention"]["left_out"]
+    largest = sorted(left_out, key=lambda one: -abs(one["occlusion"]))[:6]
+    shop_dashboard.page.get_by_role("button", name="Test by leaving out each basket").click()
+    rows = shop_dashboard.page.locator(".effects tr")
+    expect(rows).to_have_count(len(largest))
+    values = shop_dashboard.page.locator(".effects td.number").all_inner_texts()
+    assert [float(text.replace("−", "-")) for text in values] == [
+        pytest.approx(one["occlusion"], abs=0.006) for one in largest
+    ]
 
 
 def test_two_points_in_time_are_compared(dashboard: Dashboard) -> None:

@@ -15,7 +15,7 @@ from tests.browser.dashboard import Dashboard
 from tests.processes import find_local_token
 
 FRAGMENT = f"#user={world.REGULAR}&query_time=2025-03-01T12:00:00Z"
-CARDS = ("baskets", "ranking", "ranks")
+CARDS = ("baskets", "ranking", "ranks", "why")
 
 
 def take(dashboard: Dashboard, card: str, what: str) -> bytes:

@@ -456,6 +456,11 @@ function listen() {
   });
   byId("compare").addEventListener("change", ({ target }) => compareWith(target.value));
   byId("span").addEventListener("click", toggleSelecting);
+  document.addEventListener("kairos:model-changed", (event) => {
+    if (state.model_version !== null || span === null) return;
+    event.preventDefault();
+    loadModels().then(request, fail);
+  });
   addEventListener("popstate", followLink);
   addEventListener("resize", alignSlider);
   document.addEventListener("keydown", (event) => {
@@ -528,14 +533,20 @@ async function start() {
   followLink();
   new PasteDialog(openPasted);
   try {
-    models = await listModels();
-    showControls();
-    const changes = await loadSwaps();
-    swaps = changes.map(({ at, version }) => ({ at: Date.parse(at), version })).filter(({ version }) => version);
+    await loadModels();
     if (sweep !== null) showAll();
   } catch (error) {
     showProblem(error);
   }
+}
+
+/** Loads the published versions, and when each began to serve. */
+async function loadModels() {
+  models = await listModels();
+  showControls();
+  swaps = (await loadSwaps())
+    .filter(({ version }) => version)
+    .map(({ at, version }) => ({ at: Date.parse(at), version }));
 }
 
 start();

@@ -164,7 +164,7 @@ export class WhyCard {
     const tested = this.#tested;
     if (tested === null || tested.itemId !== itemId) {
       return html`<p><button id="leave-out" type="button" class="plain" ?disabled=${this.#isTesting} @click=${test}
-          >${this.#isTesting ? "Leaving out…" : "Test by leaving out each basket"}</button>
+          >${this.#isTesting ? "Testing…" : "Test by leaving out each basket"}</button>
         <span class="refusal">${this.#failure}</span></p>`;
     }
     const { attention } = tested.answer;
