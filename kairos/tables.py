@@ -87,9 +87,11 @@ def build_attention_table(catalog: Catalog, sweep: Sweep) -> pl.DataFrame:
     """
     rows: list[tuple[int, int, str, str | None, str | None, float | None]] = []
     for instant in sweep.instants:
-        past = [event for event in sweep.events if event.at <= instant.query_time]
-        unread = len(past) - instant.history_used
-        weights = instant.weights or ()
+        if instant.weights is None:
+            continue
+        end = instant.first_event + len(instant.weights)
+        # What follows the events that an instant reads has not happened by then.
+        weights = (None,) * instant.first_event + instant.weights
         rows += [
             (
                 instant.query_time,
@@ -97,10 +99,10 @@ def build_attention_table(catalog: Catalog, sweep: Sweep) -> pl.DataFrame:
                 event.item_id,
                 catalog.title(row),
                 event.action,
-                weight if position >= unread else None,
+                weight,
             )
-            for position, (event, row, weight) in enumerate(
-                zip(past, sweep.rows, weights, strict=False)
+            for event, row, weight in zip(
+                sweep.events[:end], sweep.rows[:end], weights, strict=True
             )
         ]
     as_integers = {**_ATTENTION, "query_time": pl.Int64(), "timestamp": pl.Int64()}

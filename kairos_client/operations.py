@@ -135,11 +135,15 @@ class Operations:
         merge: bool | None = None,
         n: int | None = None,
         exclude_seen: bool | None = None,
+        query_time_withheld: bool | None = None,
+        head: int | None = None,
+        weights_of: Literal["all", "read"] | None = None,
         model_version: str | None = None,
     ) -> Call[AttentionAnswer]:
         """Compute attention and recommendations of one history at up to 500 query times.
 
         `n` is the number of items at each query time; by default 0, which returns the weights only.
+        `head`, from 1, requests the weights of one attention head instead of their mean.
         """
         fields = {
             "query_times": query_times,
@@ -148,6 +152,9 @@ class Operations:
             "merge": merge,
             "n": n,
             "exclude_seen": exclude_seen,
+            "query_time_withheld": query_time_withheld,
+            "head": head,
+            "weights_of": weights_of,
             "model_version": model_version,
         }
         return send_json("sweep", "/v1/attention", to_json_fields(fields), AttentionAnswer)

@@ -238,11 +238,14 @@ class AttentionAtInstant(Response):
     """Best first."""
     warnings: tuple[str, ...]
     """Stable codes, such as `history_truncated`."""
+    first_event: int
+    """The index in `events` of the first event that the model read."""
     fallback: str | None = None
     """As in `RecommendationAnswer`."""
     weights: tuple[float | None, ...] | None = None
     """One per event of the sweep: 0 for an event outside the model's window, None for one after
-    the query time. None as a whole for models without attention."""
+    the query time. With `weights_of="read"` one per event that the model read, from
+    `first_event` on. None as a whole for models without attention."""
     intensities: tuple[float, ...] | None = None
     """For a self-modulating model: events per day with items of each group of `groups`. None for
     other models, and before the first event."""

@@ -38,6 +38,8 @@ class UserHistory(Response):
     user_id: str
     events: tuple[UserEvent, ...]
     """Newest first."""
+    first_event_at: UtcDatetime | None = None
+    """The first of all stored events, which `events` need not hold; None if there is none."""
 
 
 class NextTimeQuantile(Response):

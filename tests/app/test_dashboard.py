@@ -31,7 +31,7 @@ def test_the_policy_allows_only_the_service_itself(shared_client: Client) -> Non
     "path",
     [
         "",
-        "users/main.js",
+        "customers/main.js",
         "shell/style.css",
         "vendor/plotly-basic.min.js",
         "items.html",

@@ -26,9 +26,10 @@ const NOTES = {
   too_few_left_out: "Too few baskets to compare attention with effect.",
   equal_weights: "All have the same attention, so it says nothing of the effects.",
   changes_within_noise: "The changes are no larger than rounding.",
-  not_significant: "Whether more attention means more effect cannot be told from these.",
+  not_significant: "These do not show whether more attention means more effect.",
 };
 const LEFT_OUT = 6;
+const COLUMNS = html`<colgroup><col class="what"><col class="bars"><col></colgroup>`;
 
 export class WhyCard {
   #linked;
@@ -123,9 +124,8 @@ export class WhyCard {
     const parts = contributions.filter(({ kind }) => kind !== "average");
     const most = Math.max(...parts.map(({ value }) => Math.abs(value)), 1e-9);
     return html`<p class="reason">${sentence}</p>
-      <table class="contributions">
-        <caption class="visually-hidden">What adds up to the score</caption>
-        <tbody>${parts.map(
+      <table class="contributions" aria-label="What adds up to the score">
+        ${COLUMNS}<tbody>${parts.map(
           ({ kind, value, events }) => html`<tr>
             <th scope="row">${KINDS[kind] ?? kind}
               ${events.length === 0 || kind !== "repeats" ? nothing : html`<span class="note">${this.#purchases(events)}</span>`}</th>
@@ -173,9 +173,8 @@ export class WhyCard {
     const most = Math.max(...effects.map(({ occlusion }) => Math.abs(occlusion)), 1e-9);
     return html`<p class="note">Left out, a basket lowers the score by more (+) or less (−) than leaving out
         any basket does. ${NOTES[attention.faithfulness_note] ?? ""}</p>
-      <table class="contributions effects">
-        <caption class="visually-hidden">Change of the score without each basket</caption>
-        <tbody>${effects.slice(0, LEFT_OUT).map(
+      <table class="contributions effects" aria-label="Change of the score without each basket">
+        ${COLUMNS}<tbody>${effects.slice(0, LEFT_OUT).map(
           ({ timestamp, events, occlusion }) => html`<tr>
             <th scope="row"><button type="button" class="link"
               @click=${() => this.#linked.pin({ kind: "basket", at: Date.parse(timestamp) })}

@@ -74,4 +74,4 @@ const instantList = ({ query_time: queryTime, sampled_users: users, listed, shar
   </section>`;
 
 const customerLink = ({ user_id: user }, queryTime) =>
-  html`<a href="customers.html#${new URLSearchParams({ user, query_time: queryTime })}">${user}</a>`;
+  html`<a href="customers.html#${new URLSearchParams({ user, query_time: queryTime, exclude_seen: "true" })}">${user}</a>`;

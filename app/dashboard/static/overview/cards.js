@@ -76,7 +76,7 @@ export function showChanging({ users, at, until, compared_users: compared }) {
     return html`<p class="note">No customer with events before ${formatDay(Date.parse(at))} to compare.</p>`;
   }
   const link = ({ user_id: user }) =>
-    `customers.html#${new URLSearchParams({ user, query_time: until, compare_time: at })}`;
+    `customers.html#${new URLSearchParams({ user, query_time: until, compare_time: at, exclude_seen: "true" })}`;
   return html`<p class="note">Of ${pluralize(compared, "customer")}, between ${formatDay(Date.parse(at))} and
       ${formatDay(Date.parse(until))}. A customer opens with both lists side by side.</p>
     <table>
