@@ -1,13 +1,13 @@
-"""Loading time of the dashboard's Users page, and drawing time of a sweep of 200 query times.
+"""Loading time of the dashboard's Customers page, and its frames while the point in time plays.
 
     python benchmarks/speed/dashboard.py
     python benchmarks/speed/dashboard.py --url http://127.0.0.1:8000 --user 12347
 
 Opens the page of a running service in Chromium and reads the page's own measurements: from
-navigation to the first numbers, to the charts at the top and to all charts, and from the request of
-a sweep to its heat map; then sweeps once more in the open page. First with an empty profile each
-time, then repeatedly with one profile, as a returning user. No inspector is attached to the tab
-while it loads: with one, V8 parses plotly.js several times.
+navigation to the first view, to the whole sweep and to all cards. Then plays at an instant per
+frame, and measures the time between frames; and moves the slider, and measures the time until the
+next frame is painted. First with an empty profile each time, then repeatedly with one profile, as a
+returning user. No inspector is attached to the tab while it loads.
 
 Without --url it serves the demo's model, trained on every twentieth customer, which takes a minute.
 Writes medians to benchmarks/speed/results/dashboard.json. Browser and service share the machine.
@@ -52,25 +52,61 @@ LOADING_SECONDS = 5.0
 # V8 caches the compiled code of a script from its third run on.
 WARM_UP_VISITS = 3
 MEASURES = {
-    "first_numbers_ms": "kairos-first-numbers",
     "first_view_ms": "kairos-first-view",
-    "all_charts_ms": "kairos-all-charts",
-    "first_sweep_ms": "kairos-sweep-drawn",
+    "sweep_ms": "kairos-sweep-drawn",
+    "all_cards_ms": "kairos-all-charts",
 }
 """The page's measurements while it loads."""
-NEXT_SWEEP = ("next_sweep_ms", "next_sweep_waiting_ms", "next_sweep_drawing_ms")
-FIGURES = (*MEASURES, *NEXT_SWEEP)
-_SWEEP_DONE = "#sweep[aria-busy=false]"
+PLAYED = ("steps", "frames", "median_frame_ms", "longest_frame_ms", "share_over_33_ms", "step_ms")
+FIGURES = (*MEASURES, *PLAYED)
+LEAST_STEPS = 200
 _READ_DURATION = "(name) => performance.getEntriesByName(name)[0].duration"
-_READ_HEAT_MAP_SIZE = (
-    "(({width, height}) => [height, width])(document.getElementById('heat-cells'))"
-)
-_READ_SWEEP = """() => {
-    const drawn = performance.getEntriesByName("kairos-sweep-drawn").at(-1);
-    const requests = performance.getEntriesByType("resource");
-    const request = requests.findLast(({name}) => name.endsWith("/v1/attention"));
-    const end = drawn.startTime + drawn.duration;
-    return [drawn.duration, request.responseStart - request.startTime, end - request.responseEnd];
+_PLAY = """async (least) => {
+    const slider = document.getElementById("query-time-slider");
+    const play = document.getElementById("play");
+    const speed = document.getElementById("speed");
+    speed.value = "fast";
+    speed.dispatchEvent(new Event("change"));
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const move = (value) => {
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", {bubbles: true}));
+    };
+    const last = Number(slider.max);
+    const frames = [];
+    let steps = 0;
+    while (steps < least) {
+        move(0);
+        await nextFrame();
+        play.click();
+        let before = await nextFrame();
+        while (Number(slider.value) < last) {
+            const now = await nextFrame();
+            frames.push(now - before);
+            before = now;
+        }
+        steps += last;
+        // The player stops, and the link is written.
+        await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+    const moves = [];
+    for (let index = 0; index < 40; index += 1) {
+        await nextFrame();
+        const began = performance.now();
+        move((index * 37) % last);
+        await nextFrame();
+        await new Promise((resolve) => setTimeout(resolve));
+        moves.push(performance.now() - began);
+    }
+    const sorted = frames.toSorted((one, other) => one - other);
+    return {
+        steps,
+        frames: frames.length,
+        median_frame_ms: sorted[Math.floor(sorted.length / 2)],
+        longest_frame_ms: sorted.at(-1),
+        share_over_33_ms: frames.filter((one) => one > 33).length / frames.length,
+        step_ms: moves.toSorted((one, other) => one - other)[20],
+    };
 }"""
 
 
@@ -84,7 +120,7 @@ def main() -> None:
 def _measure(url: str, arguments: argparse.Namespace) -> None:
     token = read_local_token(url)
     fragment = {"user": arguments.user} | ({} if token is None else {"token": token})
-    page = f"{url}/dashboard/index.html#{urlencode(fragment)}"
+    page = f"{url}/dashboard/customers.html#{urlencode(fragment)}"
     with sync_playwright() as playwright:
         fresh = [_measure_first_visit(playwright, page) for _ in range(arguments.runs)]
         with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
@@ -96,8 +132,6 @@ def _measure(url: str, arguments: argparse.Namespace) -> None:
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "runs": arguments.runs,
-        "events": fresh[0]["events"],
-        "instants": fresh[0]["instants"],
         "fresh_profile": _compute_medians(fresh),
         "coming_back": _compute_medians(visits[WARM_UP_VISITS:]),
     }
@@ -106,8 +140,8 @@ def _measure(url: str, arguments: argparse.Namespace) -> None:
     RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
-def _compute_medians(visits: list[dict[str, float]]) -> dict[str, int]:
-    return {name: round(statistics.median(visit[name] for visit in visits)) for name in FIGURES}
+def _compute_medians(visits: list[dict[str, float]]) -> dict[str, float]:
+    return {name: round(statistics.median(visit[name] for visit in visits), 3) for name in FIGURES}
 
 
 def _measure_first_visit(playwright: Playwright, url: str) -> dict[str, float]:
@@ -116,7 +150,7 @@ def _measure_first_visit(playwright: Playwright, url: str) -> dict[str, float]:
 
 
 def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
-    """Open the page once; return its measurements, and the size of the sweep."""
+    """Open the page once; return its measurements."""
     with _run_browser(profile) as address:
         # The browser splits an unquoted "&" off the address.
         new_tab = urllib.request.Request(f"{address}/json/new?{quote(url, ':/=')}", method="PUT")
@@ -132,15 +166,9 @@ def _visit(playwright: Playwright, url: str, profile: str) -> dict[str, float]:
 def _read_figures(page: Page) -> dict[str, float]:
     page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_selector("main[aria-busy=false]:not(.stale)")
-    page.wait_for_selector(_SWEEP_DONE)
-    if page.locator("#sweep-figure").is_hidden():
-        raise SystemExit(f"the page must show a sweep, but shows: {page.inner_text('#sweep-note')}")
     first = {figure: page.evaluate(_READ_DURATION, name) for figure, name in MEASURES.items()}
-    page.get_by_label("exclude seen items").uncheck()
-    page.wait_for_selector(_SWEEP_DONE)
-    following = dict(zip(NEXT_SWEEP, page.evaluate(_READ_SWEEP), strict=True))
-    events, instants = page.evaluate(_READ_HEAT_MAP_SIZE)
-    return first | following | {"events": events, "instants": instants}
+    played: dict[str, float] = page.evaluate(_PLAY, LEAST_STEPS)
+    return first | played
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def test_pinned_things_light_up_their_partners(dashboard: Dashboard) -> None:
     expect(item.locator("button")).to_have_attribute("aria-pressed", "true")
     item_id = item.get_attribute("data-item")
     assert f"pin=item%3A{item_id}" in dashboard.page.url
-    expect(dashboard.page.locator("#why-heading")).to_have_text("Why this item")
+    expect(dashboard.page.locator("#why-heading")).to_have_text("Why this item is number 3")
     dashboard.page.mouse.move(0, 0)
     rows = dashboard.page.locator("#basket-rows")
     rows.focus()

@@ -23,7 +23,11 @@ def test_recipients_are_those_of_the_api(shop_dashboard: Dashboard) -> None:
         links = [link.get_attribute("href") or "" for link in section.locator("a").all()]
         found = [parse_qs(urlsplit(link).fragment) for link in links]
         assert found == [
-            {"user": [user["user_id"]], "query_time": [instant["query_time"]]}
+            {
+                "user": [user["user_id"]],
+                "query_time": [instant["query_time"]],
+                "exclude_seen": ["true"],
+            }
             for user in instant["recipients"]
         ]
         assert {urlsplit(link).path for link in links} <= {"customers.html"}
