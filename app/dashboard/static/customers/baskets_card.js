@@ -168,7 +168,8 @@ export class BasketsCard {
           : "This model has no attention: there are no weights to show.";
       return;
     }
-    const [most] = sweep.rankBaskets(from, until);
+    const ranked = sweep.rankBaskets(from, until);
+    const [most] = ranked;
     const limit = warnings.includes("history_truncated") ? ", the latest it can read" : "";
     const reading =
       span === null
@@ -182,6 +183,10 @@ export class BasketsCard {
     const size = basket.end - basket.first;
     const what =
       size === 1 ? nameOf(sweep.events[basket.first].itemId) : pluralize(size, "item");
+    if (ranked.length === 1) {
+      summary.textContent = `${reading} All of its attention is on ${formatLongDay(basket.at)} (${what}).`;
+      return;
+    }
     summary.textContent =
       `${reading} For its size, it looks most at ${formatLongDay(basket.at)} (${what}): ` +
       `${formatPercent(weight)} of its attention, ${formatLift(lift)} times an even share.`;

@@ -9,7 +9,7 @@ import { pastedEvents, pastedHistory } from "./pasted_history.js";
 
 const MOST_INSTANTS = 200;
 /** A unit is taken if the span has so many of it. */
-const LEAST_STEPS = 40;
+const LEAST_STEPS = 24;
 const UNITS = [7 * DAY, DAY, HOUR, 60 * SECOND];
 /** Of the span after the last event, and at least and at most. */
 const AFTER_LAST = { share: 0.25, least: 30 * DAY, most: 120 * DAY };

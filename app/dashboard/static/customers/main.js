@@ -13,7 +13,6 @@ import {
   showVersion,
 } from "../shell/page.js";
 import { CustomerSearch } from "../widgets/customer_search.js";
-import { TakeAway } from "../widgets/take_away.js";
 import { BasketsCard } from "./baskets_card.js";
 import {
   explain,
@@ -24,8 +23,6 @@ import {
   loadSwaps,
   requestSweep,
   sweepInstants,
-  toBody,
-  toSweepBody,
   userLabel,
 } from "./data.js";
 import { Linked } from "./linked.js";
@@ -35,6 +32,7 @@ import { Player } from "./player.js";
 import { RankingCard } from "./ranking_card.js";
 import { RanksCard } from "./ranks_card.js";
 import { Sweep } from "./sweep.js";
+import { offerTakeAway } from "./take_away_entries.js";
 import { formatLongDay } from "./time_scale.js";
 import { scaleForSpan } from "./view.js";
 import { WhyCard } from "./why_card.js";
@@ -478,58 +476,13 @@ function listen() {
 const isTyping = (target) => target.matches("input:not([type=range],[type=checkbox]), textarea, select");
 const isPressable = (target) => target.matches("button, summary, a, input");
 
-function listenToTakeAway() {
-  const name = (card) => `kairos-${card}-${userLabel(state).replace(/[^\w-]+/g, "_")}`;
-  const sweepRequest = () => ({ path: "v1/attention", body: toSweepBody(state, sweep?.instants ?? []) });
-  const listRequest = (what) => ({ path: "v1/recommendations", body: { ...toBody(state), explain: what } });
-  const when = () => `${userLabel(state)}, ${formatInstant(state.query_time)} UTC`;
-  const add = (id, take) => new TakeAway(byId(id), () => (sweep === null ? null : take()));
-  add("baskets", () => ({
-    title: `What the model looks at: ${when()}`,
-    name: name("attention"),
-    chart: baskets.chart,
-    rows: baskets.table().rows.map(({ at, itemId, name: title, action, weight, lift }) => ({
-      timestamp: new Date(at).toISOString(),
-      item_id: itemId,
-      title,
-      action,
-      weight,
-      lift,
-    })),
-    request: sweepRequest(),
-  }));
-  add("ranks", () => ({
-    title: `Ranks over time: ${userLabel(state)}`,
-    name: name("ranks"),
-    chart: ranks.chart,
-    rows: ranks.table().map(({ at, itemId, name: title, rank }) => ({
-      query_time: new Date(at).toISOString(),
-      item_id: itemId,
-      title,
-      rank,
-    })),
-    request: sweepRequest(),
-  }));
-  add("ranking", () => ({
-    title: `Recommended: ${when()}`,
-    name: name("items"),
-    chart: null,
-    rows: ranking.table(),
-    request: listRequest("attention"),
-  }));
-  add("why", () => ({
-    title: `Why: ${when()}`,
-    name: name("reasons"),
-    chart: null,
-    rows: why.table(),
-    request: listRequest("reasons"),
-  }));
-}
-
 async function start() {
   showBanner();
   listen();
-  listenToTakeAway();
+  offerTakeAway({
+    shown: () => (sweep === null ? null : { state, instants: sweep.instants }),
+    cards: { baskets, ranks, ranking, why },
+  });
   followLink();
   new PasteDialog(openPasted);
   try {

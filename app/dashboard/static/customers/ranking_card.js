@@ -84,7 +84,7 @@ const describeFallbackOf = ({ fallback }) =>
   fallback === null ? "" : `${describeFallback(fallback)}.`;
 
 /** How a rank has changed, such as "▲ 2" or "new". */
-export function describeMove(rank, before) {
+function describeMove(rank, before) {
   if (before === null) return html`<span class="new">+ new</span>`;
   if (rank === null) return html`<span class="down">− was ${before}</span>`;
   const by = before - rank;

@@ -155,7 +155,7 @@ export class Sweep {
 }
 
 /** Groups events, oldest first, by instant. */
-export function groupBaskets(events) {
+function groupBaskets(events) {
   /** @type {Basket[]} */
   const baskets = [];
   events.forEach(({ at }, index) => {

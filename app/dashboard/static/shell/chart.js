@@ -214,42 +214,10 @@ const SERIES = 8;
 /** The custom property with the colour of the series at an index. */
 export const seriesToken = (index) => `--series-${(index % SERIES) + 1}`;
 
-/**
- * A colour per name, the same wherever the same list of names is drawn. Colours repeat after eight
- * names: a chart with more needs a second way to distinguish them.
- */
-export function seriesColors(names) {
-  return new Map(names.map((name, index) => [name, cssColor(seriesToken(index))]));
-}
-
 /** Any CSS colour as an rgba with this opacity, for bands. */
 export function withOpacity(css, opacity) {
   const canvas = /** @type {any} */ (document.createElement("canvas").getContext("2d"));
   canvas.fillStyle = css;
   const [red, green, blue] = canvas.fillStyle.match(/[0-9a-f]{2}/gi).map((hex) => parseInt(hex, 16));
   return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
-}
-
-/** @type {[number, string][]} */
-const HEAT_STOPS = [
-  [0, "--heat-0"],
-  [0.25, "--heat-1"],
-  [0.5, "--heat-2"],
-  [1, "--heat-3"],
-];
-const HEAT_LEVELS = 256;
-
-/**
- * The colours of heat maps, from the card's own colour to a strong one, as pixels of a canvas.
- *
- * @returns {Uint32Array}
- */
-export function heatColors() {
-  const canvas = Object.assign(document.createElement("canvas"), { width: HEAT_LEVELS, height: 1 });
-  const context = /** @type {any} */ (canvas.getContext("2d"));
-  const scale = context.createLinearGradient(0, 0, HEAT_LEVELS, 0);
-  for (const [share, token] of HEAT_STOPS) scale.addColorStop(share, cssColor(token));
-  context.fillStyle = scale;
-  context.fillRect(0, 0, HEAT_LEVELS, 1);
-  return new Uint32Array(context.getImageData(0, 0, HEAT_LEVELS, 1).data.buffer);
 }

@@ -162,7 +162,7 @@ function save(blob, name) {
 const KEY = "$KAIROS_API_KEY";
 
 /** A request as a command for a shell. The key stands in a variable: it is in no picture and no text. */
-export function toCurl(request) {
+function toCurl(request) {
   if (request === null) return "There is no request behind this card.";
   const body = JSON.stringify(request.body).replaceAll("'", "'\\''");
   return [
@@ -174,7 +174,7 @@ export function toCurl(request) {
 }
 
 /** A request as a Python script. */
-export function toPython(request) {
+function toPython(request) {
   if (request === null) return "There is no request behind this card.";
   return [
     "import os",
