@@ -230,6 +230,7 @@ def _format_location(location: tuple[int | str, ...]) -> str:
 
 _DOCUMENTED: tuple[type[ServiceError], ...] = (
     MalformedJsonError,
+    DisconnectedError,
     ItemNotFoundError,
     ModelNotFoundError,
     ModelRefusedError,

@@ -8,6 +8,7 @@ from app.auth.access import Caller
 from app.context import AppContext, get_context
 from app.errors import (
     DatabaseUnavailableError,
+    DisconnectedError,
     ItemNotFoundError,
     ModelNotFoundError,
     ModelRefusedError,
@@ -44,6 +45,7 @@ _Listed = Annotated[int, Query(ge=1, le=100, description="Maximum number of user
     summary="List users whose items change the most",
     response_model=ChangedUsers,
     responses=describe_problems(
+        DisconnectedError,
         NoModelError,
         ModelNotFoundError,
         ModelRefusedError,
@@ -89,6 +91,7 @@ async def list_changed_users(
     summary="List users with a last event of some age",
     response_model=ExampleUsers,
     responses=describe_problems(
+        DisconnectedError,
         NoModelError,
         ModelNotFoundError,
         ModelRefusedError,
@@ -144,6 +147,7 @@ async def list_example_users(
     summary="List users who would be recommended an item",
     response_model=ItemRecipients,
     responses=describe_problems(
+        DisconnectedError,
         ItemNotFoundError,
         NoModelError,
         ModelNotFoundError,
