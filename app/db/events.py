@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple, final
 
 import orjson
@@ -167,10 +168,6 @@ class AddedEvents(NamedTuple):
     erased_until: tuple[int | None, ...]
 
 
-def _get_time(event: Event) -> int:
-    return event.at
-
-
 @final
 class EventRepository:
     """Reads and adds events within a transaction that the caller owns."""
@@ -215,11 +212,11 @@ class EventRepository:
         for query_time in sorted(set(query_times), reverse=True):
             until, known = query_time, 0
             if read and read[0].at <= query_time:
-                if bisect_right(read, query_time, key=_get_time) >= max_events:
+                if bisect_right(read, query_time, key=attrgetter("at")) >= max_events:
                     continue
                 # From within the earliest instant on, of which some events may be unread.
                 until = read[0].at
-                known = bisect_right(read, until, key=_get_time)
+                known = bisect_right(read, until, key=attrgetter("at"))
             page = self.read_history(user_id, until, known + max_events)
             read = page + read[known:]
             if len(page) < known + max_events:

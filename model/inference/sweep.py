@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -165,16 +166,15 @@ def _read_windows(
         return bisect_left(history.events, sort_key(events[position]), key=sort_key)
 
     ranges = [
-        (find(max(0, end - read)), bisect_right(history.events, events[end - 1].at, key=_get_time))
+        (
+            find(max(0, end - read)),
+            bisect_right(history.events, events[end - 1].at, key=attrgetter("at")),
+        )
         if end
         else (0, 0)
         for end in ends
     ]
     return _Reading(history, ranges, _find_seen(bundle.catalog, events, ends, constraints, seen))
-
-
-def _get_time(event: Event) -> int:
-    return event.at
 
 
 def _find_seen(

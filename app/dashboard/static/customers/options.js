@@ -1,5 +1,5 @@
 // @ts-check
-/** The options of the page: what is asked for, and the advanced ones. */
+/** The options of the page: the fields of its requests, the advanced ones apart. */
 
 import { byId, html, render } from "../shell/html.js";
 import { versionLabel } from "../widgets/versions.js";

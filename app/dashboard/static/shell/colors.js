@@ -13,7 +13,7 @@ export function cssColor(name) {
   return tokens.get(name);
 }
 
-/** The doublings that a lift's colour tells apart: from a quarter to four times the uniform share. */
+/** The doublings to either side on the colour scale: from a quarter to four times the uniform share. */
 const DOUBLINGS = 2;
 const LEVELS = 32;
 /** @type {string[] | null} */

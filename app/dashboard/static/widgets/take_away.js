@@ -138,7 +138,7 @@ function saveCsv({ rows, name }) {
   const columns = Object.keys(rows[0] ?? {});
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
   const text = lines.map((cells) => cells.map(toCell).join(",")).join("\r\n");
-  // The mark tells Excel that the text is UTF-8.
+  // Excel reads a text as UTF-8 if it begins with this mark.
   save(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }), `${name}.csv`);
 }
 
