@@ -5,7 +5,7 @@ import { formatDay, formatInstant, formatMetric, formatPercent, pluralize } from
 import { html, nothing } from "../shell/html.js";
 import { groupTestMetrics, referenceName } from "../models/data.js";
 
-const HEADLINE = "ndcg@10";
+export const HEADLINE = "ndcg@10";
 const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /** Whether the service is ready, and which of its parts are not. */
@@ -60,7 +60,8 @@ function showMetric(name, { given, live, withheld, references }, questions) {
             than the best simple ranking (${best.label.toLowerCase()}).`
     }</p>
     <table class="bars">
-      <caption class="note">${name}${questions === null ? "" : ` on ${pluralize(questions, "test question")}`}</caption>
+      <caption class="note">${name}${questions === null ? "" : ` on ${pluralize(questions, "test question")}`}:
+        how high the items chosen next stand in the list, from 0 to 1</caption>
       <tbody>${rows.map(
         ({ label, value, kind }) => html`<tr><th scope="row">${label}</th>
           <td class="number">${formatMetric(value)}</td>

@@ -4,9 +4,10 @@
 import { call, describeModel, listModels } from "../shell/api.js";
 import { byId, html, render } from "../shell/html.js";
 import { showBanner, showBusy, showVersion } from "../shell/page.js";
+import { loadComparison, showComparison } from "./challenger.js";
 import { showChanging, showLatest, showReadiness, showServing } from "./cards.js";
 
-const CUSTOMERS = 12;
+const CUSTOMERS = 10;
 const CHANGES = 6;
 
 // Links to a customer led here before the page had a file of its own.
@@ -37,8 +38,20 @@ async function readReadiness() {
   }
 }
 
+/** @type {Promise<any[]> | null} */
+let models = null;
+
+/** The published versions, requested once for the cards that need them; again after a failure. */
+function readModels() {
+  models ??= listModels().catch((error) => {
+    models = null;
+    throw error;
+  });
+  return models;
+}
+
 async function readServing() {
-  const models = await listModels();
+  const models = await readModels();
   const served = models.find((model) => model.is_serving);
   showVersion(served?.version ?? "none");
   if (served === undefined) return null;
@@ -59,6 +72,7 @@ async function start() {
     fill("service", readReadiness, showReadiness),
     fill("serving", readServing, showServing),
     fill("changing", () => call("v1/overview/changes", { query: { n: CUSTOMERS } }), showChanging),
+    fill("challenger", async () => loadComparison(await readModels()), showComparison),
     fill("latest", readLatest, showLatest),
   ]);
   showBusy(false);
