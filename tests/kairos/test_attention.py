@@ -17,6 +17,7 @@ from kairos.lift import EVEN, HIGH, LOW, to_colour
 from kairos.tables import sum_baskets
 from model.errors import KairosError
 from model.inference.answers import ScorePart, ScoreTerm
+from tests.architecture.repository import ROOT
 from tests.training.recipes import RUN
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -100,6 +101,12 @@ def test_the_mean_lift_over_the_events_is_one(
 )
 def test_the_colours_of_lift_are_fixed(lift: float, colour: str) -> None:
     assert to_colour(lift) == colour
+
+
+def test_the_colours_are_those_of_the_dashboard() -> None:
+    style = (ROOT / "app" / "dashboard" / "static" / "shell" / "style.css").read_text("utf-8")
+    for name, colour in (("low", LOW), ("even", EVEN), ("high", HIGH)):
+        assert f"--lift-{name}: {colour};" in style
 
 
 @given(st.floats(0, 100))
