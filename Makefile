@@ -24,16 +24,19 @@ SLOW_ONLY := browser deployment e2e promises
 test: .venv/.installed  ## Run the fast tests: every module, under three minutes on two cores
 	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=tests/,$(SLOW_ONLY))
 
+# Where the tests in a browser are: the others need not be imported.
+IN_BROWSER := tests/browser tests/deployment/test_dashboard_behind_proxy.py
+
 browser: .venv/.installed  ## Test every page of the dashboard in Chromium
-	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "browser and not slow" $(IN_BROWSER)
 
 test-all: test test-slow  ## Run the fast tests, then the slow ones
 
 # In two processes: the event loop of Playwright stays in the thread of the tests.
 test-slow: .venv/.installed  ## Run the slow tests: proxies, killed processes, short promises, encoders end to end, more examples
 	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile=thorough \
-		-m "(slow or hypothesis) and not browser and not gpu and not realdata"
-	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser"
+		-m "(slow or hypothesis) and not browser and not gpu and not realdata" --ignore=tests/browser
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and browser" $(IN_BROWSER)
 
 promises: .venv/.installed  ## Measure the promises of the service at full strength; needs an idle machine
 	$(BIN)/pytest tests/promises --full-strength -m "not gpu" --timeout=3600 -rA
