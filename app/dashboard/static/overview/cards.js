@@ -5,7 +5,7 @@ import { formatDay, formatInstant, formatMetric, formatPercent, pluralize } from
 import { html, nothing } from "../shell/html.js";
 import { groupTestMetrics, referenceName } from "../models/data.js";
 
-const HEADLINE = "ndcg@10";
+export const HEADLINE = "ndcg@10";
 const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /** Whether the service is ready, and which of its parts are not. */

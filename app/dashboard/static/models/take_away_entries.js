@@ -1,0 +1,210 @@
+// @ts-check
+/** What is taken away from each card of the Models page. */
+
+import { LIST_MODELS, modelRequest } from "../shell/api.js";
+import { byId } from "../shell/html.js";
+import { TakeAway, toFileName } from "../widgets/take_away.js";
+import {
+  CHANGES,
+  currentVersion,
+  findComparingRun,
+  groupTestMetrics,
+  RUNS,
+  toChangeRow,
+  toMetricRows,
+  TRAFFIC,
+} from "./data.js";
+
+/**
+ * @typedef {import("./data.js").Description} Description
+ * @typedef {import("./data.js").ModelsState} ModelsState
+ *
+ * @typedef {object} Shown what the page shows
+ * @property {ModelsState} serving
+ * @property {Map<string, Description | null>} descriptions
+ * @property {Description | null} one the version in detail
+ * @property {Description | null} other the one to compare it with
+ */
+
+/**
+ * Fills the menus of the cards.
+ *
+ * @param {object} page
+ * @param {() => Shown | null} page.shown null before the first response
+ * @param {{detail: any, clicks: any}} page.cards
+ */
+export function offerTakeAway({ shown, cards }) {
+  const offer = (id, file, read) =>
+    new TakeAway(byId(id), () => {
+      const page = shown();
+      if (page === null) return { why: "The versions are not loaded yet." };
+      return { title: headingOf(byId(id)), name: toFileName(file), chart: null, ...read(page) };
+    });
+  offer("serving-card", "active-versions", ({ serving }) => ({
+    rows: toRoleRows(serving),
+    requests: [LIST_MODELS, TRAFFIC, CHANGES],
+  }));
+  offer("versions-card", "versions", ({ serving: { models }, descriptions }) => ({
+    caption: "The metrics of one row are on the same test questions.",
+    rows: models.map((model) => toVersionRow(model, descriptions.get(model.version) ?? null)),
+    requests: [LIST_MODELS, ...toModelRequests(descriptions)],
+  }));
+  const { metrics, training, windows } = cards.detail.figures;
+  const ofVersion = (figure, read) => (page) => {
+    const { one } = page;
+    if (one === null) return { why: "No version is described." };
+    if (figure.chart === null) return { why: figure.text };
+    return {
+      caption: `Version ${one.version}. ${figure.text}`,
+      chart: figure.chart,
+      requests: [modelRequest(one.version)],
+      ...read(page),
+    };
+  };
+  offer("metrics-figure", "test-metrics", ofVersion(metrics, ({ one }) => ({ rows: toMetricRows(one.manifest.metrics) })));
+  offer("training-figure", "training", ofVersion(training, ({ one }) => ({ rows: one.epochs.map(toEpochRow) })));
+  offer(
+    "windows-figure",
+    "data-windows",
+    ofVersion(windows, ({ serving }) => ({ rows: toWindowRows(serving.models), requests: [LIST_MODELS] })),
+  );
+  offer("comparison-card", "comparison", readComparison);
+  offer("clicks-card", "clicks", ({ descriptions }) => {
+    const rows = toClickRows(descriptions);
+    if (rows.length === 0) return { why: cards.clicks.figure.text };
+    return {
+      caption: cards.clicks.figure.text,
+      chart: cards.clicks.figure.chart,
+      rows,
+      requests: rows.map(({ version }) => modelRequest(version)),
+    };
+  });
+  offer("runs-card", "retraining-runs", ({ serving: { runs } }) => ({ rows: runs.map(toRunRow), requests: [RUNS] }));
+  offer("trail-card", "audit-trail", ({ serving: { changes } }) => ({
+    rows: changes.map(toChangeRow),
+    requests: [CHANGES],
+  }));
+}
+
+/** The heading of a card or figure as text. */
+const headingOf = (root) => root.querySelector("h2, h3")?.textContent.trim().replace(/\s+/g, " ");
+
+/** @param {ModelsState} serving */
+function toRoleRows({ models, traffic: { challenger, share, shadow }, rollbackVersion }) {
+  const serving = models.find((model) => model.is_serving)?.version ?? null;
+  const roles = [
+    { role: "current", version: currentVersion(models), share_of_users: challenger === null ? 1 : 1 - share },
+    { role: "serving here", version: serving, share_of_users: null },
+    { role: "challenger", version: challenger, share_of_users: challenger === null ? null : share },
+    { role: "shadow", version: shadow, share_of_users: null },
+    { role: "rollback", version: rollbackVersion, share_of_users: null },
+  ];
+  return roles.filter(({ version }) => version !== null);
+}
+
+const toModelRequests = (descriptions) =>
+  [...descriptions].flatMap(([version, description]) => (description === null ? [] : [modelRequest(version)]));
+
+/**
+ * @param {import("./data.js").Model} model
+ * @param {Description | null} description
+ */
+function toVersionRow(model, description) {
+  const { version, is_current, is_serving, is_challenger, is_shadow, trained_at, data_window: window } = model;
+  const metrics = description?.manifest.metrics ?? model.metrics ?? {};
+  const { questions } = groupTestMetrics(metrics);
+  return {
+    version,
+    is_current,
+    is_serving,
+    is_challenger,
+    is_shadow,
+    trained_at,
+    first_event_at: window?.first_at ?? null,
+    last_event_at: window?.last_at ?? null,
+    questions,
+    ...Object.fromEntries(
+      toMetricRows(metrics).map(({ metric, ranking, value }) => [`${metric}, ${ranking}`, value]),
+    ),
+  };
+}
+
+const toEpochRow = ({ epoch, loss, validation, seconds }) => ({
+  epoch,
+  loss,
+  ...Object.fromEntries(Object.entries(validation).map(([metric, value]) => [`validation_${metric}`, value])),
+  seconds,
+});
+
+const toWindowRows = (models) =>
+  models.flatMap(({ version, data_window: window }) =>
+    window === null ? [] : [{ version, first_event_at: window.first_at, last_event_at: window.last_at }],
+  );
+
+/** The values of two versions, those of a run that measured both and those of their own tests. */
+function readComparison({ serving, one, other }) {
+  if (one === null || other === null) return { why: "There is no other version to compare with." };
+  const run = findComparingRun(serving.runs, one.version, other.version);
+  const rows = [
+    ...(run === null ? [] : compareRankers(run, one.version)),
+    ...compareTests(one.manifest.metrics, other.manifest.metrics),
+  ];
+  return {
+    caption: `${one.version} compared with ${other.version}. ${byId("comparison-summary").textContent}`,
+    name: toFileName("comparison", one.version, other.version),
+    rows: rows.map(({ mine, theirs, ...of }) => ({
+      ...of,
+      [one.version]: mine,
+      [other.version]: theirs,
+      difference: mine - theirs,
+    })),
+    requests: [...[one, other].map(({ version }) => modelRequest(version)), ...(run === null ? [] : [RUNS])],
+  };
+}
+
+/** The metrics of both models on the questions of a run. */
+function compareRankers({ run_id: id, candidate, metrics }, version) {
+  const [mine, theirs] = candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
+  return ["", "_withheld"].flatMap((suffix) =>
+    Object.entries(metrics[mine + suffix] ?? {}).flatMap(([metric, value]) =>
+      metric === "questions" || metrics[theirs + suffix]?.[metric] === undefined
+        ? []
+        : [
+            {
+              test: `run ${id}`,
+              metric,
+              ranking: suffix === "" ? "model" : "model, time withheld",
+              mine: value,
+              theirs: metrics[theirs + suffix][metric],
+            },
+          ],
+    ),
+  );
+}
+
+/** The metrics that both manifests hold. */
+function compareTests(mine, theirs) {
+  const others = toMetricRows(theirs);
+  return toMetricRows(mine).flatMap(({ metric, ranking, value }) => {
+    const other = others.find((row) => row.metric === metric && row.ranking === ranking);
+    return other === undefined ? [] : [{ test: "own test", metric, ranking, mine: value, theirs: other.value }];
+  });
+}
+
+/** @returns {{version: string}[]} */
+const toClickRows = (descriptions) =>
+  [...descriptions].flatMap(([version, description]) =>
+    description?.clicks ? [{ version, ...description.clicks }] : [],
+  );
+
+const toRunRow = ({ run_id, result, reason, started_at, finished_at, recipe, champion, candidate, questions }) => ({
+  run_id,
+  result,
+  reason,
+  started_at,
+  finished_at,
+  recipe,
+  champion,
+  candidate,
+  questions,
+});
