@@ -163,7 +163,7 @@ function showLists(serving, known) {
 function findShown() {
   if (serving === null) return null;
   const [one, other] = ["version", "compare"].map((id) => descriptions.get(byId(id).value) ?? null);
-  return { serving, descriptions, one, other };
+  return { serving, descriptions, one, other, metric: state.metric };
 }
 
 /**

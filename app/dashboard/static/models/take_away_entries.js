@@ -14,6 +14,7 @@ import {
   toMetricRows,
   TRAFFIC,
 } from "./data.js";
+import { rolesOf } from "./versions_card.js";
 
 /**
  * @typedef {import("./data.js").Description} Description
@@ -24,6 +25,7 @@ import {
  * @property {Map<string, Description | null>} descriptions
  * @property {Description | null} one the version in detail
  * @property {Description | null} other the one to compare it with
+ * @property {string} metric of the table of versions
  */
 
 /**
@@ -38,16 +40,16 @@ export function offerTakeAway({ shown, cards }) {
     new TakeAway(byId(id), () => {
       const page = shown();
       if (page === null) return { why: "The versions are not loaded yet." };
-      return { title: headingOf(byId(id)), name: toFileName(file), chart: null, ...read(page) };
+      return { title: headingOf(byId(id)), caption: asOf(), name: toFileName(file), chart: null, ...read(page) };
     });
   offer("serving-card", "active-versions", ({ serving }) => ({
     rows: toRoleRows(serving),
     requests: [LIST_MODELS, TRAFFIC, CHANGES],
   }));
-  offer("versions-card", "versions", ({ serving: { models }, descriptions }) => ({
-    caption: "The metrics of one row are on the same test questions.",
-    rows: models.map((model) => toVersionRow(model, descriptions.get(model.version) ?? null)),
-    requests: [LIST_MODELS, ...toModelRequests(descriptions)],
+  offer("versions-card", "versions", ({ serving, descriptions, metric }) => ({
+    caption: `${asOf()} The metrics of one row are on the same test questions.`,
+    rows: serving.models.map((model) => toVersionRow(model, serving.traffic, descriptions.get(model.version), metric)),
+    requests: [LIST_MODELS, TRAFFIC, ...toModelRequests(descriptions)],
   }));
   const { metrics, training, windows } = cards.detail.figures;
   const ofVersion = (figure, read) => (page) => {
@@ -86,6 +88,9 @@ export function offerTakeAway({ shown, cards }) {
   }));
 }
 
+/** When the lists were read, as the page shows it. */
+const asOf = () => byId("as-of").textContent.replace("as of", "As of").concat(".");
+
 /** The heading of a card or figure as text. */
 const headingOf = (root) => root.querySelector("h2, h3")?.textContent.trim().replace(/\s+/g, " ");
 
@@ -107,24 +112,24 @@ const toModelRequests = (descriptions) =>
 
 /**
  * @param {import("./data.js").Model} model
- * @param {Description | null} description
+ * @param {import("./data.js").Traffic} traffic
+ * @param {Description | null | undefined} description
+ * @param {string} chosen the metric
  */
-function toVersionRow(model, description) {
-  const { version, is_current, is_serving, is_challenger, is_shadow, trained_at, data_window: window } = model;
+function toVersionRow(model, traffic, description, chosen) {
+  const { version, trained_at, data_window: window } = model;
   const metrics = description?.manifest.metrics ?? model.metrics ?? {};
-  const { questions } = groupTestMetrics(metrics);
   return {
     version,
-    is_current,
-    is_serving,
-    is_challenger,
-    is_shadow,
+    roles: rolesOf(model, traffic).join("; "),
     trained_at,
     first_event_at: window?.first_at ?? null,
     last_event_at: window?.last_at ?? null,
-    questions,
+    questions: groupTestMetrics(metrics).questions,
     ...Object.fromEntries(
-      toMetricRows(metrics).map(({ metric, ranking, value }) => [`${metric}, ${ranking}`, value]),
+      toMetricRows(metrics).flatMap(({ metric, ranking, value }) =>
+        metric === chosen ? [[`${metric}, ${ranking}`, value]] : [],
+      ),
     ),
   };
 }

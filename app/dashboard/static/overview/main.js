@@ -7,7 +7,7 @@ import { showBanner, showBusy, showVersion } from "../shell/page.js";
 import { showChanging, showLatest, showReadiness, showServing } from "./cards.js";
 import { CHANGED, LATEST, offerTakeAway } from "./take_away_entries.js";
 
-/** What each card shows, by its id. */
+/** What each card shows and when it came, by its id. */
 const answers = new Map();
 
 // Links to a customer led here before the page had a file of its own.
@@ -21,7 +21,7 @@ async function fill(id, load, show) {
   try {
     const answer = await load();
     render(show(answer), content);
-    answers.set(id, answer);
+    answers.set(id, { answer, at: Date.now() });
   } catch (error) {
     const retry = () => fill(id, load, show);
     render(

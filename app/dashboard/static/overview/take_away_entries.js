@@ -18,18 +18,24 @@ export const LATEST = {
 /**
  * Fills the menus of the cards.
  *
- * @param {Map<string, any>} answers what each card shows, by its id
+ * @param {Map<string, {answer: any, at: number}>} answers what each card shows and when it came, by its id
  */
 export function offerTakeAway(answers) {
   const offer = (id, file, read) =>
     new TakeAway(byId(id), () => {
-      const answer = answers.get(id) ?? null;
-      if (answer === null) return { why: "There is nothing to take away: this card has no answer of the service." };
-      const title = byId(`${id}-heading`).textContent;
-      return { title, name: toFileName(file), chart: null, ...read(answer) };
+      const { answer = null, at = 0 } = answers.get(id) ?? {};
+      if (answer === null) return { why: "This card has no answer of the service to take away." };
+      const { caption, ...taken } = read(answer);
+      return {
+        title: byId(`${id}-heading`).textContent,
+        caption: `${caption} As of ${formatInstant(at)} UTC.`,
+        name: toFileName(file),
+        chart: null,
+        ...taken,
+      };
     });
   offer("service", "readiness", (readiness) => ({
-    caption: `The answer of ${formatInstant(Date.now())} UTC or shortly before.`,
+    caption: "Readiness of the service.",
     rows: Object.entries(readiness).map(([part, state]) => ({ part, state })),
     requests: [{ path: "health/ready" }],
   }));
