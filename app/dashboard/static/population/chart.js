@@ -13,6 +13,7 @@ import { intervalAxis, intervalPosition } from "../widgets/time_axes.js";
  *
  * @typedef {object} Point of `GET /v1/models/{version}`, with `interval` in milliseconds
  * @property {number} interval
+ * @property {number} interval_days
  * @property {number} mean
  * @property {number | null} sd
  * @property {number | null} standard_error
@@ -295,10 +296,10 @@ export function summarize(lines, view) {
  */
 export const toRows = (lines, view) =>
   lines.flatMap(({ curve, label, version }) =>
-    curve[view].map(({ interval, mean, sd, standard_error, count }) => ({
+    curve[view].map(({ interval_days, mean, sd, standard_error, count }) => ({
       version,
       curve: label,
-      days_since_last_event: interval / DAY,
+      days_since_last_event: interval_days,
       mean_weight: mean,
       sd,
       standard_error,

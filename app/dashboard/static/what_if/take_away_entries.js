@@ -45,8 +45,8 @@ export function offerTakeAway({ shown, cards, titleOf }) {
       ? { why: byId("no-scores").textContent.trim() }
       : {
           chart: cards.scores.chart,
-          rows: cards.scores.drawn.map(toItemRow),
-          requests: toRequests(comparison, ["ranking"]),
+          rows: cards.scores.drawn.map(toScoreRow),
+          requests: toRequests(comparison, ["sweep", "ranking"]),
         },
   );
   offer("weights-card", "weights", textOf("weights-summary"), (comparison) =>
@@ -76,14 +76,19 @@ function toRequests({ before, after }, kinds) {
 }
 
 /** @param {ComparedItem} item */
-const toItemRow = ({ itemId, title, before, after, difference }) => ({
+const toScoreRow = ({ itemId, title, before, after, difference }) => ({
   item_id: itemId,
   title,
-  rank_before: before.rank,
-  rank_after: after.rank,
   score_before: before.score,
   score_after: after.score,
   score_difference: difference,
+});
+
+/** @param {ComparedItem} item */
+const toItemRow = (item) => ({
+  ...toScoreRow(item),
+  rank_before: item.before.rank,
+  rank_after: item.after.rank,
 });
 
 /**

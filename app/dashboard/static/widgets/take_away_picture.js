@@ -24,7 +24,6 @@ const MARGIN = 16;
 const GAP = 8;
 /** Of the content, in pixels. */
 const LEAST_WIDTH = 480;
-const MOST_WIDTH = 1600;
 /** Of a PNG file: sharp on a screen with two pixels per CSS pixel. */
 const SCALE = 2;
 
@@ -131,10 +130,8 @@ function drawTable(rows) {
   const widths = columns.map((_, index) =>
     Math.max(...lines.map((cells) => context.measureText(cells[index]).width)),
   );
-  const natural = widths.reduce((sum, width) => sum + width + BETWEEN, 0);
-  const scale = Math.min(1, MOST_WIDTH / natural);
   return {
-    width: natural * scale,
+    width: widths.reduce((sum, width) => sum + width + BETWEEN, 0),
     height: lines.length * ROW,
     paint: (target) => {
       Object.assign(target, { font: CELL, textAlign: "left" });
@@ -142,8 +139,8 @@ function drawTable(rows) {
         let x = 0;
         target.fillStyle = cssColor(line === 0 ? "--quiet" : "--text");
         cells.forEach((text, index) => {
-          target.fillText(text, x, (line + 0.5) * ROW, widths[index] * scale);
-          x += (widths[index] + BETWEEN) * scale;
+          target.fillText(text, x, (line + 0.5) * ROW);
+          x += widths[index] + BETWEEN;
         });
       });
     },
