@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from math import exp
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -13,18 +12,12 @@ from kairos.lift import to_colour
 from model.catalog import Catalog
 from model.clock import to_datetime
 from model.history import Query
-from model.inference.answers import PartName, Recommendation, ScorePart
+from model.inference.answers import Recommendation, ScoredItem
+from model.inference.sentences import Words, choose_words, write_sentence
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_BASKETS = 12
 _MOST_TITLES = 3
-_LEAST_SHARE = 0.005
-"""A smaller part of a score would be shown as 0 %."""
-_PARTS: dict[PartName, str] = {
-    "base": "model",
-    "repeats": "chosen before",
-    "followers": "follows the last events",
-}
 
 
 class ItemLine(NamedTuple):
@@ -32,7 +25,7 @@ class ItemLine(NamedTuple):
 
     Attributes:
         name: its title, or its id.
-        reason: the parts of its score in words.
+        reason: why it is recommended, in a sentence as in the dashboard.
     """
 
     rank: int
@@ -73,10 +66,9 @@ class Card:
     @cached_property
     def items(self) -> tuple[ItemLine, ...]:
         """The recommended items, best first."""
+        words = choose_words(self.query.history)
         return tuple(
-            ItemLine(
-                rank, self._name(item.row), item.score, describe_score(item.reason, item.parts)
-            )
+            ItemLine(rank, self._name(item.row), item.score, self._give_reason(item, words))
             for rank, item in enumerate(self.answer.items, start=1)
         )
 
@@ -127,22 +119,14 @@ class Card:
     def _name(self, row: int) -> str:
         return self.catalog.title(row) or self.catalog.item_id(row)
 
+    def _give_reason(self, item: ScoredItem, words: Words) -> str:
+        if item.reasons is None:
+            return item.reason
+        follows = item.reasons.facts.follows_row
+        name = None if follows is None else self._name(follows)
+        return write_sentence(item, item.reasons, words, name)
+
     def _list_names(self, rows: tuple[int, ...]) -> str:
         names = ", ".join(map(self._name, rows[:_MOST_TITLES]))
         further = len(rows) - _MOST_TITLES
         return f"{names} and {further} more" if further > 0 else names
-
-
-def describe_score(reason: str, parts: tuple[ScorePart, ...] | None) -> str:
-    """Describe in words what a score consists of."""
-    if reason == "popular":
-        return "popular"
-    if parts is None:
-        return "model"
-    texts = []
-    for part in parts:
-        if part.share < _LEAST_SHARE:
-            continue
-        terms = ", ".join(f"{term.name} \u00d7{exp(term.effect):.2g}" for term in part.terms)
-        texts.append(f"{_PARTS[part.name]} {part.share:.0%}" + (f" ({terms})" if terms else ""))
-    return " \u00b7 ".join(texts)

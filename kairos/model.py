@@ -267,7 +267,8 @@ class Model:
             UnknownUserError: if the user has no events.
         """
         query = self._build_query(user, history, at)
-        answer = self.predictor.recommend(query, self._constrain(n, exclude_seen), explain=True)
+        constraints = self._constrain(n, exclude_seen)
+        answer = self.predictor.recommend(query, constraints, explain=True, reasons=True)
         return Card(query, answer, self.predictor.catalog, self.version)
 
     def save(self, directory: str | Path) -> Path:

@@ -17,11 +17,11 @@ from app.recommendations.schemas import (
     ScorePart,
     ScoreTerm,
 )
-from app.recommendations.sentences import Words, write_sentence
 from app.serving.item_overlay import ItemOverlayView
 from model.clock import MICROSECONDS_PER_SECOND
 from model.inference import answers
 from model.inference.answers import AttentionOverHistory, Recommendation, ScoredItem
+from model.inference.sentences import Words, write_sentence
 
 
 def to_response(

@@ -8,7 +8,6 @@ from app.errors import UnprocessableError
 from app.histories.service import read_instant_query, read_older_items, select_predictor
 from app.recommendations.presenter import to_response
 from app.recommendations.schemas import RecommendationAnswer, RecommendationRequest
-from app.recommendations.sentences import choose_words
 from app.recommendations.shadow import compare_with_shadow
 from app.serving.impressions import Impression
 from app.serving.item_overlay import ItemOverlayView
@@ -16,6 +15,7 @@ from model.history import Query
 from model.inference.answers import Constraints, Recommendation
 from model.inference.occlusion import count_left_out
 from model.inference.predictor import Predictor
+from model.inference.sentences import choose_words
 from model.inference.steps import Steps, start
 from model.inference.workload import count_recommendation
 

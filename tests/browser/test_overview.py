@@ -27,7 +27,7 @@ def test_the_served_version_stands_beside_its_baselines(shop_dashboard: Dashboar
 
 def test_a_changing_customer_opens_with_both_lists(shop_dashboard: Dashboard) -> None:
     shop_dashboard.open(view="index.html")
-    changes = shop_dashboard.api("/v1/overview/changes?n=12")
+    changes = shop_dashboard.api("/v1/overview/changes?n=10")
     links = shop_dashboard.page.locator("#changing a")
     assert links.all_inner_texts() == [user["user_id"] for user in changes["users"]]
     links.first.click()

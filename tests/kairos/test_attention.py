@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from matplotlib.collections import QuadMesh
 
 import kairos
-from kairos.card import describe_score
 from kairos.lift import EVEN, HIGH, LOW, to_colour
 from kairos.tables import sum_baskets
 from model.errors import KairosError
-from model.inference.answers import ScorePart, ScoreTerm
+from tests.architecture.repository import ROOT
 from tests.training.recipes import RUN
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -102,6 +101,12 @@ def test_the_colours_of_lift_are_fixed(lift: float, colour: str) -> None:
     assert to_colour(lift) == colour
 
 
+def test_the_colours_are_those_of_the_dashboard() -> None:
+    style = (ROOT / "app" / "dashboard" / "static" / "shell" / "style.css").read_text("utf-8")
+    for name, colour in (("low", LOW), ("even", EVEN), ("high", HIGH)):
+        assert f"--lift-{name}: {colour};" in style
+
+
 @given(st.floats(0, 100))
 def test_no_lift_is_white(lift: float) -> None:
     assert to_colour(lift) != "#ffffff"
@@ -180,11 +185,12 @@ def test_a_card_escapes_what_others_wrote(
     assert "&lt;script&gt;alert(" in html
 
 
-def test_a_card_names_the_parts_of_a_score() -> None:
-    parts = (
-        ScorePart("repeats", 0.75),
-        ScorePart("base", 0.248, (ScoreTerm("popularity", 0.693147),)),
-        ScorePart("followers", 0.002),
-    )
-    assert describe_score("model", parts) == "chosen before 75% · model 25% (popularity ×2)"
-    assert describe_score("popular", None) == "popular"
+def test_a_card_says_why_in_the_words_of_the_dashboard(model: kairos.Model) -> None:
+    at = START + timedelta(days=8)
+    history = history_of([0, 1, 5], ["i3", "i3", "i1"])
+    card = model.card(history=history, at=at, n=20, exclude_seen=False)
+    catalog = model.predictor.catalog
+    repeated = catalog.title(catalog.row("i3"))
+    (reason,) = [one.reason for one in card.items if one.name == repeated]
+    assert reason.startswith("In this user's history 2 times, last 7 days ago")
+    assert reason in card._repr_html_().replace("&#39;", "'")

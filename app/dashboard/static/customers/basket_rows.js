@@ -83,10 +83,10 @@ export function paintRows(context, { height }, shown) {
     const top = AXIS_PIXELS + position * rowPixels;
     paintLabel(context, row, top, shown);
     context.fillStyle = cssColor("--line");
-    const start = Math.max(scale.left, scale.x(row.at));
+    const start = scale.clampedX(row.at);
     context.fillRect(start, top + rowPixels / 2 - 0.5, scale.right - start, 1);
     paintCells(context, sweep.lifts(row), edges, top, rowPixels, start);
-    paintMark(context, row, scale, top + rowPixels / 2);
+    if (scale.has(row.at)) paintMark(context, row, scale, top + rowPixels / 2);
   });
 }
 
@@ -111,7 +111,7 @@ function paintCells(context, lifts, edges, top, rowPixels, start) {
     if (color !== null) {
       const left = Math.max(from, start);
       context.fillStyle = color;
-      context.fillRect(left, top + GAP / 2, edges[index] - left, rowPixels - GAP);
+      context.fillRect(left, top + GAP / 2, Math.max(0, edges[index] - left), rowPixels - GAP);
     }
     [color, from] = [next, edges[index]];
   }
@@ -129,9 +129,9 @@ function paintMark(context, row, scale, middle) {
 /** Where the cell of each instant begins, and where the last one ends. */
 function findEdges(instants, scale) {
   const edges = instants.map((at, index) =>
-    index === 0 ? scale.x(at) : scale.x((instants[index - 1] + at) / 2),
+    scale.clampedX(index === 0 ? at : (instants[index - 1] + at) / 2),
   );
-  return [...edges, scale.x(instants[instants.length - 1])];
+  return [...edges, scale.clampedX(instants[instants.length - 1])];
 }
 
 /** Light lines at the ticks of a scale, with labels at the top. */
@@ -169,13 +169,16 @@ export function paintMoving(context, size, shown) {
 /** The lines of the query time and of the time it is compared with, and the span. */
 export function paintTimes(context, { height }, { scale, queryTime, compareTime, span, sweep }) {
   if (span !== null) {
-    const [left, right] = [span.from, span.until].map((index) => scale.x(sweep.instants[index]));
+    const [left, right] = [span.from, span.until].map((index) =>
+      scale.clampedX(sweep.instants[index]),
+    );
     context.globalAlpha = 0.22;
     context.fillStyle = cssColor("--faint");
     context.fillRect(left, 0, Math.max(1, right - left), height);
     context.globalAlpha = 1;
   }
   const line = (at, color) => {
+    if (!scale.has(at)) return;
     context.fillStyle = cssColor(color);
     context.fillRect(scale.x(at) - 1, 0, 2, height);
   };

@@ -2,17 +2,9 @@
 /** The state of the Customers page in its link, and its requests. */
 
 import { call } from "../shell/api.js";
-import { DAY, HOUR, SECOND } from "../shell/format.js";
 import { choice, flag, instant, integer, list, Permalink, text } from "../shell/permalink.js";
 import { readTarget, writeTarget } from "./linked.js";
-import { pastedEvents, pastedHistory } from "./pasted_history.js";
-
-const MOST_INSTANTS = 200;
-/** A unit is taken if the span has so many of it. */
-const LEAST_STEPS = 24;
-const UNITS = [7 * DAY, DAY, HOUR, 60 * SECOND];
-/** Of the span after the last event, and at least and at most. */
-const AFTER_LAST = { share: 0.25, least: 30 * DAY, most: 120 * DAY };
+import { pastedHistory } from "./pasted_history.js";
 
 export const LINK = new Permalink({
   user: text(),
@@ -34,6 +26,9 @@ export const LINK = new Permalink({
   /** The span that is averaged. */
   from: instant(),
   until: instant(),
+  /** The part of the time axis that is drawn; null for all of it. */
+  axis_from: instant(),
+  axis_until: instant(),
   /** The item, basket or event that is pinned. */
   pin: { defaultValue: null, read: readTarget, write: writeTarget },
   /** The instants of the baskets that are open. */
@@ -46,59 +41,6 @@ export const isSameHistory = (one, other) =>
 
 /** The name of a state's customer. */
 export const userLabel = (state) => state.user ?? "a pasted history";
-
-/**
- * @typedef {object} Span the instants of the time axis, in milliseconds
- * @property {number} first
- * @property {number} end
- * @property {number | null} last the last event; null where there is none
- */
-
-/**
- * The span of a state's history: from its first event until some time after the last.
- *
- * @returns {Promise<Span>}
- */
-export async function loadSpan({ user, history }, signal) {
-  if (history !== null) {
-    const events = pastedEvents(history);
-    return toSpan(events[0].at, events[events.length - 1].at);
-  }
-  const path = `v1/users/${encodeURIComponent(user)}`;
-  const { events, first_event_at: first } = await call(path, { query: { limit: 1 }, signal });
-  return events.length === 0
-    ? toSpan(null, null)
-    : toSpan(Date.parse(first), Date.parse(events[0].timestamp));
-}
-
-function toSpan(first, last) {
-  if (last === null) {
-    const now = Math.floor(Date.now() / SECOND) * SECOND;
-    return { first: now - 365 * DAY, end: now + AFTER_LAST.least, last };
-  }
-  const { share, least, most } = AFTER_LAST;
-  return { first, end: last + Math.min(most, Math.max(least, (last - first) * share)), last };
-}
-
-/**
- * The instants of a sweep over a span, and some given ones. They are whole weeks, days, hours or
- * seconds apart: the model reads the hour and the weekday of a query time, and steps of 2.6 days would
- * show that rhythm as noise.
- *
- * @param {Span} span
- * @param {(number | null)[]} given instants in or out of the span; null is left out
- * @returns {number[]} ascending
- */
-export function sweepInstants({ first, end, last }, given) {
-  const unit = UNITS.find((one) => (end - first) / one >= LEAST_STEPS) ?? SECOND;
-  const step = unit * Math.max(1, Math.ceil((end - first) / unit / (MOST_INSTANTS - 1)));
-  // One of them comes just after the last event.
-  const anchor = last === null ? first : last + SECOND;
-  const start = anchor - Math.floor((anchor - first) / step) * step;
-  const count = Math.floor((end - start) / step) + 1;
-  const spaced = Array.from({ length: count }, (_, index) => Math.ceil((start + index * step) / SECOND) * SECOND);
-  return [...new Set([...spaced, ...given.filter((at) => at !== null)])].sort((a, b) => a - b);
-}
 
 /**
  * The body of `POST /v1/attention` for a state at some instants.

@@ -2,7 +2,7 @@
 /** The Customers page: its state, its requests, and the cards that show them on one time axis. */
 
 import { LatestRequest, listModels, listUsers } from "../shell/api.js";
-import { formatInstant, parseFieldValue, pluralize, SECOND, toFieldValue } from "../shell/format.js";
+import { formatInstant, pluralize, SECOND } from "../shell/format.js";
 import { byId } from "../shell/html.js";
 import {
   announce,
@@ -19,29 +19,46 @@ import {
   isSameHistory,
   leaveOutBaskets,
   LINK,
-  loadSpan,
   loadSwaps,
   requestSweep,
-  sweepInstants,
   userLabel,
 } from "./data.js";
+import { listenToKeys } from "./keys.js";
 import { Linked } from "./linked.js";
 import { showComparisons, showOptions } from "./options.js";
 import { PasteDialog, showPasteNote } from "./pasted_history.js";
 import { Player } from "./player.js";
+import { PointInTime } from "./point_in_time.js";
 import { RankingCard } from "./ranking_card.js";
 import { RanksCard } from "./ranks_card.js";
 import { Sweep } from "./sweep.js";
 import { offerTakeAway } from "./take_away_entries.js";
-import { formatLongDay } from "./time_scale.js";
-import { scaleForSpan } from "./view.js";
+import { findAxis, findWhole, isShortest, loadSpan, moveInto, sweepInstants, zoom } from "./time_axis.js";
+import { buildView } from "./view.js";
 import { WhyCard } from "./why_card.js";
+
+/** Of these customers the page opens one where its address names none; of at most so many events. */
+const LISTED = 100;
+const MOST_EVENTS = 200;
+
+/** What a state of another history does not keep. */
+const OTHER_HISTORY = {
+  user: null,
+  history: null,
+  compare_time: null,
+  from: null,
+  until: null,
+  axis_from: null,
+  axis_until: null,
+  pin: null,
+  open: [],
+};
 
 /** Milliseconds the query time rests before the link and the reasons follow. */
 const REST = 200;
 
 let state = LINK.read();
-/** @type {import("./data.js").Span | null} */
+/** @type {import("./time_axis.js").Span | null} */
 let span = null;
 /** @type {Sweep | null} the response that the cards show */
 let sweep = null;
@@ -79,9 +96,9 @@ const player = new Player({
   onStop: () => rest(),
   changeSpeed: (speed) => save({ speed }),
 });
+const pointInTime = new PointInTime({ slide, enter, zoom: zoomAxis });
 const search = new CustomerSearch(byId("customer-search"), {
-  choose: (user) =>
-    open({ user, history: null, query_time: null, compare_time: null, from: null, until: null, pin: null, open: [] }),
+  choose: (user) => open({ ...OTHER_HISTORY, user, query_time: null }),
 });
 
 const sweeps = new LatestRequest({
@@ -135,7 +152,8 @@ async function open(update = {}, { isNavigation = true, leftOut = /** @type {str
     span = await loadSpan(state, loading.signal);
     state.query_time ??= span.last === null ? span.first + 365 * 86_400_000 : span.last + SECOND;
     LINK.save(state, { isNavigation: isNavigation && isOther });
-    showQueryTime();
+    state = { ...state, ...moveInto(state, state.query_time) };
+    pointInTime.show(state.query_time);
     request();
   } catch (error) {
     if (error.name !== "AbortError") fail(error);
@@ -152,19 +170,19 @@ function request() {
   else otherSweeps.request({ state: { ...state, model_version: state.compare_version }, instants });
 }
 
-const listInstants = () =>
-  sweepInstants(/** @type {any} */ (span), [
-    state.query_time,
-    state.compare_time,
-    state.from,
-    state.until,
-  ]);
+function listInstants() {
+  const { query_time, compare_time, from, until } = state;
+  const { last } = /** @type {any} */ (span);
+  return sweepInstants({ ...axis(), last }, [query_time, compare_time, from, until]);
+}
+
+const axis = () => findAxis(state, /** @type {any} */ (span));
 
 function receive(answer, { instants, isFirst = false }) {
   clearProblem();
   sweep = remember(new Sweep(answer, instants));
   showVersion(answer.model_version);
-  setStops();
+  alignSlider();
   showComparisons(state, models, answer.model_version);
   showAll();
   measureOnce("kairos-first-view");
@@ -180,51 +198,8 @@ function remember(one) {
 
 const nameOf = (itemId) => titles.get(itemId) || itemId;
 
-/** @returns {any} what the cards show */
-function view() {
-  const index = sweep === null ? 0 : nearest(state.query_time);
-  return {
-    sweep,
-    index,
-    queryTime: state.query_time,
-    compareTime: state.compare_version === null ? state.compare_time : null,
-    other: findOther(),
-    span: findSpan(),
-    scaleFor: scaleForSpan(axisSpan()),
-    open: new Set(state.open.map((text) => Date.parse(text))),
-    n: state.n,
-    user: state.history === null ? state.user : null,
-    swaps,
-    nameOf,
-  };
-}
-
+const view = () => buildView(state, { sweep, otherSweep, span, swaps, nameOf });
 const nearest = (at) => /** @type {Sweep} */ (sweep).nearest(at);
-
-/** The time axis: the span of the history, and the instants in use beyond it. */
-function axisSpan() {
-  const { first, end } = /** @type {any} */ (span ?? { first: 0, end: 1 });
-  const used = [state.query_time, state.compare_time].filter((at) => at !== null);
-  return { first: Math.min(first, ...used), end: Math.max(end, ...used) };
-}
-
-/** What the list is compared with: another version at this instant, or this one at another instant. */
-function findOther() {
-  if (sweep === null) return null;
-  if (state.compare_version !== null) {
-    if (otherSweep === null) return null;
-    const index = otherSweep.nearest(state.query_time);
-    return { sweep: otherSweep, index, label: `version ${otherSweep.version}` };
-  }
-  if (state.compare_time === null) return null;
-  const index = nearest(state.compare_time);
-  return { sweep, index, label: formatLongDay(state.compare_time) };
-}
-
-function findSpan() {
-  if (sweep === null || state.from === null || state.until === null) return null;
-  return { from: nearest(state.from), until: nearest(state.until) };
-}
 
 /** Draws every card anew. */
 function showAll() {
@@ -279,33 +254,37 @@ function clear() {
   showAll();
 }
 
-/** The slider stops at the swept instants. */
-function setStops() {
-  const { instants } = /** @type {Sweep} */ (sweep);
-  const slider = byId("query-time-slider");
-  slider.max = instants.length - 1;
-  alignSlider();
-  showQueryTime();
-}
-
+/** Lays the slider over the axis, with the instants that were swept. */
 function alignSlider() {
   const width = byId("basket-rows").clientWidth;
   if (width === 0 || sweep === null) return;
-  const scale = view().scaleFor(width);
-  const { style } = byId("query-time-slider");
-  // The middle of the thumb, 16 pixels wide, moves between the ends of the axis.
-  const [first, last] = [sweep.instants[0], sweep.instants[sweep.instants.length - 1]];
-  style.setProperty("margin-left", `${scale.x(first) - 8}px`);
-  style.setProperty("width", `${scale.x(last) - scale.x(first) + 16}px`);
+  pointInTime.align(sweep.instants, view().scaleFor(width));
+  pointInTime.show(state.query_time, nearest(state.query_time));
+  pointInTime.showZoom({ isWhole: state.axis_from === null, isShortest: isShortest(axis()) });
 }
 
-function showQueryTime() {
-  const at = state.query_time;
-  byId("query-time-field").value = toFieldValue(at);
-  if (sweep === null) return;
-  const slider = byId("query-time-slider");
-  slider.value = nearest(at);
-  slider.setAttribute("aria-valuetext", `${formatInstant(at)} UTC`);
+/** Moves the point in time to a swept instant. */
+function slide(index) {
+  player.stop();
+  if (sweep !== null) follow(index);
+}
+
+/** Moves the point in time to any instant. */
+function enter(at) {
+  if (span === null) return;
+  player.stop();
+  save({ query_time: at, ...moveInto(state, at) });
+  if (sweep?.indexAt(at) != null) follow(sweep.nearest(at));
+  else request();
+}
+
+/** Draws a longer or shorter part of the time axis, with instants of its own. */
+function zoomAxis(factor) {
+  if (span === null) return;
+  player.stop();
+  change(zoom(axis(), findWhole(state, span), { around: state.query_time, factor }));
+  showAll();
+  alignSlider();
 }
 
 /** Moves the point in time to the swept instant that is nearest. */
@@ -318,7 +297,7 @@ function follow(index) {
   state = { ...state, query_time: /** @type {Sweep} */ (sweep).instants[index] };
   showBusy(true);
   reasons.cancel();
-  showQueryTime();
+  pointInTime.show(state.query_time, index);
   requestStep();
   if (!player.isPlaying) rest();
 }
@@ -346,10 +325,9 @@ function settle() {
 
 /** One step of the player; returns whether there is another. */
 function advance(steps, { isFirst }) {
-  const { instants } = /** @type {Sweep} */ (sweep);
-  const last = instants.length - 1;
+  const { first, last } = pointInTime.stops;
   const now = nearest(state.query_time);
-  const next = isFirst && now === last ? 0 : Math.min(now + steps, last);
+  const next = isFirst && now === last ? first : Math.min(now + steps, last);
   follow(next);
   return next < last;
 }
@@ -397,7 +375,7 @@ function openPasted({ history, settings, leftOut }) {
   pasted = history;
   state = { ...state, ...settings };
   showControls();
-  open({ user: null, history, query_time: settings.query_time ?? null, pin: null, open: [] }, { leftOut });
+  open({ ...OTHER_HISTORY, history, query_time: settings.query_time ?? null }, { leftOut });
 }
 
 function showControls() {
@@ -415,15 +393,16 @@ function followLink() {
   showSelecting();
   showControls();
   if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
-  else openFirst();
+  else openAny();
 }
 
-/** Opens the first customer, so that there is something to see. */
-async function openFirst() {
+/** Opens a customer with a long history that one screen can hold, so that there is something to see. */
+async function openAny() {
   try {
-    const [first] = await listUsers("", 1);
-    if (first !== undefined) {
-      open({ user: first.user_id }, { isNavigation: false });
+    const users = await listUsers("", LISTED);
+    if (users.length > 0) {
+      const chosen = users.reduce((best, user) => (isLonger(user, best) ? user : best));
+      open({ user: chosen.user_id }, { isNavigation: false });
       return;
     }
     byId("facts").textContent =
@@ -434,24 +413,18 @@ async function openFirst() {
   }
 }
 
+/** Whether a customer has more events than another, up to a number, or fewer beyond it. */
+function isLonger({ events: one }, { events: other }) {
+  if (one > MOST_EVENTS || other > MOST_EVENTS) return one < other;
+  return one > other;
+}
+
 /** Records the time since navigation, for the benchmark of the first view. */
 function measureOnce(name) {
   if (performance.getEntriesByName(name).length === 0) performance.measure(name, { start: 0 });
 }
 
 function listen() {
-  byId("query-time-slider").addEventListener("input", ({ target }) => {
-    player.stop();
-    if (sweep !== null) follow(Number(target.value));
-  });
-  byId("query-time-field").addEventListener("change", ({ target }) => {
-    const at = parseFieldValue(target.value);
-    if (at === null || span === null) return;
-    player.stop();
-    save({ query_time: at });
-    if (sweep?.indexAt(at) != null) follow(sweep.nearest(at));
-    else request();
-  });
   byId("compare").addEventListener("change", ({ target }) => compareWith(target.value));
   byId("span").addEventListener("click", toggleSelecting);
   document.addEventListener("kairos:model-changed", (event) => {
@@ -461,20 +434,13 @@ function listen() {
   });
   addEventListener("popstate", followLink);
   addEventListener("resize", alignSlider);
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-    if (event.key === "/") {
-      event.preventDefault();
-      byId("customer-search").focus();
-    } else if (event.key === " " && !isPressable(event.target)) {
-      event.preventDefault();
-      player.toggle();
-    }
+  listenToKeys({
+    "/": () => byId("customer-search").focus(),
+    " ": () => player.toggle(),
+    "+": () => pointInTime.zoomIn(),
+    "-": () => pointInTime.zoomOut(),
   });
 }
-
-const isTyping = (target) => target.matches("input:not([type=range],[type=checkbox]), textarea, select");
-const isPressable = (target) => target.matches("button, summary, a, input");
 
 async function start() {
   showBanner();

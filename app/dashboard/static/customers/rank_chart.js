@@ -31,7 +31,9 @@ export function paintRanks(context, size, shown) {
   context.strokeStyle = cssColor("--rank-line");
   context.lineWidth = 1.5;
   for (const ranks of shown.sweep.ranks.values()) strokeRanks(context, size, shown, ranks);
-  for (const { at } of shown.swaps) paintSwap(context, size, shown.scale.x(at));
+  for (const { at } of shown.swaps) {
+    if (shown.scale.has(at)) paintSwap(context, size, shown.scale.x(at));
+  }
 }
 
 /** Paints what moves: the current items' lines and names, and the highlighted ones. */
@@ -71,7 +73,8 @@ function strokeRanks(context, { height }, { sweep, scale, n }, ranks) {
   context.beginPath();
   let isDrawing = false;
   ranks.forEach((rank, index) => {
-    if (rank !== null) {
+    const isShown = rank !== null && scale.has(sweep.instants[index]);
+    if (isShown) {
       const [x, y] = [scale.x(sweep.instants[index]), rankY(rank, n, height)];
       if (isDrawing) context.lineTo(x, y);
       else {
@@ -80,7 +83,7 @@ function strokeRanks(context, { height }, { sweep, scale, n }, ranks) {
         context.lineTo(x + 0.1, y);
       }
     }
-    isDrawing = rank !== null;
+    isDrawing = isShown;
   });
   context.stroke();
 }

@@ -31,6 +31,16 @@ export class TimeScale {
     return this.left + ((at - this.first) / (this.last - this.first)) * (this.right - this.left);
   }
 
+  /** The pixel of an instant; that of the nearest end for one outside of the scale. */
+  clampedX(at) {
+    return Math.min(this.right, Math.max(this.left, this.x(at)));
+  }
+
+  /** Whether an instant is within the scale. */
+  has(at) {
+    return at >= this.first && at <= this.last;
+  }
+
   /** The instant of a pixel, within the scale. */
   at(x) {
     const share = (x - this.left) / (this.right - this.left);

@@ -1,7 +1,8 @@
 // @ts-check
 /** What every card of the page shows. */
 
-import { TimeScale } from "./time_scale.js";
+import { findAxis } from "./time_axis.js";
+import { formatLongDay, TimeScale } from "./time_scale.js";
 
 const NARROW = 600;
 const LABELS = { wide: 196, narrow: 116 };
@@ -25,9 +26,54 @@ const NUMBERS = { wide: 104, narrow: 52 };
  */
 
 /** The time axis of a sweep, the same in every chart. */
-export function scaleForSpan({ first, end }) {
+function scaleForSpan({ first, end }) {
   return (width) => {
     const kind = width < NARROW ? "narrow" : "wide";
     return new TimeScale(first, end, LABELS[kind], width - NUMBERS[kind]);
   };
+}
+
+/**
+ * What the cards show of a state.
+ *
+ * @param {any} state
+ * @param {object} loaded
+ * @param {import("./sweep.js").Sweep | null} loaded.sweep
+ * @param {import("./sweep.js").Sweep | null} loaded.otherSweep that of the version it is compared with
+ * @param {import("./time_axis.js").Span | null} loaded.span
+ * @param {{at: number, version: string}[]} loaded.swaps
+ * @param {(itemId: string) => string} loaded.nameOf
+ * @returns {any} a `View`, whose sweep is null while none has arrived
+ */
+export function buildView(state, { sweep, otherSweep, span, swaps, nameOf }) {
+  return {
+    sweep,
+    index: sweep === null ? 0 : sweep.nearest(state.query_time),
+    queryTime: state.query_time,
+    compareTime: state.compare_version === null ? state.compare_time : null,
+    other: sweep === null ? null : findOther(state, sweep, otherSweep),
+    span: sweep === null ? null : findAveraged(state, sweep),
+    scaleFor: scaleForSpan(findAxis(state, span ?? { first: 0, end: 1 })),
+    open: new Set(state.open.map((text) => Date.parse(text))),
+    n: state.n,
+    user: state.history === null ? state.user : null,
+    swaps,
+    nameOf,
+  };
+}
+
+/** What the list is compared with: another version at this instant, or this one at another instant. */
+function findOther({ query_time, compare_time, compare_version }, sweep, otherSweep) {
+  if (compare_version !== null) {
+    if (otherSweep === null) return null;
+    const index = otherSweep.nearest(query_time);
+    return { sweep: otherSweep, index, label: `version ${otherSweep.version}` };
+  }
+  if (compare_time === null) return null;
+  return { sweep, index: sweep.nearest(compare_time), label: formatLongDay(compare_time) };
+}
+
+function findAveraged({ from, until }, sweep) {
+  if (from === null || until === null) return null;
+  return { from: sweep.nearest(from), until: sweep.nearest(until) };
 }

@@ -135,7 +135,7 @@ export class WhyCard {
       </table>
       <p class="note">${
         average === undefined ? nothing : `With ${signed(average.value)} of the average item, they add up to `
-      }${average === undefined ? "They add up to " : ""}the score ${score.toFixed(2)}. A score compares items of one list.</p>`;
+      }${average === undefined ? "They add up to " : ""}the score ${score.toFixed(2).replace("-", "−")}. A score compares items of one list.</p>`;
   }
 
   /** The user's own events of the item, each a button that pins its basket. */

@@ -248,6 +248,40 @@ export const findComparingRun = (runs, one, other) =>
   ) ?? null;
 
 /**
+ * The metrics of both models on the questions of a run, with those of `version` first.
+ *
+ * @param {Run} run
+ * @param {string} version
+ */
+export function compareRankers({ run_id: id, candidate, metrics: rankers }, version) {
+  const metrics = rankers ?? {};
+  const [mine, theirs] = candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
+  return ["", "_withheld"].flatMap((suffix) =>
+    Object.entries(metrics[mine + suffix] ?? {}).flatMap(([metric, value]) =>
+      metric === "questions" || metrics[theirs + suffix]?.[metric] === undefined
+        ? []
+        : [
+            {
+              test: `run ${id}`,
+              metric,
+              ranking: suffix === "" ? "model" : "model, time withheld",
+              mine: value,
+              theirs: metrics[theirs + suffix][metric],
+            },
+          ],
+    ),
+  );
+}
+
+/** A row with a value of each of two versions, and their difference. */
+export const toPairRow = ({ mine, theirs, ...of }, one, other) => ({
+  ...of,
+  [one]: mine,
+  [other]: theirs,
+  difference: mine === null || theirs === null ? null : mine - theirs,
+});
+
+/**
  * The version to compare another with by default: the one that a retraining run measured it against,
  * the current one, or the newest. Null where there is no other.
  *

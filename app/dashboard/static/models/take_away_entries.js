@@ -6,12 +6,14 @@ import { byId } from "../shell/html.js";
 import { TakeAway, toFileName } from "../widgets/take_away.js";
 import {
   CHANGES,
+  compareRankers,
   currentVersion,
   findComparingRun,
   groupTestMetrics,
   RUNS,
   toChangeRow,
   toMetricRows,
+  toPairRow,
   TRAFFIC,
 } from "./data.js";
 import { rolesOf } from "./versions_card.js";
@@ -157,34 +159,9 @@ function readComparison({ serving, one, other }) {
   return {
     caption: `${one.version} compared with ${other.version}. ${byId("comparison-summary").textContent}`,
     name: toFileName("comparison", one.version, other.version),
-    rows: rows.map(({ mine, theirs, ...of }) => ({
-      ...of,
-      [one.version]: mine,
-      [other.version]: theirs,
-      difference: mine - theirs,
-    })),
+    rows: rows.map((row) => toPairRow(row, one.version, other.version)),
     requests: [...[one, other].map(({ version }) => modelRequest(version)), ...(run === null ? [] : [RUNS])],
   };
-}
-
-/** The metrics of both models on the questions of a run. */
-function compareRankers({ run_id: id, candidate, metrics }, version) {
-  const [mine, theirs] = candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
-  return ["", "_withheld"].flatMap((suffix) =>
-    Object.entries(metrics[mine + suffix] ?? {}).flatMap(([metric, value]) =>
-      metric === "questions" || metrics[theirs + suffix]?.[metric] === undefined
-        ? []
-        : [
-            {
-              test: `run ${id}`,
-              metric,
-              ranking: suffix === "" ? "model" : "model, time withheld",
-              mine: value,
-              theirs: metrics[theirs + suffix][metric],
-            },
-          ],
-    ),
-  );
 }
 
 /** The metrics that both manifests hold. */

@@ -60,7 +60,8 @@ function showMetric(name, { given, live, withheld, references }, questions) {
             than the best simple ranking (${best.label.toLowerCase()}).`
     }</p>
     <table class="bars">
-      <caption class="note">${name}${questions === null ? "" : ` on ${pluralize(questions, "test question")}`}</caption>
+      <caption class="note">${name}${questions === null ? "" : ` on ${pluralize(questions, "test question")}`}:
+        how high the items chosen next stand in the list, from 0 to 1</caption>
       <tbody>${rows.map(
         ({ label, value, kind }) => html`<tr><th scope="row">${label}</th>
           <td class="number">${formatMetric(value)}</td>

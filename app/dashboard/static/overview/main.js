@@ -4,6 +4,7 @@
 import { describeModel, listModels, sendRequest } from "../shell/api.js";
 import { byId, html, render } from "../shell/html.js";
 import { showBanner, showBusy, showVersion } from "../shell/page.js";
+import { loadComparison, showComparison } from "./challenger.js";
 import { showChanging, showLatest, showReadiness, showServing } from "./cards.js";
 import { CHANGED, LATEST, offerTakeAway } from "./take_away_entries.js";
 
@@ -41,8 +42,20 @@ async function readReadiness() {
   }
 }
 
+/** @type {Promise<any[]> | null} */
+let models = null;
+
+/** The published versions, requested once for the cards that need them; again after a failure. */
+function readModels() {
+  models ??= listModels().catch((error) => {
+    models = null;
+    throw error;
+  });
+  return models;
+}
+
 async function readServing() {
-  const models = await listModels();
+  const models = await readModels();
   const served = models.find((model) => model.is_serving);
   showVersion(served?.version ?? "none");
   if (served === undefined) return null;
@@ -64,6 +77,7 @@ async function start() {
     fill("service", readReadiness, showReadiness),
     fill("serving", readServing, showServing),
     fill("changing", () => sendRequest(CHANGED), showChanging),
+    fill("challenger", async () => loadComparison(await readModels()), showComparison),
     fill("latest", readLatest, showLatest),
   ]);
   showBusy(false);

@@ -2,7 +2,6 @@
 
 import pytest
 
-from app.recommendations.sentences import choose_words, write_sentence
 from model.history import Event
 from model.inference.answers import (
     Contribution,
@@ -12,6 +11,7 @@ from model.inference.answers import (
     Reasons,
     ScoredItem,
 )
+from model.inference.sentences import choose_words, write_sentence
 
 SHOP = choose_words([Event("i1", 0, "purchase"), Event("i1", 1, "cancel")])
 NEUTRAL = choose_words([Event("i1", 0, "purchase"), Event("i1", 1, "view")])

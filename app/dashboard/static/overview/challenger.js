@@ -1,0 +1,106 @@
+// @ts-check
+/** The card "Is the challenger better?": two versions on the same questions, and by clicks. */
+
+import { describeModel, sendRequest } from "../shell/api.js";
+import { formatMetric, formatPercent, pluralize } from "../shell/format.js";
+import { html, nothing } from "../shell/html.js";
+import { currentVersion, findComparingRun, RUNS, TRAFFIC } from "../models/data.js";
+import { HEADLINE } from "./cards.js";
+
+/**
+ * @typedef {import("../models/data.js").Run} Run
+ *
+ * @typedef {object} Comparison
+ * @property {string | null} challenger that serves a share of the customers; null where none does
+ * @property {number} share of the customers
+ * @property {string} one the challenger, or the newest version that a retraining run compared
+ * @property {string} other the version that it is compared with
+ * @property {Run | null} run that measured both on the same questions
+ * @property {any[]} clicks of both, none where no challenger serves
+ */
+
+/**
+ * Loads the comparison of the challenger with the current version, or the latest one of a retraining
+ * run where no challenger serves.
+ *
+ * @returns {Promise<Comparison | null>} null where there is nothing to compare
+ */
+export async function loadComparison(models) {
+  const [{ challenger, share }, { runs }] = await Promise.all([
+    sendRequest(TRAFFIC),
+    sendRequest(RUNS),
+  ]);
+  const current = currentVersion(models);
+  if (challenger !== null && current !== null) {
+    const clicks = await Promise.all(
+      [challenger, current].map(async (version) => (await describeModel(version)).clicks),
+    );
+    const run = findComparingRun(runs, challenger, current);
+    return { challenger, share, one: challenger, other: current, run, clicks };
+  }
+  const run = runs.find(({ metrics }) => metrics?.champion !== undefined && metrics.challenger !== undefined);
+  if (run === undefined) return null;
+  return { challenger, share, one: run.candidate, other: run.champion, run, clicks: [] };
+}
+
+/** @param {Comparison | null} comparison */
+export function showComparison(comparison) {
+  if (comparison === null) {
+    return html`<p class="note">No challenger serves, and no retraining has compared two versions yet.</p>`;
+  }
+  const { challenger, share, one, other, run, clicks } = comparison;
+  const fragment = new URLSearchParams({ version: one, compare: other });
+  return html`
+    <p>${
+      challenger === null
+        ? html`No challenger serves. The last retraining compared its new version with the one before:`
+        : html`<code>${challenger}</code> serves ${formatPercent(share)} of the customers.`
+    }</p>
+    ${run === null
+      ? html`<p>No retraining run measured the two on the same questions.</p>`
+      : showRun(run, run.candidate === one)}
+    ${clicks.length === 2 && clicks.every(Boolean) ? showClicks(clicks[0], clicks[1]) : nothing}
+    <p class="note"><a href=${`models.html#${fragment}`}>Compare <code>${one}</code> with <code>${other}</code></a>,
+      or both for one customer under <a href="customers.html">Customers</a>.</p>`;
+}
+
+/**
+ * @param {Run} run
+ * @param {boolean} isCandidate whether the version asked about is the one that the run trained
+ */
+function showRun({ metrics, questions, decision, result }, isCandidate) {
+  const [one, other] = (isCandidate ? ["challenger", "champion"] : ["champion", "challenger"]).map(
+    (ranker) => metrics?.[ranker]?.[HEADLINE] ?? null,
+  );
+  if (one === null || other === null) return html`<p>The run did not measure ${HEADLINE}.</p>`;
+  // The gate's lower bound is that of the version which the run trained, for the metric that it names.
+  const check = decision?.checks.find(({ name, sentence }) => name === "champion" && sentence.includes(HEADLINE));
+  const bound = isCandidate ? (check?.value ?? null) : null;
+  return html`<p><strong>${judge(one - other, bound)}</strong>
+      ${HEADLINE} ${formatMetric(one)} against ${formatMetric(other)}
+      on the same ${pluralize(questions ?? 0, "question")}${
+        bound === null ? "" : `; with 95 % confidence the difference is at least ${formatDifference(bound)}`
+      }. The run ended as “${result}”.</p>`;
+}
+
+/** A verdict on a difference, and its lower bound where it is known. */
+function judge(difference, bound) {
+  if (difference <= 0) return "No, it is not better.";
+  if (bound === null) return "It is better on average; how much of that is chance is not known.";
+  return bound > 0 ? "Yes, it is better." : "Better on average, but that may be chance.";
+}
+
+const formatDifference = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(4)}`;
+
+/** The shares of recommendations that led to a click, and whether their intervals lie apart. */
+function showClicks(one, other) {
+  if (one.rate === null || other.rate === null) {
+    return html`<p>Clicks: too few recommendations so far to compare.</p>`;
+  }
+  const areApart = one.rate_low > other.rate_high || other.rate_low > one.rate_high;
+  const verdict = areApart
+    ? `${one.rate > other.rate ? "more" : "fewer"} than the current version`
+    : "no difference beyond chance yet";
+  const describe = ({ rate, shown }) => `${formatPercent(rate)} of ${pluralize(shown, "recommendation")}`;
+  return html`<p>Clicks: ${describe(one)} against ${describe(other)}: ${verdict}.</p>`;
+}
