@@ -77,7 +77,7 @@ def test_a_panel_of_operations_is_taken_away(shop_dashboard: Dashboard) -> None:
     rows = read_rows(shop_dashboard, panel)
     assert rows[0]["time"].endswith("Z")
     assert all(float(row["requests, per second"]) >= 0 for row in rows)
-    assert "kairos_http_requests_total" in str(run_curl(shop_dashboard, panel))
+    assert "http_requests_total" in str(run_curl(shop_dashboard, panel))
     assert count_colors(shop_dashboard, take(shop_dashboard, panel, "PNG")) > 10
 
 
@@ -110,6 +110,7 @@ def test_a_card_without_numbers_says_why(
     look_at: Callable[[str], Dashboard], empty_service: Server
 ) -> None:
     dashboard = look_at(empty_service.url)
+    dashboard.expected_complaint = "status of 503"
     reasons = {
         "index.html": {"#serving": "No model serves yet."},
         "models.html": {"#trail-card": "the card has no numbers"},
