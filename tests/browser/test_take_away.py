@@ -1,38 +1,17 @@
 """What is taken away from the cards of the Customers page: pictures, numbers, requests, a link."""
 
 import csv
-import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.browser import world
 from tests.browser.dashboard import Dashboard
-from tests.processes import find_local_token
+from tests.browser.take_away_view import read_text, run_curl, run_python, take
 
 FRAGMENT = f"#user={world.REGULAR}&query_time=2025-03-01T12:00:00Z"
 CARDS = ("baskets", "ranking", "ranks", "why")
-
-
-def take(dashboard: Dashboard, card: str, what: str) -> bytes:
-    """Choose an entry of a card's menu, and return the file that it saves."""
-    dashboard.page.locator(f"#{card} .menu summary").click()
-    with dashboard.page.expect_download() as download:
-        dashboard.page.locator(f"#{card} .menu").get_by_role("button", name=what).click()
-    return Path(download.value.path()).read_bytes()
-
-
-def read_text(dashboard: Dashboard, card: str, what: str) -> str:
-    """Choose an entry of a card's menu, and return the text of its dialog."""
-    dashboard.page.locator(f"#{card} .menu summary").click()
-    dashboard.page.locator(f"#{card} .menu").get_by_role("button", name=what).click()
-    text = dashboard.page.locator("#copied-text").input_value()
-    dashboard.page.get_by_role("button", name="Close").click()
-    return text
 
 
 def test_numbers_are_those_of_the_api(dashboard: Dashboard) -> None:
@@ -44,14 +23,16 @@ def test_numbers_are_those_of_the_api(dashboard: Dashboard) -> None:
         "exclude_seen": False,
     }
     answer = dashboard.api("/v1/recommendations", body)
-    rows = list(csv.DictReader(take(dashboard, "baskets", "CSV").decode("utf-8-sig").splitlines()))
+    rows = list(csv.DictReader(take(dashboard, "#baskets", "CSV").decode("utf-8-sig").splitlines()))
     events = answer["attention"]["events"]
     assert [float(row["weight"]) for row in rows] == pytest.approx(
         [event["weight"] for event in events], abs=1e-6
     )
     assert [row["item_id"] for row in rows] == [event["item_id"] for event in events]
     assert world.HOSTILE_TITLE in [row["title"] for row in rows]
-    items = list(csv.DictReader(take(dashboard, "ranking", "CSV").decode("utf-8-sig").splitlines()))
+    items = list(
+        csv.DictReader(take(dashboard, "#ranking", "CSV").decode("utf-8-sig").splitlines())
+    )
     assert [(row["item_id"], float(row["score"])) for row in items] == [
         (item["item_id"], pytest.approx(item["score"], abs=1e-5)) for item in answer["items"]
     ]
@@ -60,8 +41,8 @@ def test_numbers_are_those_of_the_api(dashboard: Dashboard) -> None:
 @pytest.mark.parametrize("card", CARDS)
 def test_a_card_is_saved_as_a_picture(dashboard: Dashboard, card: str) -> None:
     dashboard.open(FRAGMENT, view="customers.html")
-    assert take(dashboard, card, "PNG").startswith(b"\x89PNG\r\n")
-    drawing = take(dashboard, card, "SVG").decode()
+    assert take(dashboard, f"#{card}", "PNG").startswith(b"\x89PNG\r\n")
+    drawing = take(dashboard, f"#{card}", "SVG").decode()
     root = ElementTree.fromstring(drawing)
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert any(world.REGULAR in text for text in texts)
@@ -71,33 +52,15 @@ def test_a_card_is_saved_as_a_picture(dashboard: Dashboard, card: str) -> None:
 
 def test_the_request_runs_as_python_and_as_curl(dashboard: Dashboard) -> None:
     dashboard.open(FRAGMENT, view="customers.html")
-    token = find_local_token(int(dashboard.service.rpartition(":")[2])) or ""
-    script = read_text(dashboard, "ranking", "Python")
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"KAIROS_API_KEY": token},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert dashboard.top_items[0] in done.stdout
-    command = read_text(dashboard, "baskets", "curl")
-    sent = subprocess.run(
-        ["bash", "-c", command],
-        env={"KAIROS_API_KEY": token, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(sent.stdout)["events"][0]["item_id"] == world.ITEM_IDS[0]
-    assert token not in script + command
+    (listed,) = run_python(dashboard, "#ranking")
+    assert [item["item_id"] for item in listed["items"]] == dashboard.top_items
+    (swept,) = run_curl(dashboard, "#baskets")
+    assert swept["events"][0]["item_id"] == world.ITEM_IDS[0]
 
 
 def test_the_link_of_a_card_restores_the_view(dashboard: Dashboard) -> None:
     dashboard.open(FRAGMENT, view="customers.html")
-    link = read_text(dashboard, "ranks", "Link to this view")
+    link = read_text(dashboard, "#ranks", "Link to this view")
     assert link == dashboard.page.url
 
 
@@ -105,7 +68,8 @@ def test_cells_cannot_run_as_formulas(dashboard: Dashboard) -> None:
     dashboard.open(view="customers.html")
     cells = dashboard.page.evaluate(
         """async () => {
-            const { toCell } = await import(new URL("widgets/take_away.js", document.baseURI).href);
+            const path = new URL("widgets/take_away_text.js", document.baseURI).href;
+            const { toCell } = await import(path);
             return ["=1+1", "+x", "@a", "-2", 'a "b", c', "plain", -2.5, null].map(toCell);
         }"""
     )

@@ -3,7 +3,7 @@
 
 import { formatInstant } from "../shell/format.js";
 import { byId } from "../shell/html.js";
-import { TakeAway } from "../widgets/take_away.js";
+import { TakeAway, toFileName } from "../widgets/take_away.js";
 import { toBody, toSweepBody, userLabel } from "./data.js";
 
 /**
@@ -14,40 +14,42 @@ import { toBody, toSweepBody, userLabel } from "./data.js";
  * @param {{baskets: any, ranks: any, ranking: any, why: any}} page.cards
  */
 export function offerTakeAway({ shown, cards }) {
-  const offer = (id, file, { title, chart = null, rows, request }) =>
+  const offer = (id, file, { title, sentence = () => "", chart = null, rows, requests }) =>
     new TakeAway(byId(id), () => {
       const page = shown();
-      if (page === null) return null;
+      if (page === null) return { why: "No customer is shown yet." };
       const user = userLabel(page.state);
       return {
         title: `${title}: ${user}, ${formatInstant(page.state.query_time)} UTC`,
-        name: `kairos-${file}-${user.replace(/[^\w-]+/g, "_")}`,
+        caption: `Version ${byId("model-version").textContent}. ${sentence()}`,
+        name: toFileName(file, user),
         chart,
         rows: rows(),
-        request: request(page),
+        requests: requests(page),
       };
     });
   offer("baskets", "attention", {
     title: "What the model looks at",
+    sentence: () => byId("baskets-summary").textContent,
     chart: cards.baskets.chart,
     rows: () => cards.baskets.table().rows.map(attentionRow),
-    request: sweepRequest,
+    requests: sweepRequests,
   });
   offer("ranks", "ranks", {
     title: "Ranks over time",
     chart: cards.ranks.chart,
     rows: () => cards.ranks.table().map(rankRow),
-    request: sweepRequest,
+    requests: sweepRequests,
   });
   offer("ranking", "items", {
     title: "Recommended",
     rows: () => cards.ranking.table(),
-    request: listRequest("attention"),
+    requests: listRequests("attention"),
   });
   offer("why", "reasons", {
     title: "Why",
     rows: () => cards.why.table(),
-    request: listRequest("reasons"),
+    requests: listRequests("reasons"),
   });
 }
 
@@ -67,8 +69,8 @@ const rankRow = ({ at, itemId, name, rank }) => ({
   rank,
 });
 
-const sweepRequest = ({ state, instants }) => ({ path: "v1/attention", body: toSweepBody(state, instants) });
+const sweepRequests = ({ state, instants }) => [{ path: "v1/attention", body: toSweepBody(state, instants) }];
 
-const listRequest =
+const listRequests =
   (explain) =>
-  ({ state }) => ({ path: "v1/recommendations", body: { ...toBody(state), explain } });
+  ({ state }) => [{ path: "v1/recommendations", body: { ...toBody(state), explain } }];

@@ -5,6 +5,7 @@ import { Chart, cssColor } from "../shell/chart.js";
 import { formatInstant, MINUTE } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
+import { TakeAway, toFileName } from "../widgets/take_away.js";
 import { HISTORY_LENGTH } from "./metrics.js";
 import { computeStatus, worstStatus } from "./panels.js";
 
@@ -39,6 +40,7 @@ export class Panel {
     this.#plot.hidden = true;
     this.#render({ values: spec.lines.map(() => null), span: "", status: null });
     this.#chart = new Chart(this.#plot);
+    new TakeAway(this.node, () => this.#take());
     // A chart that is scrolled out of view is drawn when it comes back.
     new IntersectionObserver(([entry]) => {
       this.#isVisible = entry.isIntersecting;
@@ -79,6 +81,25 @@ export class Panel {
     return status;
   }
 
+  /** The lines of the chart, in the units of its axis. */
+  #take() {
+    const { id, heading, lines, axis = "s", scale = 1, note } = this.#spec;
+    if (this.#plot.hidden) return { why: "Nothing was measured yet: the chart follows after some polls." };
+    return {
+      title: heading,
+      caption: `${note} Computed by the page from ${this.#points.length} polls of the metrics; times are UTC.`,
+      name: toFileName("operations", id),
+      chart: this.#chart,
+      rows: this.#points.map(({ at, values }) => ({
+        time: new Date(at).toISOString(),
+        ...Object.fromEntries(
+          lines.map(({ name }, line) => [`${name}, ${axis}`, values[line] === null ? null : values[line] * scale]),
+        ),
+      })),
+      requests: [{ path: "v1/metrics" }],
+    };
+  }
+
   /** @param {{values: (number | null)[], span: string, status: Status | null}} shown */
   #render({ values, span, status }) {
     const { id, heading, lines, format, note } = this.#spec;
@@ -88,6 +109,7 @@ export class Panel {
       html`<div class="heading-row">
           <h2 id="heading-${id}">${heading}</h2>
           <span id="state-${id}" class="state ${status ?? "none"}">${status ?? ""}</span>
+          <div class="take-away"></div>
         </div>
         <div class="beside">
           <div>

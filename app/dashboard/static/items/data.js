@@ -1,7 +1,7 @@
 // @ts-check
 /** The state of the Items page, the requests it sends, and the groups of its map. */
 
-import { call, Problem } from "../shell/api.js";
+import { modelRequest, Problem } from "../shell/api.js";
 import { clearProblem, showBusy, showProblem, showStale } from "../shell/page.js";
 import { choice, flag, integer, list, Permalink, text } from "../shell/permalink.js";
 import { seriesStyles } from "../widgets/series.js";
@@ -23,30 +23,28 @@ export const LINK = new Permalink({
   none: flag(true),
 });
 
-/** A stored item. */
-export const readItem = async (itemId, signal) => call(itemPath(itemId), { signal });
+/** The request for a stored item. */
+export const itemRequest = (itemId) => ({ path: itemPath(itemId) });
 
-/** The items most similar to one in a version, the most similar first. */
-export const readSimilarItems = async (itemId, { n, version }, signal) =>
-  call(`${itemPath(itemId)}/similar`, { query: { n, model_version: version }, signal });
+/** The request for the items most similar to one in a version, the most similar first. */
+export const similarRequest = (itemId, { n, version }) => ({
+  path: `${itemPath(itemId)}/similar`,
+  query: { n, model_version: version },
+});
 
 /**
- * The lately active users who would be recommended an item at a few instants.
+ * The request for the lately active users who would be recommended an item at a few instants.
  *
  * @param {string} itemId
  * @param {{at: string | null, step_days: number, model_version: string | null}} query
- * @param {AbortSignal} signal
  */
-export const readRecipients = async (itemId, query, signal) =>
-  call(`${itemPath(itemId)}/recipients`, { query, signal });
+export const recipientsRequest = (itemId, query) => ({ path: `${itemPath(itemId)}/recipients`, query });
 
-/** The stored events of an item, counted by day, week or month. */
-export const readPopularity = async (itemId, step, signal) =>
-  call(`${itemPath(itemId)}/popularity`, { query: { step }, signal });
+/** The request for the stored events of an item, counted by day, week or month. */
+export const popularityRequest = (itemId, step) => ({ path: `${itemPath(itemId)}/popularity`, query: { step } });
 
-/** The most popular items of a version as points of a plane. */
-export const readMap = (version, items, signal) =>
-  call(`v1/models/${encodeURIComponent(version)}/map`, { query: { items }, signal });
+/** The request for the most popular items of a version as points of a plane. */
+export const mapRequest = (version, items) => ({ path: `${modelRequest(version).path}/map`, query: { items } });
 
 /**
  * The path of an item. Every slash of the id is encoded, so that the service reads `lamp/similar` as
@@ -70,12 +68,12 @@ function itemPath(itemId) {
  * Waits for a response, and separates refusals that belong on the page (not found, conflict, invalid)
  * from errors.
  *
- * @param {Promise<any>} request
+ * @param {() => Promise<any>} send
  * @returns {Promise<{response: any, refusal: string | null}>} one of them null
  */
-export async function settle(request) {
+export async function settle(send) {
   try {
-    return { response: await request, refusal: null };
+    return { response: await send(), refusal: null };
   } catch (error) {
     const isRefusal = error instanceof Problem && [404, 409, 422].includes(error.status);
     if (!isRefusal) throw error;

@@ -23,13 +23,22 @@ export class PopularList {
     this.#render();
   }
 
-  #render() {
-    const text = this.#filter.value.trim().toLowerCase();
-    const found = this.#items
+  /** The items that the filter finds, with their ranks. */
+  get found() {
+    const text = this.#text;
+    return this.#items
       .map((item, index) => ({ ...item, rank: index + 1 }))
       .filter((item) => matches(item, text));
+  }
+
+  get #text() {
+    return this.#filter.value.trim().toLowerCase();
+  }
+
+  #render() {
+    const { found } = this;
     render(found.slice(0, MOST_ROWS).map(popularRow), byId("popular-items"));
-    byId("popular-note").textContent = this.#note(found.length, text !== "");
+    byId("popular-note").textContent = this.#note(found.length, this.#text !== "");
   }
 
   #note(found, isFiltered) {

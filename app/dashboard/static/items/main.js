@@ -1,7 +1,7 @@
 // @ts-check
 /** The Items page: an item, its similar items, its popularity, and the map of all items. */
 
-import { describeModel } from "../shell/api.js";
+import { modelRequest, Problem, sendRequest } from "../shell/api.js";
 import { formatCount } from "../shell/format.js";
 import { byId, html, itemName, render } from "../shell/html.js";
 import { announce, showBanner, showServedVersion } from "../shell/page.js";
@@ -9,22 +9,22 @@ import { ItemSearch } from "../widgets/item_search.js";
 import { fillVersionSelect } from "../widgets/versions.js";
 import {
   ConcurrentRequests,
+  itemRequest,
   LINK,
   MAP_SIZES,
-  readItem,
-  readMap,
-  readPopularity,
-  readRecipients,
-  readSimilarItems,
+  mapRequest,
+  popularityRequest,
+  recipientsRequest,
   settle,
+  similarRequest,
 } from "./data.js";
 import { onItemClick, PopularList, showFacts, showNoSimilar, showSimilar } from "./item_card.js";
 import { MapCard } from "./map_card.js";
 import { PopularityCard } from "./popularity_card.js";
 import { RecipientsCard } from "./recipients_card.js";
+import { offerTakeAway } from "./take_away_entries.js";
 
 const SIMILAR = 10;
-const NO_MODEL = { response: null, refusal: "No model is published yet; publish one with: kairos publish" };
 
 /** @type {Record<string, any>} */
 let state = LINK.read();
@@ -34,6 +34,8 @@ let models = [];
 let item = nothingKnown();
 
 const requests = new ConcurrentRequests();
+/** The requests of each kind on display with their responses, or why there are none. */
+const answers = new Map();
 const popularList = new PopularList();
 const popularityCard = new PopularityCard();
 const recipientsCard = new RecipientsCard((query) => loadRecipients(query));
@@ -49,6 +51,35 @@ function nothingKnown() {
 
 /** The selected version; null if none is published. */
 const version = () => byId("version").value || null;
+
+/** @throws {Problem} if no version is published */
+function requireVersion() {
+  const chosen = version();
+  if (chosen !== null) return chosen;
+  throw new Problem("No model is published yet; publish one with: kairos publish", { status: 404 });
+}
+
+/**
+ * Sends requests of a kind, and shows their responses.
+ *
+ * @param {string} kind
+ * @param {() => import("../shell/api.js").ApiRequest[]} toRequests
+ * @param {(settled: {response: any[] | null, refusal: string | null}) => any} show
+ */
+function load(kind, toRequests, show) {
+  answers.delete(kind);
+  /** @type {import("../shell/api.js").ApiRequest[]} */
+  let sent = [];
+  const send = (signal) =>
+    settle(() => {
+      sent = toRequests();
+      return Promise.all(sent.map((request) => sendRequest(request, signal)));
+    });
+  return requests.replace(kind, send, (settled) => {
+    answers.set(kind, { ...settled, requests: sent });
+    return show(settled);
+  });
+}
 
 /**
  * Opens an item, with an entry in the browser's history.
@@ -74,7 +105,7 @@ function openItem(hint = null) {
   const isChosen = state.item !== null;
   byId("popular").hidden = isChosen;
   byId("item").hidden = byId("popularity").hidden = byId("recipients").hidden = !isChosen;
-  recipientsCard.clear();
+  clearRecipients();
   requests.cancel("recipients");
   if (!isChosen) {
     for (const kind of ["item", "similar", "popularity"]) requests.cancel(kind);
@@ -82,11 +113,11 @@ function openItem(hint = null) {
     return;
   }
   showItem(hint);
-  requests.replace(
+  load(
     "item",
-    (signal) => settle(readItem(state.item, signal)),
+    () => [itemRequest(state.item)],
     ({ response, refusal }) => {
-      item = { ...item, stored: response, refusal };
+      item = { ...item, stored: response?.[0] ?? null, refusal };
       showItem(hint);
       announce(byId("item-heading").textContent);
     },
@@ -108,26 +139,22 @@ function showItem(hint = null) {
 }
 
 function loadSimilar() {
-  const requested = version();
-  requests.replace(
+  load(
     "similar",
-    (signal) =>
-      requested === null
-        ? NO_MODEL
-        : settle(readSimilarItems(state.item, { n: SIMILAR, version: requested }, signal)),
+    () => [similarRequest(state.item, { n: SIMILAR, version: requireVersion() })],
     async ({ response, refusal }) => {
       if (response === null) showNoSimilar(refusal);
-      else showSimilar(response);
-      item = { ...item, similar: response?.items.map((one) => one.item_id) ?? [] };
+      else showSimilar(response[0]);
+      item = { ...item, similar: response?.[0].items.map((one) => one.item_id) ?? [] };
       await drawMap();
     },
   );
 }
 
 function loadPopularity() {
-  requests.replace(
+  load(
     "popularity",
-    (signal) => settle(readPopularity(state.item, state.step, signal)),
+    () => [popularityRequest(state.item, state.step)],
     (popularity) => {
       item = { ...item, popularity };
       return drawPopularity();
@@ -140,31 +167,30 @@ async function drawPopularity() {
   const { response, refusal } = item.popularity;
   const dataWindow = models.find((model) => model.version === version())?.data_window ?? null;
   if (response === null) popularityCard.showMissing(refusal);
-  else await popularityCard.show(response, dataWindow, version());
+  else await popularityCard.show(response[0], dataWindow, version());
 }
 
 function loadRecipients(query) {
-  requests.replace(
+  load(
     "recipients",
-    (signal) => settle(readRecipients(state.item, { ...query, model_version: version() }, signal)),
+    () => [recipientsRequest(state.item, { ...query, model_version: version() })],
     ({ response, refusal }) => {
       if (response === null) recipientsCard.showMissing(refusal);
-      else recipientsCard.show(response);
+      else recipientsCard.show(response[0]);
       announce(byId("recipients-note").textContent);
     },
   );
 }
 
+function clearRecipients() {
+  recipientsCard.clear();
+  answers.delete("recipients");
+}
+
 function loadMap() {
-  const requested = version();
-  requests.replace(
+  load(
     "map",
-    (signal) =>
-      requested === null
-        ? NO_MODEL
-        : settle(
-            Promise.all([readMap(requested, state.items, signal), describeModel(requested, signal)]),
-          ),
+    () => [mapRequest(requireVersion(), state.items), modelRequest(requireVersion())],
     async ({ response, refusal }) => {
       if (response === null) mapCard.showMissing(refusal);
       else mapCard.setMap(response[0], response[1].manifest.recommender.encoder.dim ?? null);
@@ -231,7 +257,7 @@ function listen() {
     reloadMap({ model_version: target.value });
     showControls();
     if (state.item === null) return;
-    recipientsCard.clear();
+    clearRecipients();
     loadSimilar();
     redraw(drawPopularity);
   });
@@ -257,6 +283,11 @@ function listen() {
 async function start() {
   showBanner();
   listen();
+  offerTakeAway({
+    answers,
+    cards: { popular: popularList, map: mapCard, popularity: popularityCard },
+    chosen: () => state.item,
+  });
   await requests.replace("models", showServedVersion, (published) => {
     models = published;
     showControls();

@@ -25,8 +25,8 @@ const OPACITY = { usual: 0.75, besideChosen: 0.35 };
 const AXES = ["first principal component", "second"];
 
 export class MapCard {
-  #chart = new Chart(byId("map"));
-  #viewport = new Viewport(this.#chart, byId("map"), byId("map-moves"));
+  chart = new Chart(byId("map"));
+  #viewport = new Viewport(this.chart, byId("map"), byId("map-moves"));
   #legend;
   /** @type {any} the response of `GET /v1/models/{version}/map`; null without one */
   #response = null;
@@ -45,7 +45,7 @@ export class MapCard {
    */
   constructor({ choose, change }) {
     this.#legend = new CategoryLegend(change);
-    this.#chart.on("plotly_click", ({ points: [point] }) => {
+    this.chart.on("plotly_click", ({ points: [point] }) => {
       const item = this.#itemAt(point);
       if (item) choose(item.item_id);
     });
@@ -115,14 +115,15 @@ export class MapCard {
     const chosenItems = items.filter((item) => item.item_id === chosen);
     const axes = explained?.map((share, axis) => `${AXES[axis]}, ${formatPercent(share)}`) ?? ["", ""];
     const opacity = chosenItems.length > 0 ? OPACITY.besideChosen : OPACITY.usual;
-    await this.#chart.draw(
+    await this.chart.draw(
       (size) => ({
         traces: [
           ...densityTraces(this.#drawn.flatMap((group) => group.items)),
           ...this.#drawn.map((group) => groupTrace(group, mostEvents, opacity)),
           this.#foundTrace(),
-          ringTrace(similarItems, { symbol: "circle-open", size: SIMILAR_PIXELS, line: 2, token: "--text" }),
+          ringTrace(similarItems, { name: "similar items", symbol: "circle-open", size: SIMILAR_PIXELS, line: 2, token: "--text" }),
           ringTrace(chosenItems, {
+            name: "chosen item",
             symbol: "diamond-open",
             size: CHOSEN_PIXELS,
             line: 3,
@@ -150,7 +151,7 @@ export class MapCard {
     byId("map-found").textContent = describeFound(found.length, text.trim());
     if (this.#response === null) return;
     const { x, y } = pointTrace(found);
-    await this.#chart.restyle({ x: [x], y: [y] }, [DENSITY_LEVELS + this.#drawn.length]);
+    await this.chart.restyle({ x: [x], y: [y] }, [DENSITY_LEVELS + this.#drawn.length]);
   }
 
   #findItems() {
@@ -158,7 +159,7 @@ export class MapCard {
   }
 
   #foundTrace() {
-    const look = { symbol: "square-open", size: FOUND_PIXELS, line: 2, token: "--accent" };
+    const look = { name: "found", symbol: "square-open", size: FOUND_PIXELS, line: 2, token: "--accent" };
     return ringTrace(this.#findItems(), look);
   }
 
@@ -191,8 +192,9 @@ function groupTrace({ items, style, name }, mostEvents, opacity) {
 }
 
 /** Rings around some items; the pointer passes through to the points. */
-const ringTrace = (items, { symbol, size, line, token }) => ({
+const ringTrace = (items, { name, symbol, size, line, token }) => ({
   ...pointTrace(items),
+  name,
   hoverinfo: "skip",
   marker: { symbol, size, color: cssColor(token), line: { width: line, color: cssColor(token) } },
 });

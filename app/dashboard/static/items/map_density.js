@@ -24,6 +24,7 @@ export function densityTraces(items) {
     type: "scatter",
     mode: "lines",
     name: "density",
+    showlegend: false,
     ...outlineCells(grid, most > 0 ? level * most : Infinity),
     fill: "toself",
     fillcolor,

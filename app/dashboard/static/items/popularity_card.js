@@ -17,7 +17,7 @@ const BAR_SHARE = 0.92;
  */
 
 export class PopularityCard {
-  #chart = new Chart(byId("popularity-plot"));
+  chart = new Chart(byId("popularity-plot"));
 
   /**
    * Draws the response of `GET /v1/items/{id}/popularity`.
@@ -55,7 +55,7 @@ export class PopularityCard {
         ...series.map((one) => one.events[index]),
       ]),
     });
-    await this.#chart.draw(
+    await this.chart.draw(
       () => ({
         traces: series.map((one, index) => barTrace(one, index, periods)),
         layout: layout(periods, trained),

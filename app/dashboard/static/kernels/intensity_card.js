@@ -1,12 +1,13 @@
 // @ts-check
 /** The Intensity card: the intensity of each item group for one user, over time. */
 
-import { call, LatestRequest, readHistory } from "../shell/api.js";
+import { LatestRequest, readHistory, sendRequest } from "../shell/api.js";
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
 import { DAY, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
 import { byId, html } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
+import { TakeAway, toFileName } from "../widgets/take_away.js";
 import { SeriesLegend, seriesStyles, styleColor } from "../widgets/series.js";
 import { UserPicker } from "../widgets/user_picker.js";
 
@@ -15,6 +16,7 @@ import { UserPicker } from "../widgets/user_picker.js";
  * @property {string[] | null} groups names; null if the history has no event that the model reads
  * @property {{at: number, intensities: number[] | null}[]} instants milliseconds, and one per group
  * @property {number[]} events milliseconds, distinct
+ * @property {import("../shell/api.js").ApiRequest | null} request null without one
  *
  * @typedef {{name: string, key: string}} Group `key` is its index, as text
  */
@@ -24,7 +26,7 @@ const PIXELS_PER_DATE = 100;
 const MARKER_SPACING = 40;
 
 /** @type {Intensities} */
-const NOTHING = { groups: null, instants: [], events: [] };
+const NOTHING = { groups: null, instants: [], events: [], request: null };
 
 /** Whether a version has intensities: its encoder modulates attention. */
 export const hasIntensities = (description) =>
@@ -68,6 +70,7 @@ export class IntensityCard {
       },
       pause: 0,
     });
+    new TakeAway(byId("intensities"), () => this.#take());
   }
 
   /** Whether no request waits or is in flight. */
@@ -106,6 +109,27 @@ export class IntensityCard {
     this.#requests.cancel();
     this.#requested = "";
     this.#shown = NOTHING;
+  }
+
+  #take() {
+    const { instants, request } = this.#shown;
+    if (request === null || this.#groups.length === 0) {
+      return { why: byId("intensity-note").textContent || "No intensities are shown yet." };
+    }
+    const { user_id: user, model_version: version } = request.body;
+    return {
+      title: `Intensity of each group of items for ${user}`,
+      caption: `Version ${version}. ${byId("intensity-caption").textContent}`,
+      name: toFileName("intensities", user),
+      chart: this.#chart,
+      rows: instants.map(({ at, intensities }) => ({
+        query_time: new Date(at).toISOString(),
+        ...Object.fromEntries(
+          this.#groups.map(({ name }, index) => [`${name}, per day`, intensities?.[index] ?? null]),
+        ),
+      })),
+      requests: [request],
+    };
   }
 
   /**
@@ -233,18 +257,19 @@ const LONGEST_HISTORY = 1000;
 async function readIntensities(user, version, signal) {
   const history = await readHistory(user, LONGEST_HISTORY, signal);
   const events = [...new Set(history.map((event) => Date.parse(event.timestamp)))];
-  if (events.length === 0) return { groups: null, instants: [], events };
+  if (events.length === 0) return { ...NOTHING, events };
   const body = {
     user_id: user,
     model_version: version,
     query_times: selectQueryTimes(events).map((at) => new Date(at).toISOString()),
   };
-  const response = await call("v1/attention", { body, signal });
+  const request = { path: "v1/attention", body };
+  const response = await sendRequest(request, signal);
   const instants = response.instants.map(({ query_time: at, intensities }) => ({
     at: Date.parse(at),
     intensities,
   }));
-  return { groups: response.groups, instants, events };
+  return { groups: response.groups, instants, events, request };
 }
 
 const EVEN_INSTANTS = 280;

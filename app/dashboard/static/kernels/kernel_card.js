@@ -1,10 +1,12 @@
 // @ts-check
 /** The card of one version's kernel: the charts of psi and of its rhythms, each with a table. */
 
+import { modelRequest } from "../shell/api.js";
 import { Chart } from "../shell/chart.js";
 import { DAY, formatDuration, formatMetric, formatPercent } from "../shell/format.js";
 import { html, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
+import { TakeAway, toFileName } from "../widgets/take_away.js";
 import { intervalAxis } from "../widgets/time_axes.js";
 import {
   drawableRhythms,
@@ -32,6 +34,8 @@ export class KernelCard {
   #name;
   #psi;
   #spectrum;
+  /** @type {{version: string, kernel: Kernel | null}} */
+  #shown = { version: "", kernel: null };
 
   /**
    * @param {HTMLElement} section filled with the card
@@ -44,6 +48,8 @@ export class KernelCard {
     this.#psi = new Figure(`psi-${name}`, "psi, by interval");
     this.#spectrum = new Figure(`spectrum-${name}`, "Rhythms, by period");
     this.#render("", "", false);
+    this.#psi.offer(() => this.#taken("psi", toPsiRows));
+    this.#spectrum.offer(() => this.#taken("rhythms", toRhythmRows));
   }
 
   /** Hides the card: there is no version to show. */
@@ -61,6 +67,7 @@ export class KernelCard {
    * @param {Extent} shown.extent
    */
   async show({ description, kernel, state, extent }) {
+    this.#shown = { version: description.version, kernel };
     this.#render(description.version, describeKernel(kernel, description), kernel !== null);
     if (kernel === null) return;
     await Promise.all([this.#showPsi(kernel, state, extent), this.#showSpectrum(kernel, extent)]);
@@ -73,6 +80,18 @@ export class KernelCard {
         <div class="figures" ?hidden=${!hasKernel}>${this.#psi.node}${this.#spectrum.node}</div>`,
       this.#section,
     );
+  }
+
+  /** What is taken away of one chart, but the chart. */
+  #taken(word, toRows) {
+    const { version, kernel } = this.#shown;
+    if (kernel === null) return { why: "This version has no kernel to draw." };
+    return {
+      caption: `Version ${version}: ${kernel.kind} at ${kernel.place}.`,
+      name: toFileName(word, version),
+      rows: toRows(kernel),
+      requests: [modelRequest(version)],
+    };
   }
 
   #showPsi(kernel, state, extent) {
@@ -115,6 +134,7 @@ class Figure {
   #plot = document.createElement("div");
   #table = document.createElement("details");
   #chart;
+  #caption = "";
 
   /**
    * @param {string} id of the chart's element
@@ -143,6 +163,16 @@ class Figure {
     if (table !== null) showAsTable(this.#table, table);
   }
 
+  /** Fills the menu with what `take` returns: all but the chart, its heading and its caption. */
+  offer(take) {
+    new TakeAway(this.node, () => {
+      const taken = take();
+      if (this.#plot.hidden || "why" in taken) return { why: taken.why ?? this.#caption };
+      const caption = `${taken.caption} ${this.#caption}`;
+      return { ...taken, title: this.#heading, caption, chart: this.#chart };
+    });
+  }
+
   /**
    * @param {(size: {width: number}) => import("./kernel_charts.js").DrawnTrace[]} build
    * @param {(size: {width: number}) => any} layout
@@ -165,8 +195,9 @@ class Figure {
   }
 
   #render(caption) {
+    this.#caption = caption;
     render(
-      html`<h3 id="${this.#id}-heading">${this.#heading}</h3>
+      html`<div class="heading-row"><h3 id="${this.#id}-heading">${this.#heading}</h3><div class="take-away"></div></div>
         <figure>${this.#plot}<figcaption id="${this.#id}-caption">${caption}</figcaption></figure>
         ${this.#table}`,
       this.node,
@@ -234,6 +265,23 @@ function psiTable(kernel) {
   const columns = ["Interval", "psi", ...(initial === null ? [] : ["Before training"])];
   return { caption: `psi of ${kernel.place}`, columns, rows };
 }
+
+/** @param {Kernel} kernel */
+const toPsiRows = ({ interval_days, psi, initial_psi }) =>
+  interval_days.map((days, index) => ({
+    interval_days: days,
+    psi: psi[index],
+    ...(initial_psi === null ? {} : { initial_psi: initial_psi[index] }),
+  }));
+
+/** @param {Kernel} kernel */
+const toRhythmRows = ({ spectrum, initial_spectrum }) =>
+  [
+    { trained: true, rhythms: spectrum },
+    { trained: false, rhythms: initial_spectrum },
+  ].flatMap(({ trained, rhythms }) =>
+    (rhythms ?? []).map(({ period_days, power, share }) => ({ trained, period_days, power, share })),
+  );
 
 const MOST_NAMED = 3;
 

@@ -206,6 +206,7 @@ function rangeTrace(points, scale, color) {
   const positions = points.map((point) => positionOf(point, scale));
   return {
     name: "range",
+    showlegend: false,
     type: "scatter",
     mode: "lines",
     x: [...positions, ...positions.toReversed()],
@@ -350,6 +351,7 @@ const movesTrace = (pairs, line) =>
 function segmentsTrace(name, segments, line) {
   const trace = {
     name,
+    showlegend: false,
     type: "scatter",
     mode: "lines",
     x: segments.flatMap(([from, to]) => [from[0], to[0], null]),

@@ -26,6 +26,8 @@ export class ChartFigure {
   #heading;
   #container;
   #chart;
+  /** @type {string | null} */
+  #why = null;
 
   /**
    * @param {HTMLElement} root a figure
@@ -41,12 +43,23 @@ export class ChartFigure {
     this.#chart = new Chart(this.#container);
   }
 
+  /** The chart; null where the figure says why there is none. */
+  get chart() {
+    return this.#why === null ? this.#chart : null;
+  }
+
+  /** Why there is no chart, or what it shows. */
+  get text() {
+    return this.#find("summary").textContent.trim();
+  }
+
   /**
    * Resolves once the chart is drawn.
    *
    * @param {Drawing} drawing
    */
   async show(drawing) {
+    this.#why = drawing.why ?? null;
     this.#render(drawing);
     if (drawing.content) showAsTable(this.#find("table"), drawing.content);
     if (drawing.why !== undefined || drawing.build === undefined) return;
@@ -65,7 +78,11 @@ export class ChartFigure {
   #render(/** @type {Drawing} */ { why, summary, content }) {
     const name = this.#name;
     render(
-      html`${this.#heading === null ? nothing : html`<h3>${this.#heading}</h3>`}
+      html`${
+        this.#heading === null
+          ? nothing
+          : html`<div class="heading-row"><h3>${this.#heading}</h3><div class="take-away"></div></div>`
+      }
         <div id=${`${name}-chart`} class="plot" role="img" aria-labelledby=${`${name}-summary`}
              ?hidden=${why !== undefined}></div>
         <figcaption id=${`${name}-summary`}>

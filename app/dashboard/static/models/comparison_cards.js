@@ -86,6 +86,7 @@ export class ComparisonCard {
           <div class="controls">
             <label><span class="id" id="comparison-name">${version}</span> compared with
               <select id="compare" @change=${choose}></select></label>
+            <div class="take-away"></div>
           </div>
         </div>
         <p class="note">The test metrics of two versions side by side.</p>
@@ -197,16 +198,16 @@ const scrollTable = (caption, columns, rows, className) =>
 const NONE = "no recommendations recorded";
 
 export class ClicksCard {
-  #figure;
+  figure;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     const template = html`
-      <h2 id="clicks-heading">Clicks by version</h2>
+      <div class="heading-row"><h2 id="clicks-heading">Clicks by version</h2><div class="take-away"></div></div>
       <p class="note">The share of recommendations that led to an event with one of their items.</p>
       <figure id="clicks-figure"></figure>`;
     render(template, root);
-    this.#figure = new ChartFigure(/** @type {any} */ (root.querySelector("figure")), "clicks");
+    this.figure = new ChartFigure(/** @type {any} */ (root.querySelector("figure")), "clicks");
   }
 
   /**
@@ -221,10 +222,10 @@ export class ClicksCard {
       return clicks ? [{ version, ...clicks }] : [];
     });
     if (rows.length === 0) {
-      await this.#figure.show({ why: whyNoClicks(descriptions) });
+      await this.figure.show({ why: whyNoClicks(descriptions) });
       return;
     }
-    await this.#figure.show({
+    await this.figure.show({
       summary:
         "The share of stored recommendations with a click, with its 95 % Wilson interval: " +
         `${rows.map(summarizeRow).join("; ")}. Versions serve different users at different times: ` +

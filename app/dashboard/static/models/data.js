@@ -69,10 +69,12 @@
  * @property {[string, number][]} references other rankings on the same questions, by name
  */
 
-import { call, describeModel, listModels } from "../shell/api.js";
+import { describeModel, listModels, sendRequest } from "../shell/api.js";
 
-const MOST_CHANGES = 1000;
-const MOST_RUNS = 200;
+/** The requests behind the lists. */
+export const TRAFFIC = { path: "v1/models/traffic" };
+export const CHANGES = { path: "v1/models/changes", query: { limit: 1000 } };
+export const RUNS = { path: "v1/training-runs", query: { limit: 200 } };
 /** The service opens a bundle to describe it: a long list is not requested all at once. */
 const DESCRIBED_AT_ONCE = 3;
 
@@ -85,9 +87,9 @@ const DESCRIBED_AT_ONCE = 3;
 export async function loadServing(signal) {
   const [models, traffic, { changes, rollback_version: rollbackVersion }, { runs }] = await Promise.all([
     listModels(signal),
-    call("v1/models/traffic", { signal }),
-    call("v1/models/changes", { query: { limit: MOST_CHANGES }, signal }),
-    call("v1/training-runs", { query: { limit: MOST_RUNS }, signal }),
+    sendRequest(TRAFFIC, signal),
+    sendRequest(CHANGES, signal),
+    sendRequest(RUNS, signal),
   ]);
   return { models, traffic, changes, rollbackVersion: rollbackVersion ?? null, runs };
 }
@@ -114,6 +116,16 @@ function ignoreMissing(error) {
   if (error.status === 404 || error.status === 409) return null;
   throw error;
 }
+
+/** A change of the served versions as a row. */
+export const toChangeRow = ({ at, actor, change, version, previous_version, reason }) => ({
+  at,
+  actor,
+  change,
+  version,
+  previous_version,
+  reason,
+});
 
 /**
  * The current version, or null.
@@ -175,6 +187,23 @@ export function groupTestMetrics(metrics) {
   return { questions: metrics[QUESTIONS] ?? null, metrics: grouped };
 }
 
+/**
+ * The test metrics of a manifest as rows: for each metric those of the model, then those of references.
+ *
+ * @param {Record<string, number>} metrics
+ * @returns {{metric: string, ranking: string, value: number}[]}
+ */
+export const toMetricRows = (metrics) =>
+  [...groupTestMetrics(metrics).metrics].flatMap(([metric, { given, live, withheld, references }]) => {
+    const rankings = /** @type {[string, number | null][]} */ ([
+      ["model", given],
+      ["model, live popularity", live],
+      ["model, time withheld", withheld],
+      ...references.map(([reference, value]) => [referenceName(reference), value]),
+    ]);
+    return rankings.flatMap(([ranking, value]) => (value === null ? [] : [{ metric, ranking, value }]));
+  });
+
 /** Whether a name is that of a metric, or of a reference's value of it. */
 const isOf = (name, metric) => name === metric || name.endsWith(`_${metric}`);
 
@@ -217,6 +246,40 @@ export const findComparingRun = (runs, one, other) =>
       metrics.challenger !== undefined &&
       ((candidate === one && champion === other) || (candidate === other && champion === one)),
   ) ?? null;
+
+/**
+ * The metrics of both models on the questions of a run, with those of `version` first.
+ *
+ * @param {Run} run
+ * @param {string} version
+ */
+export function compareRankers({ run_id: id, candidate, metrics: rankers }, version) {
+  const metrics = rankers ?? {};
+  const [mine, theirs] = candidate === version ? ["challenger", "champion"] : ["champion", "challenger"];
+  return ["", "_withheld"].flatMap((suffix) =>
+    Object.entries(metrics[mine + suffix] ?? {}).flatMap(([metric, value]) =>
+      metric === "questions" || metrics[theirs + suffix]?.[metric] === undefined
+        ? []
+        : [
+            {
+              test: `run ${id}`,
+              metric,
+              ranking: suffix === "" ? "model" : "model, time withheld",
+              mine: value,
+              theirs: metrics[theirs + suffix][metric],
+            },
+          ],
+    ),
+  );
+}
+
+/** A row with a value of each of two versions, and their difference. */
+export const toPairRow = ({ mine, theirs, ...of }, one, other) => ({
+  ...of,
+  [one]: mine,
+  [other]: theirs,
+  difference: mine === null || theirs === null ? null : mine - theirs,
+});
 
 /**
  * The version to compare another with by default: the one that a retraining run measured it against,

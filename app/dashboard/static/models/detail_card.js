@@ -15,7 +15,7 @@ import { factList, filesTable, recipe } from "./detail_facts.js";
 export class DetailCard {
   #root;
   #handlers;
-  #figures;
+  figures;
 
   /**
    * @param {HTMLElement} root
@@ -27,7 +27,7 @@ export class DetailCard {
     this.#render(null);
     const figure = (/** @type {string} */ name, /** @type {string} */ heading) =>
       new ChartFigure(/** @type {any} */ (root.querySelector(`#${name}-figure`)), name, heading);
-    this.#figures = {
+    this.figures = {
       metrics: figure("metrics", "Test metrics"),
       training: figure("training", "Training curves"),
       windows: figure("windows", "Data windows"),
@@ -45,9 +45,9 @@ export class DetailCard {
   async show(description, serving, metric, metrics) {
     this.#render({ description, serving, metric, metrics });
     await Promise.all([
-      this.#figures.metrics.show(drawMetrics(description, metric)),
-      this.#figures.training.show(drawTraining(description)),
-      this.#figures.windows.show(drawWindows(serving.models, description.version)),
+      this.figures.metrics.show(drawMetrics(description, metric)),
+      this.figures.training.show(drawTraining(description)),
+      this.figures.windows.show(drawWindows(serving.models, description.version)),
     ]);
   }
 

@@ -156,8 +156,9 @@ function summarizeTraining(epochs, metric, best) {
 
 function drawEpochs(epochs, metric, best) {
   const x = epochs.map((epoch) => epoch.epoch);
-  const line = (y, name) => ({
+  const line = (label, y, name) => ({
     type: "scatter",
+    name: escapeText(label),
     mode: "lines+markers",
     x,
     y,
@@ -165,10 +166,10 @@ function drawEpochs(epochs, metric, best) {
     marker: { color: cssColor(name), size: 6 },
   });
   /** @type {any[]} */
-  const traces = [line(epochs.map((epoch) => epoch.loss), "--series-1")];
+  const traces = [line("loss", epochs.map((epoch) => epoch.loss), "--series-1")];
   if (metric !== null) {
     const values = epochs.map((epoch) => epoch.validation[metric] ?? null);
-    traces.push({ ...line(values, "--series-2"), yaxis: "y2", connectgaps: true });
+    traces.push({ ...line(`validation ${metric}`, values, "--series-2"), yaxis: "y2", connectgaps: true });
   }
   const isAlone = metric === null;
   const title = { text: escapeText(metric), standoff: 10 };

@@ -12,6 +12,7 @@ import { defaultOpponent, describeVersions, groupTestMetrics, loadServing } from
 import { DetailCard } from "./detail_card.js";
 import { showRuns, showTrail } from "./records_cards.js";
 import { activate, rollBack, ServingCard, setTraffic } from "./serving_card.js";
+import { offerTakeAway } from "./take_away_entries.js";
 import { VersionsCard } from "./versions_card.js";
 
 /**
@@ -44,6 +45,7 @@ let descriptions = new Map();
 let isAllDescribed = false;
 let loading = new AbortController();
 let hasFailed = false;
+let hasMenus = false;
 
 /**
  * @param {string} version
@@ -152,6 +154,16 @@ function showLists(serving, known) {
   });
   showRuns(byId("runs-card"), serving.runs, serving.models, linkTo);
   showTrail(byId("trail-card"), serving.changes);
+  // Two of the cards are first rendered here.
+  if (!hasMenus) offerTakeAway({ shown: findShown, cards: { detail: detailCard, clicks: clicksCard } });
+  hasMenus = true;
+}
+
+/** What the menus of the cards take away; null before the first response. */
+function findShown() {
+  if (serving === null) return null;
+  const [one, other] = ["version", "compare"].map((id) => descriptions.get(byId(id).value) ?? null);
+  return { serving, descriptions, one, other, metric: state.metric };
 }
 
 /**

@@ -53,7 +53,7 @@ export function showRuns(root, runs, models, linkTo) {
   const note = runs.length === 0 ? "No retraining has run yet; start one with kairos retrain." : "";
   render(
     html`
-      <h2 id="runs-heading">Retraining runs</h2>
+      <div class="heading-row"><h2 id="runs-heading">Retraining runs</h2><div class="take-away"></div></div>
       <p class="note">The decision of each retraining run, and the gate's checks.</p>
       <p id="runs-note" class="note">${note}</p>
       <ul id="runs" class="runs">${repeat(runs, (run) => run.run_id, item)}</ul>`,
@@ -122,7 +122,7 @@ export function showTrail(root, changes) {
   });
   render(
     html`
-      <h2 id="trail-heading">Audit trail</h2>
+      <div class="heading-row"><h2 id="trail-heading">Audit trail</h2><div class="take-away"></div></div>
       <p class="note">Activations, rollbacks and traffic changes, newest first.</p>
       <p id="trail-note" class="note">${changes.length === 0 ? "No change is recorded yet." : ""}</p>
       <div id="trail">

@@ -57,6 +57,7 @@ export class ServingCard {
           <div class="controls">
             <button id="roll-back" type="button" class="plain" @click=${rollBack}>Roll back…</button>
             <button id="set-traffic" type="button" class="plain" @click=${setTraffic}>Set traffic…</button>
+            <div class="take-away"></div>
           </div>
         </div>
         <p class="note">The versions that recommend to users, and the version that a rollback activates.</p>

@@ -61,7 +61,7 @@ export class VersionsCard {
     const rest = shown?.undescribed ?? 0;
     render(
       html`
-        <h2 id="versions-heading">Versions</h2>
+        <div class="heading-row"><h2 id="versions-heading">Versions</h2><div class="take-away"></div></div>
         <p class="note">The published bundles, with the test metrics measured at their training.</p>
         <p id="versions-note" class="note">${shown && describeList(shown)}</p>
         <div id="versions">${shown && scrollRegion(this.#table(shown), "Published versions")}</div>

@@ -1,13 +1,11 @@
 // @ts-check
 /** The card "Is the challenger better?": two versions on the same questions, and by clicks. */
 
-import { call, describeModel } from "../shell/api.js";
+import { describeModel, sendRequest } from "../shell/api.js";
 import { formatMetric, formatPercent, pluralize } from "../shell/format.js";
 import { html, nothing } from "../shell/html.js";
-import { currentVersion, findComparingRun } from "../models/data.js";
+import { currentVersion, findComparingRun, RUNS, TRAFFIC } from "../models/data.js";
 import { HEADLINE } from "./cards.js";
-
-const RUNS = 200;
 
 /**
  * @typedef {import("../models/data.js").Run} Run
@@ -29,8 +27,8 @@ const RUNS = 200;
  */
 export async function loadComparison(models) {
   const [{ challenger, share }, { runs }] = await Promise.all([
-    call("v1/models/traffic"),
-    call("v1/training-runs", { query: { limit: RUNS } }),
+    sendRequest(TRAFFIC),
+    sendRequest(RUNS),
   ]);
   const current = currentVersion(models);
   if (challenger !== null && current !== null) {

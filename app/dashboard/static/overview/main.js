@@ -1,14 +1,15 @@
 // @ts-check
 /** The Overview page: health, the served version beside its baselines, customers, latest changes. */
 
-import { call, describeModel, listModels } from "../shell/api.js";
+import { describeModel, listModels, sendRequest } from "../shell/api.js";
 import { byId, html, render } from "../shell/html.js";
 import { showBanner, showBusy, showVersion } from "../shell/page.js";
 import { loadComparison, showComparison } from "./challenger.js";
 import { showChanging, showLatest, showReadiness, showServing } from "./cards.js";
+import { CHANGED, LATEST, offerTakeAway } from "./take_away_entries.js";
 
-const CUSTOMERS = 10;
-const CHANGES = 6;
+/** What each card shows and when it came, by its id. */
+const answers = new Map();
 
 // Links to a customer led here before the page had a file of its own.
 if (/[#&](user|history)=/.test(location.hash)) location.replace(`customers.html${location.hash}`);
@@ -17,8 +18,11 @@ if (/[#&](user|history)=/.test(location.hash)) location.replace(`customers.html$
 async function fill(id, load, show) {
   const content = byId(`${id}-content`);
   render(html`<p class="note">Loading…</p>`, content);
+  answers.delete(id);
   try {
-    render(show(await load()), content);
+    const answer = await load();
+    render(show(answer), content);
+    answers.set(id, { answer, at: Date.now() });
   } catch (error) {
     const retry = () => fill(id, load, show);
     render(
@@ -60,18 +64,19 @@ async function readServing() {
 
 async function readLatest() {
   const [{ changes }, { runs }] = await Promise.all([
-    call("v1/models/changes", { query: { limit: CHANGES } }),
-    call("v1/training-runs", { query: { limit: 1 } }),
+    sendRequest(LATEST.changes),
+    sendRequest(LATEST.runs),
   ]);
   return { changes, run: runs[0] ?? null };
 }
 
 async function start() {
   showBanner();
+  offerTakeAway(answers);
   await Promise.all([
     fill("service", readReadiness, showReadiness),
     fill("serving", readServing, showServing),
-    fill("changing", () => call("v1/overview/changes", { query: { n: CUSTOMERS } }), showChanging),
+    fill("changing", () => sendRequest(CHANGED), showChanging),
     fill("challenger", async () => loadComparison(await readModels()), showComparison),
     fill("latest", readLatest, showLatest),
   ]);

@@ -13,6 +13,7 @@ import { intervalAxis, intervalPosition } from "../widgets/time_axes.js";
  *
  * @typedef {object} Point of `GET /v1/models/{version}`, with `interval` in milliseconds
  * @property {number} interval
+ * @property {number} interval_days
  * @property {number} mean
  * @property {number | null} sd
  * @property {number | null} standard_error
@@ -146,6 +147,7 @@ function bandTrace({ curve, style, isShare }, view, band) {
   }
   return {
     name: "band",
+    showlegend: false,
     type: "scatter",
     mode: "lines",
     x: [...positions, ...positions.toReversed()],
@@ -158,11 +160,11 @@ function bandTrace({ curve, style, isShare }, view, band) {
 }
 
 /** @param {Line} line */
-function curveTrace({ curve, label, style, isCompared }, view) {
+function curveTrace({ curve, label, version, style, isCompared }, view) {
   const points = curve[view];
   const isFew = points.map((point) => point.count < FEW);
   return {
-    name: escapeText(label),
+    name: escapeText(isCompared ? `${label}, ${version}` : label),
     type: "scatter",
     mode: "lines+markers",
     x: points.map((point) => intervalPosition(point.interval)),
@@ -186,6 +188,7 @@ function countTrace({ curve, style }, view) {
   const points = curve[view];
   return {
     name: "histories",
+    showlegend: false,
     type: "scatter",
     mode: "markers",
     yaxis: "y2",
@@ -284,6 +287,25 @@ export function summarize(lines, view) {
     })
     .join("; ");
 }
+
+/**
+ * The points of a view with the API's numbers, a row each.
+ *
+ * @param {Line[]} lines
+ * @param {View} view
+ */
+export const toRows = (lines, view) =>
+  lines.flatMap(({ curve, label, version }) =>
+    curve[view].map(({ interval_days, mean, sd, standard_error, count }) => ({
+      version,
+      curve: label,
+      days_since_last_event: interval_days,
+      mean_weight: mean,
+      sd,
+      standard_error,
+      histories: count,
+    })),
+  );
 
 /**
  * The points of a view, for a table.

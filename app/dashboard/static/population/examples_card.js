@@ -1,7 +1,7 @@
 // @ts-check
 /** The card of example customers: whose last event is as old as a point of a curve. */
 
-import { call } from "../shell/api.js";
+import { sendRequest } from "../shell/api.js";
 import { formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
 import { byId, html, nothing, render } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
@@ -42,6 +42,8 @@ export class ExamplesCard {
   #by = "action";
   /** @type {AbortController | null} */
   #inFlight = null;
+  /** @type {{request: import("../shell/api.js").ApiRequest, response: any} | null} what is shown */
+  found = null;
 
   constructor() {
     this.#curve.addEventListener("change", () => this.#listIntervals());
@@ -99,6 +101,7 @@ export class ExamplesCard {
 
   #clear() {
     this.#inFlight?.abort();
+    this.found = null;
     byId("examples-note").textContent = "";
     render(nothing, byId("examples-found"));
   }
@@ -109,18 +112,21 @@ export class ExamplesCard {
     this.#inFlight = controller;
     const { curve, version, label } = this.#lines[Number(this.#curve.value)];
     const bounds = intervalBounds(this.#points(), Number(this.#interval.value));
+    const request = {
+      path: "v1/overview/examples",
+      query: {
+        min_seconds: bounds.least / SECOND,
+        max_seconds: bounds.most / SECOND,
+        model_version: version,
+        n: EXAMPLES,
+        ...(curve.name === ALL ? {} : { [this.#by]: curve.name }),
+      },
+    };
     try {
-      const response = await call("v1/overview/examples", {
-        query: {
-          min_seconds: bounds.least / SECOND,
-          max_seconds: bounds.most / SECOND,
-          model_version: version,
-          n: EXAMPLES,
-          ...(curve.name === ALL ? {} : { [this.#by]: curve.name }),
-        },
-        signal: controller.signal,
-      });
-      if (this.#inFlight === controller) show(response, label, bounds);
+      const response = await sendRequest(request, controller.signal);
+      if (this.#inFlight !== controller) return;
+      this.found = { request, response };
+      show(response, label, bounds);
     } catch (error) {
       if (this.#inFlight === controller) showProblem(error);
     }

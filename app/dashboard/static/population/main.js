@@ -20,6 +20,7 @@ import {
   toTable,
 } from "./chart.js";
 import { ExamplesCard } from "./examples_card.js";
+import { offerTakeAway } from "./take_away_entries.js";
 
 /**
  * @typedef {import("./chart.js").Curve} Curve
@@ -51,6 +52,8 @@ let descriptions = [null, null];
 const charts = new Map(VIEWS.map((view) => [view, new Chart(byId(`${view}-plot`))]));
 /** @type {Map<View, Line[]>} the line of every trace */
 const drawnLines = new Map();
+/** @type {Line[]} the lines on display */
+let shownLines = [];
 const examples = new ExamplesCard();
 const versions = new VersionPair((chosen) => load(chosen, { isNavigation: true }));
 const legend = new SeriesLegend(byId("legend"), {
@@ -95,6 +98,7 @@ function show() {
   byId("pictures").hidden = names.length === 0;
   const lines = [...toLines(curves, 0, styles), ...toLines(compared, 1, styles)];
   const shown = lines.filter((line) => chosen.includes(line.curve.name));
+  shownLines = shown;
   examples.offer(shown, state.by);
   drawLines(shown);
 }
@@ -234,6 +238,7 @@ async function start() {
   showBanner();
   showControls();
   listen();
+  offerTakeAway({ views: VIEWS, charts, examples, lines: () => shownLines });
   try {
     await versions.open();
     await load({});

@@ -24,12 +24,41 @@ export class Problem extends Error {
 }
 
 /**
+ * @typedef {object} ApiRequest a GET, or a POST with a body
+ * @property {string} path from the service's root, such as "v1/models"
+ * @property {Record<string, any>} [query]
+ * @property {any} [body]
+ */
+
+/**
+ * The address of a path of the service.
+ *
+ * @param {string} path
+ * @param {Record<string, any>} [query] null, undefined and empty values are left out
+ */
+export function toUrl(path, query = {}) {
+  const url = new URL(path, SERVICE);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
+  }
+  return url.href;
+}
+
+/**
+ * Sends a request and returns the response's JSON, as `call` does.
+ *
+ * @param {ApiRequest} request
+ * @param {AbortSignal} [signal]
+ */
+export const sendRequest = ({ path, query, body }, signal) => call(path, { query, body, signal });
+
+/**
  * Sends a request and returns the response's JSON. On 401 or 403 the user is prompted for a key and
  * the request is sent again.
  *
  * @param {string} path from the service's root, such as "v1/models"
  * @param {object} [options]
- * @param {Record<string, any>} [options.query] null, undefined and empty values are left out
+ * @param {Record<string, any>} [options.query] as `toUrl` takes it
  * @param {any} [options.body] sent as JSON
  * @param {string} [options.method] GET without a body, POST with one, unless given
  * @param {AbortSignal} [options.signal]
@@ -37,10 +66,7 @@ export class Problem extends Error {
  * @throws {Problem} if the request failed; an `AbortError` if `signal` was aborted
  */
 export async function call(path, { query = {}, body, method, signal } = {}) {
-  const url = new URL(path, SERVICE);
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
-  }
+  const url = toUrl(path, query);
   /** @type {RequestInit} */
   const request = { signal, method: method ?? (body === undefined ? "GET" : "POST") };
   if (body !== undefined) request.body = JSON.stringify(body);
@@ -63,7 +89,7 @@ async function obtainAnotherKey({ sentAt, key, requiredRole, problem }) {
 }
 
 /**
- * @param {URL} url
+ * @param {string} url
  * @param {RequestInit} request
  */
 async function send(url, request) {
@@ -109,14 +135,18 @@ export async function readHistory(userId, limit, signal) {
   return (await call(path, { query: { limit }, signal })).events.reverse();
 }
 
+/** The request for the published versions. */
+export const LIST_MODELS = { path: "v1/models" };
+
 /** The published versions, newest first. */
 export async function listModels(signal) {
-  return (await call("v1/models", { signal })).models;
+  return (await sendRequest(LIST_MODELS, signal)).models;
 }
 
-/** One version: manifest, kernels, attention profile, epochs, clicks. */
-export const describeModel = (version, signal) =>
-  call(`v1/models/${encodeURIComponent(version)}`, { signal });
+/** The request for one version: manifest, kernels, attention profile, epochs, clicks. */
+export const modelRequest = (version) => ({ path: `v1/models/${encodeURIComponent(version)}` });
+
+export const describeModel = (version, signal) => sendRequest(modelRequest(version), signal);
 
 /**
  * Sends the newest of a stream of requests, such as those of a slider that is dragged.

@@ -71,14 +71,14 @@ export class CanvasChart {
     this.#paintOver(clear(this.#over, size), size);
   }
 
-  /**
-   * Paints the chart onto another context, such as that of a file.
-   *
-   * @param {Context} context
-   */
-  paintOn(context) {
-    this.#paintBase(context, this.size);
-    this.#paintOver(context, this.size);
+  /** The chart for a picture. */
+  toDrawing() {
+    const { size } = this;
+    const paint = (context) => {
+      this.#paintBase(context, size);
+      this.#paintOver(context, size);
+    };
+    return { ...size, paint };
   }
 
   /**

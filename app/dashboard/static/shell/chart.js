@@ -98,6 +98,33 @@ export class Chart {
     if (!this.#isNew) await (await loading).relayout(this.#container, changes);
   }
 
+  /**
+   * The chart as it is drawn, for a picture: with a legend of its traces that have a name, if they are
+   * several.
+   *
+   * @returns {Promise<{width: number, height: number, paint: (context: any) => void}>}
+   */
+  async toDrawing() {
+    await this.#drawing;
+    const Plotly = await loading;
+    const { data, layout } = structuredClone({ data: this.#container.data, layout: this.#container.layout });
+    const names = data.filter(isInLegend).map(({ name }) => name);
+    const width = Math.max(layout.width, PICTURE.width);
+    const legendHeight = names.length > 1 ? measureLegend(names, layout, width) : 0;
+    const height = Math.max(layout.height, PICTURE.height) + legendHeight;
+    const pictured = {
+      data: data.map((trace) => ({ ...trace, showlegend: isInLegend(trace) })),
+      layout: {
+        ...layout,
+        showlegend: names.length > 1,
+        legend: { orientation: "h", itemsizing: "constant", x: 0, y: 1, yanchor: "bottom", yref: "paper" },
+        margin: { ...layout.margin, t: layout.margin.t + legendHeight },
+      },
+    };
+    const text = await Plotly.toImage(pictured, { format: "svg", width, height, imageDataOnly: true });
+    return { width, height, paint: (context) => context.insertSvg(text) };
+  }
+
   async #redraw() {
     const Plotly = await loading;
     const { clientWidth, clientHeight } = this.#container;
@@ -145,6 +172,21 @@ export class Chart {
     this.#tip.style.left = `${Math.max(0, Math.min(x + 12, room))}px`;
     this.#tip.style.top = `${this.#container.offsetTop + pointer.clientY - frame.top + 14}px`;
   }
+}
+
+/** The least size of a picture, in pixels: that of a narrow screen would cut off its texts. */
+const PICTURE = { width: 560, height: 260 };
+const LEGEND = { mark: 50, row: 19, margin: 12 };
+
+const isInLegend = ({ name, showlegend }) => Boolean(name) && showlegend !== false;
+
+/** The pixels that a legend above a chart takes; plotly.js sets it in columns of equal width. */
+function measureLegend(names, { font, margin }, width) {
+  const context = /** @type {any} */ (document.createElement("canvas").getContext("2d"));
+  context.font = `${font.size}px ${font.family}`;
+  const widest = Math.max(...names.map((name) => context.measureText(name).width)) + LEGEND.mark;
+  const columns = Math.max(1, Math.floor((width - margin.l - margin.r) / widest));
+  return Math.ceil(names.length / columns) * LEGEND.row + LEGEND.margin;
 }
 
 /** Escapes untrusted text for plotly.js, which interprets tags in it. */

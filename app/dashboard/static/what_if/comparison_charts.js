@@ -28,7 +28,7 @@ class RowsChart {
   #plot;
   #table;
   #rowPixels;
-  #chart;
+  chart;
 
   /**
    * @param {HTMLElement} root holds the elements `#name` and `#name-table`
@@ -39,7 +39,7 @@ class RowsChart {
     this.#plot = element(root, `#${name}`);
     this.#table = element(root, `#${name}-table`);
     this.#rowPixels = rowPixels;
-    this.#chart = new Chart(this.#plot);
+    this.chart = new Chart(this.#plot);
   }
 
   /**
@@ -54,7 +54,7 @@ class RowsChart {
   draw(rows, { content, build, describeRow }) {
     this.#plot.style.setProperty("height", `${rows.length * this.#rowPixels + AXIS_PIXELS}px`);
     showAsTable(this.#table, content);
-    return this.#chart.draw(
+    return this.chart.draw(
       (/** @type {{width: number}} */ size) => build(rows, size),
       (/** @type {{pointNumber: number}} */ point) => describeRow(rows[point.pointNumber]),
     );
@@ -64,12 +64,18 @@ class RowsChart {
 export class ScoresCard {
   #root;
   #chart;
+  /** @type {ComparedItem[]} the items of the chart */
+  drawn = [];
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root;
     this.#render();
     this.#chart = new RowsChart(root, "scores", SCORE_PIXELS);
+  }
+
+  get chart() {
+    return this.#chart.chart;
   }
 
   /**
@@ -79,6 +85,7 @@ export class ScoresCard {
    */
   show(items, summary) {
     const drawn = items.filter(({ difference }) => difference !== null).slice(0, MOST_SCORES);
+    this.drawn = drawn;
     const cut = drawn.length < items.length ? ` The first ${drawn.length} of ${items.length} items.` : "";
     this.#render({ isEmpty: drawn.length === 0, summary, cut });
     if (drawn.length === 0) return Promise.resolve();
@@ -97,7 +104,7 @@ export class ScoresCard {
 
   #render({ isEmpty = false, summary = "", cut = "" } = {}) {
     const template = html`
-      <h2 id="scores-heading">Scores before and after</h2>
+      <div class="heading-row"><h2 id="scores-heading">Scores before and after</h2><div class="take-away"></div></div>
       <p class="note">The model's score of each recommended item, for both histories.</p>
       <p id="no-scores" class="note" ?hidden=${!isEmpty}>
         Scores are not comparable: a side without a usable history has its items ranked by popularity.
@@ -136,6 +143,7 @@ function drawScores(items, { width }) {
   const indices = items.map((_, index) => index);
   const marks = (/** @type {"before" | "after"} */ side, /** @type {object} */ marker) => ({
     type: "scatter",
+    name: side,
     mode: "markers",
     x: items.map((item) => item[side].score),
     y: indices,
@@ -181,12 +189,18 @@ function describeScore(item) {
 export class WeightsCard {
   #root;
   #chart;
+  /** @type {Row[]} the events that have a weight on either side */
+  weighted = [];
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.#root = root;
     this.#render();
     this.#chart = new RowsChart(root, "weights", WEIGHT_PIXELS);
+  }
+
+  get chart() {
+    return this.#chart.chart;
   }
 
   /**
@@ -198,6 +212,7 @@ export class WeightsCard {
   show(rows, titles, isAttending) {
     const weighted = rows.filter((row) => weightOf(row.before) !== null || weightOf(row.after) !== null);
     const drawn = selectRows(weighted).map((row) => ({ ...row, name: titles.get(row.itemId) || row.itemId }));
+    this.weighted = weighted;
     const isEmpty = weighted.length === 0;
     const why = isAttending
       ? "No event was read on either side, so there are no weights."
@@ -219,7 +234,7 @@ export class WeightsCard {
 
   #render({ isEmpty = false, why = "", summary = "" } = {}) {
     const template = html`
-      <h2 id="weights-heading">Attention weights before and after</h2>
+      <div class="heading-row"><h2 id="weights-heading">Attention weights before and after</h2><div class="take-away"></div></div>
       <p class="note">The attention weight of each event in both histories.</p>
       <p id="no-weights" class="note" ?hidden=${!isEmpty}>${why}</p>
       <figure id="weights-figure" ?hidden=${isEmpty}>
@@ -302,6 +317,7 @@ function drawWeights(rows, { width }) {
   const indices = rows.map((_, index) => index);
   const bars = (/** @type {"before" | "after"} */ side, /** @type {object} */ marker) => ({
     type: "bar",
+    name: side,
     orientation: "h",
     x: rows.map((row) => weightOf(row[side]) ?? 0),
     y: indices,

@@ -27,7 +27,9 @@
  * @property {boolean} isCut whether older events did not fit in the request
  * @property {Sweep} sweep
  * @property {Ranking} ranking
+ * @property {{sweep: ApiRequest, ranking: ApiRequest | null}} requests the ranking's null where there are no items
  *
+ * @typedef {import("../shell/api.js").ApiRequest} ApiRequest
  * @typedef {{model: Model, before: Response, after: Response}} Comparison
  *
  * @typedef {object} EditableHistory
@@ -53,7 +55,7 @@
  * @typedef {import("./edits.js").Side} Side
  */
 
-import { call, describeModel, readHistory } from "../shell/api.js";
+import { describeModel, readHistory, sendRequest } from "../shell/api.js";
 import { formatCount, pluralize } from "../shell/format.js";
 import { queryTimeSpan } from "../widgets/query_time.js";
 import { eventKey, isLater } from "./edits.js";
@@ -138,12 +140,10 @@ function cached(key, request) {
 }
 
 /**
- * @param {string} path
- * @param {object} body
+ * @param {ApiRequest} request
  * @param {AbortSignal} signal
  */
-const post = (path, body, signal) =>
-  cached(path + JSON.stringify(body), () => call(path, { body, signal }));
+const send = (request, signal) => cached(JSON.stringify(request), () => sendRequest(request, signal));
 
 /**
  * Requests recommendations, attention weights and scores for the history before and after the edits.
@@ -165,30 +165,38 @@ const post = (path, body, signal) =>
  */
 export async function compareHistories({ rows, begin, end, n, exclude_seen, version, alsoRank }, signal) {
   const sides = [selectEvents(rows, "before", begin), selectEvents(rows, "after", end)];
-  /** @param {(typeof sides)[0]} side */
-  const requestSweep = ({ events, queryTime }) => {
-    const query_times = [fromMilliseconds(queryTime)];
-    const body = { n, exclude_seen, history: toBody(events), query_times, model_version: version };
-    return post("v1/attention", body, signal);
-  };
+  const sweepRequests = sides.map(({ events, queryTime }) => ({
+    path: "v1/attention",
+    body: {
+      n,
+      exclude_seen,
+      history: toBody(events),
+      query_times: [fromMilliseconds(queryTime)],
+      model_version: version,
+    },
+  }));
   const [model, ...sweeps] = await Promise.all([
     version === null ? null : cached(`model ${version}`, () => describeModel(version, signal)),
-    ...sides.map(requestSweep),
+    ...sweepRequests.map((request) => send(request, signal)),
   ]);
   const recommended = sweeps.flatMap((sweep) => listTopItems(sweep).map((item) => item.item_id));
   const item_ids = [...new Set([...recommended, ...alsoRank])].sort().slice(0, MOST_RANKED);
+  const rankingRequests = sides.map(({ events, queryTime }) => {
+    if (item_ids.length === 0) return null;
+    const query_time = fromMilliseconds(queryTime);
+    return {
+      path: "v1/rankings",
+      body: { history: toBody(events), query_time, item_ids, model_version: version },
+    };
+  });
   const rankings = await Promise.all(
-    sides.map(({ events, queryTime }) => {
-      if (item_ids.length === 0) return { items: [], fallback: null };
-      const query_time = fromMilliseconds(queryTime);
-      const body = { history: toBody(events), query_time, item_ids, model_version: version };
-      return post("v1/rankings", body, signal);
-    }),
+    rankingRequests.map((request) => (request === null ? { items: [], fallback: null } : send(request, signal))),
   );
   const [before, after] = sides.map((side, index) => ({
     ...side,
     sweep: sweeps[index],
     ranking: rankings[index],
+    requests: { sweep: sweepRequests[index], ranking: rankingRequests[index] },
   }));
   return { model, before, after };
 }

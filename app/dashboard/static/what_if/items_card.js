@@ -69,6 +69,7 @@ export class ItemsCard {
           <label>Items <select id="n" @change=${chooseCount}>
             ${counts.map((one) => html`<option value=${one} .selected=${live(one === n)}>${one}</option>`)}
           </select></label>
+          <div class="take-away"></div>
         </div>
       </div>
       <p class="note">The items that the model recommends for the history as stored and as edited.</p>

@@ -26,6 +26,7 @@ import * as edits from "./edits.js";
 import { describeActions, EditsCard } from "./edits_card.js";
 import { HistoryCard } from "./history_card.js";
 import { ItemsCard, summarize } from "./items_card.js";
+import { offerTakeAway } from "./take_away_entries.js";
 
 /**
  * @typedef {import("./data.js").Comparison} Comparison
@@ -281,6 +282,11 @@ function startTemplate() {
 }
 
 function listen() {
+  offerTakeAway({
+    shown: () => comparison,
+    cards: { scores: scoresCard, weights: weightsCard },
+    titleOf: (itemId) => history.titles.get(itemId) ?? null,
+  });
   byId("empty-history").addEventListener("click", () => open({ user: null, history: "empty" }));
   onKeyChange(clearCache);
   // Back, forward, and an address typed by hand; `pushState` raises no event.

@@ -103,13 +103,19 @@ export class SvgContext {
     if (this.#path.length > 0) this.#add("path", { d: this.#path.join(""), ...this.#stroked() });
   }
 
-  /** The document. */
+  /** Inserts another document at the origin. */
+  insertSvg(text) {
+    const { x, y } = this.#at(0, 0);
+    this.#elements.push(text.replace("<svg ", `<svg x="${x}" y="${y}" `));
+  }
+
+  /** The document, without the characters that XML forbids. */
   toText() {
     const { width, height } = this.#size;
-    return (
+    const text =
       `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
-      `viewBox="0 0 ${width} ${height}">\n${this.#elements.join("\n")}\n</svg>\n`
-    );
+      `viewBox="0 0 ${width} ${height}">\n${this.#elements.join("\n")}\n</svg>\n`;
+    return text.replace(FORBIDDEN, "");
   }
 
   #at(x, y) {
@@ -143,7 +149,7 @@ export class SvgContext {
 
 const round = (number) => Math.round(number * 100) / 100;
 
-/** Characters that XML forbids are left out. */
-const escapeXml = (text) =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is removed.
-  text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "").replace(/[&<>"]/g, (one) => XML[one]);
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is removed.
+const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff\p{Surrogate}]/gu;
+
+const escapeXml = (text) => text.replace(/[&<>"]/g, (one) => XML[one]);

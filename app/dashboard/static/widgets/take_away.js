@@ -1,23 +1,38 @@
 // @ts-check
-/** A menu that takes a card away: a picture, its numbers, the request behind it, a link. */
+/** A menu that takes a card away: a picture, its numbers, the requests behind it, a link. */
 
-import { cssColor } from "../shell/colors.js";
 import { byId, html, nothing, render } from "../shell/html.js";
 import { announce } from "../shell/page.js";
-import { SvgContext } from "./svg_context.js";
-
-const SERVICE = new URL("../", document.baseURI).href.replace(/\/$/, "");
-const PICTURE = { scale: 2, margin: 16, title: 28, row: 20, width: 900 };
-const TEXT = "13px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif";
+import { toPng, toSvg } from "./take_away_picture.js";
+import { toCsv, toCurl, toPython } from "./take_away_text.js";
 
 /**
  * @typedef {object} Taken what can be taken away
  * @property {string} title of the picture
+ * @property {string} [caption] of the picture: what it is of, such as version, item, customer, point in time
  * @property {string} name of the files, without a suffix
- * @property {import("../shell/canvas_chart.js").CanvasChart | null} chart null: the picture is a table
+ * @property {import("./take_away_picture.js").Drawable | null} chart null: the picture is a table
  * @property {Record<string, any>[]} rows the numbers, by column
- * @property {{path: string, body: any} | null} request
+ * @property {import("../shell/api.js").ApiRequest[]} requests those behind the card
+ *
+ * @typedef {{why: string}} Nothing why there is nothing to take away
  */
+
+const REQUESTS = ["The request", "The requests"];
+const nameRequests = ({ requests }, language) => `${REQUESTS[requests.length > 1 ? 1 : 0]} as ${language}`;
+
+/** @type {[string, (taken: Taken) => any][]} */
+const ENTRIES = [
+  ["Picture (PNG)", async (taken) => save(await toPng(await toSvg(taken)), `${taken.name}.png`)],
+  [
+    "Picture (SVG)",
+    async (taken) => save(new Blob([(await toSvg(taken)).text], { type: "image/svg+xml" }), `${taken.name}.svg`),
+  ],
+  ["Numbers (CSV)", (taken) => save(new Blob([toCsv(taken.rows)], { type: "text/csv" }), `${taken.name}.csv`)],
+  ["Request as curl", (taken) => showText(nameRequests(taken, "curl"), toCurl(taken.requests))],
+  ["Request as Python", (taken) => showText(nameRequests(taken, "Python"), toPython(taken.requests))],
+  ["Link to this view", () => showText("A link to this view", location.href)],
+];
 
 /** Fills the element `.take-away` of a card. */
 export class TakeAway {
@@ -26,27 +41,16 @@ export class TakeAway {
 
   /**
    * @param {any} card
-   * @param {() => Taken | null} take returns what is on display; null where there is nothing
+   * @param {() => Taken | Nothing} take returns what is on display
    */
   constructor(card, take) {
     this.#take = take;
     this.#menu.className = "menu";
+    // Of menus with one name the browser keeps one open.
+    this.#menu.setAttribute("name", "take-away");
+    this.#render(nothing);
     card.querySelector(".take-away").append(this.#menu);
-    const actions = /** @type {[string, (taken: Taken) => any][]} */ ([
-      ["Picture (PNG)", savePng],
-      ["Picture (SVG)", saveSvg],
-      ["Numbers (CSV)", saveCsv],
-      ["Request as curl", (taken) => showText("The request as curl", toCurl(taken.request))],
-      ["Request as Python", (taken) => showText("The request as Python", toPython(taken.request))],
-      ["Link to this view", () => showText("A link to this view", location.href)],
-    ]);
-    render(
-      html`<summary>Take away</summary>
-        <ul>${actions.map(
-          ([label, act]) => html`<li><button type="button" @click=${() => this.#run(act)}>${label}</button></li>`,
-        )}</ul>`,
-      this.#menu,
-    );
+    this.#menu.addEventListener("toggle", () => this.#render(this.#menu.open ? this.#list() : nothing));
     document.addEventListener("pointerdown", (event) => {
       if (!this.#menu.contains(/** @type {Node} */ (event.target))) this.#menu.open = false;
     });
@@ -57,98 +61,36 @@ export class TakeAway {
     });
   }
 
-  #run(act) {
-    this.#menu.open = false;
+  #render(content) {
+    render(html`<summary>Take away</summary>${content}`, this.#menu);
+  }
+
+  /** The entries; a card without numbers has the reason in their place. */
+  #list() {
     const taken = this.#take();
-    if (taken === null) announce("There is nothing to take away yet.");
-    else act(taken);
+    if ("why" in taken) return showReason(taken.why);
+    if (taken.rows.length === 0) return showReason("There is nothing to take away: the card has no numbers.");
+    return html`<ul>${ENTRIES.map(
+      ([label, act]) => html`<li><button type="button" @click=${() => this.#run(act, taken)}>${label}</button></li>`,
+    )}</ul>`;
+  }
+
+  async #run(act, taken) {
+    try {
+      await act(taken);
+      this.#menu.open = false;
+    } catch (error) {
+      console.error(error);
+      this.#render(showReason(`That failed: ${error.message}.`));
+    }
   }
 }
 
-/** Paints a card onto a context of the size of `sizeOf`. */
-function paint(context, taken) {
-  const { width, height } = sizeOf(taken);
-  context.fillStyle = cssColor("--card");
-  context.fillRect(0, 0, width, height);
-  context.fillStyle = cssColor("--text");
-  context.textAlign = "left";
-  context.textBaseline = "middle";
-  context.font = `600 ${TEXT}`;
-  context.fillText(taken.title, PICTURE.margin, PICTURE.margin + 6);
-  context.save();
-  context.translate(PICTURE.margin, PICTURE.margin + PICTURE.title);
-  if (taken.chart !== null) taken.chart.paintOn(context);
-  else paintTable(context, taken.rows);
-  context.restore();
-}
+/** The name of a file of a card, without a suffix: a word, then what it is of. */
+export const toFileName = (word, ...of) =>
+  ["kairos", word, ...of.map((one) => one.replace(/[^\w-]+/g, "_"))].join("-");
 
-function sizeOf({ chart, rows }) {
-  const { width, height } =
-    chart === null
-      ? { width: PICTURE.width, height: (rows.length + 1) * PICTURE.row }
-      : chart.size;
-  return {
-    width: width + 2 * PICTURE.margin,
-    height: height + 2 * PICTURE.margin + PICTURE.title,
-  };
-}
-
-function paintTable(context, rows) {
-  const columns = Object.keys(rows[0] ?? {});
-  context.font = TEXT;
-  const widths = columns.map((name) =>
-    Math.max(...[name, ...rows.map((row) => toText(row[name]))].map((text) => context.measureText(text).width)),
-  );
-  const scale = Math.min(1, PICTURE.width / (widths.reduce((sum, width) => sum + width + 16, 0) || 1));
-  [Object.fromEntries(columns.map((name) => [name, name])), ...rows].forEach((row, line) => {
-    let x = 0;
-    columns.forEach((name, index) => {
-      context.fillStyle = cssColor(line === 0 ? "--quiet" : "--text");
-      context.fillText(toText(row[name]), x, (line + 0.5) * PICTURE.row, widths[index] * scale);
-      x += (widths[index] + 16) * scale;
-    });
-  });
-}
-
-const toText = (value) =>
-  value === null || value === undefined
-    ? ""
-    : typeof value === "number" && !Number.isInteger(value)
-      ? value.toPrecision(6)
-      : String(value);
-
-function savePng(taken) {
-  const { width, height } = sizeOf(taken);
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.round(width * PICTURE.scale);
-  canvas.height = Math.round(height * PICTURE.scale);
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  context.scale(PICTURE.scale, PICTURE.scale);
-  paint(context, taken);
-  canvas.toBlob((blob) => blob && save(blob, `${taken.name}.png`));
-}
-
-function saveSvg(taken) {
-  const context = new SvgContext(sizeOf(taken));
-  paint(context, taken);
-  save(new Blob([context.toText()], { type: "image/svg+xml" }), `${taken.name}.svg`);
-}
-
-function saveCsv({ rows, name }) {
-  const columns = Object.keys(rows[0] ?? {});
-  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
-  const text = lines.map((cells) => cells.map(toCell).join(",")).join("\r\n");
-  // Excel reads a text as UTF-8 if it begins with this mark.
-  save(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }), `${name}.csv`);
-}
-
-/** A cell of a CSV file. Spreadsheets would run a text that begins like a formula. */
-export function toCell(value) {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const showReason = (why) => html`<div class="panel"><p class="note" role="status">${why}</p></div>`;
 
 function save(blob, name) {
   const link = document.createElement("a");
@@ -157,47 +99,6 @@ function save(blob, name) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   announce(`${name} is saved.`);
-}
-
-const KEY = "$KAIROS_API_KEY";
-
-/** A request as a command for a shell. The key stands in a variable: it is in no picture and no text. */
-function toCurl(request) {
-  if (request === null) return "There is no request behind this card.";
-  const body = JSON.stringify(request.body).replaceAll("'", "'\\''");
-  return [
-    `curl -s ${SERVICE}/${request.path}`,
-    `-H "Authorization: Bearer ${KEY}"`,
-    "-H 'Content-Type: application/json'",
-    `-d '${body}'`,
-  ].join(" \\\n  ");
-}
-
-/** A request as a Python script. */
-function toPython(request) {
-  if (request === null) return "There is no request behind this card.";
-  return [
-    "import os",
-    "",
-    "import httpx",
-    "",
-    "response = httpx.post(",
-    `    "${SERVICE}/${request.path}",`,
-    `    json=${toLiteral(request.body)},`,
-    '    headers={"Authorization": f"Bearer {os.environ[\'KAIROS_API_KEY\']}"},',
-    ")",
-    "print(response.raise_for_status().json())",
-  ].join("\n");
-}
-
-/** A JSON value as a literal of Python; texts of both are written alike. */
-function toLiteral(value) {
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (Array.isArray(value)) return `[${value.map(toLiteral).join(", ")}]`;
-  if (typeof value !== "object") return JSON.stringify(value);
-  const entries = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${toLiteral(one)}`);
-  return `{${entries.join(", ")}}`;
 }
 
 function showText(title, text) {
