@@ -87,6 +87,22 @@ def test_all_rates_hold_every_other_panel(quiet: Dashboard) -> None:
         assert f"({alert})" in limits
 
 
+def test_charts_stay_within_cards_that_become_narrower(quiet: Dashboard) -> None:
+    page = quiet.page
+    page.set_viewport_size({"width": 1800, "height": 900})
+    expect(page.locator("#chart-requests .main-svg").first).to_be_visible()
+    page.set_viewport_size(SCREEN)
+    wait_for(page, lambda: charts_fit(page), within_seconds=10)
+
+
+def charts_fit(page: Page) -> bool:
+    fits: bool = page.evaluate(
+        """() => [...document.querySelectorAll("#figures .main-svg")].every((chart) =>
+            chart.getBoundingClientRect().right <= chart.closest("section").getBoundingClientRect().right)"""
+    )
+    return fits
+
+
 def test_before_rates_nothing_is_said_to_be_well(shop_dashboard: Dashboard) -> None:
     page = shop_dashboard.page
     shop_dashboard.open("#interval=60", view=VIEW)
