@@ -97,8 +97,11 @@ def test_charts_stay_within_cards_that_become_narrower(quiet: Dashboard) -> None
 
 def charts_fit(page: Page) -> bool:
     fits: bool = page.evaluate(
-        """() => [...document.querySelectorAll("#figures .main-svg")].every((chart) =>
-            chart.getBoundingClientRect().right <= chart.closest("section").getBoundingClientRect().right)"""
+        """() => {
+            const right = (node) => node.getBoundingClientRect().right;
+            const charts = [...document.querySelectorAll("#figures .main-svg")];
+            return charts.every((chart) => right(chart) <= right(chart.closest("section")));
+        }"""
     )
     return fits
 
