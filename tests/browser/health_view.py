@@ -1,4 +1,4 @@
-"""Reading the Health page in tests, and a second implementation of its arithmetic."""
+"""Reading the Operations page in tests, and a second implementation of its arithmetic."""
 
 import math
 import re
@@ -92,8 +92,16 @@ def quantile(
     raise AssertionError("the last bucket has every observation")
 
 
+def open_all_rates(page: Page) -> None:
+    """Open the disclosure of what is not always shown."""
+    disclosure = page.locator("#all-rates")
+    if disclosure.get_attribute("open") is None:
+        disclosure.locator("> summary").click()
+
+
 def newest(dashboard: Dashboard, chart: str) -> list[float | None]:
     """The last point of each line of a chart."""
+    open_all_rates(dashboard.page)
     dashboard.page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
     return [trace["y"][-1] for trace in dashboard.traces(f"chart-{chart}")]
 
@@ -112,6 +120,12 @@ def pause_once(
     page.wait_for_timeout(1_000)
     last = parse_instant(recorder.responses[-1]["at"])
     wait_for(page, lambda: abs((shown_instant(page) - last).total_seconds()) < 2)
+
+
+def concerns(page: Page) -> list[tuple[str, str]]:
+    """The name and state of everything that the verdict says needs attention, in its order."""
+    text = str(page.locator("#verdict").text_content())
+    return re.findall(r"(?:: |, )([\w -]+?) \((\w+)\)", " ".join(text.split()))
 
 
 def shown_instant(page: Page) -> datetime:

@@ -1,4 +1,4 @@
-"""The Health page shows the values of the service's own metrics."""
+"""The Operations page shows the values of the service's own metrics."""
 
 import re
 import sqlite3
@@ -236,8 +236,8 @@ def metrics_requests(dashboard: Dashboard) -> list[str]:
 
 
 def sends_nothing(dashboard: Dashboard, *, for_seconds: float = 3) -> bool:
-    # Requests in flight may end.
-    dashboard.page.wait_for_timeout(1_000)
+    # Requests in flight may end, and the banner looks once for a training, 1.5 s after the load.
+    dashboard.page.wait_for_timeout(2_000)
     before = len(dashboard.requested)
     dashboard.page.wait_for_timeout(for_seconds * 1_000)
     return len(dashboard.requested) == before

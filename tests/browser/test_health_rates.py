@@ -1,4 +1,4 @@
-"""The arithmetic of the Health page, run in the browser: exact numbers, worked out by hand."""
+"""The arithmetic of the Operations page, run in the browser: exact numbers, worked out by hand."""
 
 import json
 import re

@@ -1,9 +1,10 @@
 """The Items page shows what the API returns for an item."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.dashboard import Dashboard, watched_dashboard
 from tests.browser.items_view import (
@@ -138,6 +139,51 @@ def test_the_bars_are_the_events_of_the_api(popular_item: Dashboard, step: str) 
     expect(popular_item.page.locator("#popularity-summary")).to_contain_text(
         f"{response['events']} stored events"
     )
+
+
+def test_an_action_looks_the_same_for_every_item(shop_dashboard: Dashboard) -> None:
+    page = shop_dashboard.page
+    open_item(shop_dashboard, POPULAR)
+    both = bars_by_action(shop_dashboard)
+    assert set(both) == {"purchase", "cancel"}
+    orange = page.evaluate(
+        "getComputedStyle(document.documentElement).getPropertyValue('--query-time').trim()"
+    )
+    assert orange not in {color for color, _ in both.values()}
+    assert len(set(both.values())) == 2
+
+    def without_purchases(route: Route) -> None:
+        response = route.fetch()
+        content = response.json()
+        del content["actions"]["purchase"]
+        content["actions"]["borrow"] = content["actions"]["cancel"]
+        route.fulfill(json=content)
+
+    page.route("**/popularity*", without_purchases)
+    page.reload()
+    shop_dashboard.settle()
+    others = bars_by_action(shop_dashboard)
+    assert others["cancel"] == both["cancel"]
+    assert len({*both.values(), others["borrow"]}) == 3
+    page.unroute_all()
+    page.route("**/popularity*", lambda route: route.fulfill(json=reordered(route)))
+    page.reload()
+    shop_dashboard.settle()
+    assert bars_by_action(shop_dashboard) == both
+
+
+def reordered(route: Route) -> dict[str, Any]:
+    """The response with its actions in the other order."""
+    content: dict[str, Any] = route.fetch().json()
+    return content | {"actions": dict(reversed(content["actions"].items()))}
+
+
+def bars_by_action(dashboard: Dashboard) -> dict[str, tuple[str, str]]:
+    """The colour and the hatching of the bars of each action."""
+    return {
+        trace["name"]: (trace["marker"]["color"], trace["marker"]["pattern"]["shape"])
+        for trace in dashboard.traces("popularity-plot")
+    }
 
 
 def test_the_training_window_of_the_version_is_shaded(shop_dashboard: Dashboard) -> None:

@@ -176,7 +176,7 @@ def test_the_facts_are_those_of_the_bundle(
     detail = described(shared_dashboard, versions[1]["version"])
     facts = page.locator("#facts")
     counts = detail["manifest"]["counts"]
-    expect(facts).to_contain_text(f"{counts['events']:,} events of {counts['users']:,} users")
+    expect(facts).to_contain_text(f"{counts['events']:,} events of {counts['users']:,} customers")
     expect(facts).to_contain_text(f"{detail['index_recall'] * 100:.1f} % of the exact ten")
     expect(facts).to_contain_text(f"within {detail['p95_seconds'] * 1000:.1f} ms")
     expect(facts).to_contain_text("measured where it was trained")
@@ -201,7 +201,7 @@ def test_a_run_that_measured_both_versions_comes_first(
     )
     rows = page.locator("#comparison table").first.locator("tbody tr").all()
     shown = [row.locator("td").all_inner_texts() for row in rows]
-    (given,) = [row for row in shown if row[:2] == [METRIC, "given"]]
+    (given,) = [row for row in shown if row[:2] == [METRIC, "with elapsed time"]]
     candidate, champion = (run["metrics"][who][METRIC] for who in ("challenger", "champion"))
     difference = f"{candidate - champion:+.4f}".replace("-", "−")
     assert given[2:5] == [f"{candidate:.4f}", f"{champion:.4f}", difference]

@@ -186,7 +186,7 @@ def test_the_query_time_moves_only_for_the_history_after(shop_dashboard: Dashboa
     shop_dashboard.settle()
     earlier = "2011-10-02T12:00:00Z"
     assert_drawn(shop_dashboard, query, stored(shop_dashboard, at=earlier))
-    expect(edit_log(shop_dashboard)).to_contain_text("Moved the query time by −60\u00a0d")
+    expect(edit_log(shop_dashboard)).to_contain_text("Moved the point in time by −60\u00a0d")
     last = query.history[-1]
     assert last["timestamp"] > earlier
     first = shop_dashboard.page.locator("#events tr").first

@@ -152,7 +152,7 @@ def test_an_event_after_the_query_time_is_marked_unread(shop_dashboard: Dashboar
     open_customer(shop_dashboard)
     query = stored(shop_dashboard)
     add_event(shop_dashboard, "lunch bag", "2011-12-02T08:15:00")
-    expect(edit_log(shop_dashboard)).to_contain_text("lies after the query time: it is not read")
+    expect(edit_log(shop_dashboard)).to_contain_text("lies after the point in time: it is not read")
     assert_drawn(shop_dashboard, query, query)
 
 

@@ -1,8 +1,9 @@
 // @ts-check
 /** The cards above the panels (readiness, model, retraining, newest change), and the operations. */
 
+import { Problem } from "../shell/api.js";
 import { DAY, formatCount, formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
-import { byId, html, render } from "../shell/html.js";
+import { byId, html, nothing, render } from "../shell/html.js";
 import { scrollRegion, table } from "../shell/tables.js";
 import {
   formatRate,
@@ -20,18 +21,28 @@ import {
  */
 
 const OLD = 2 * DAY;
+/** How long the page waits for a response, in milliseconds: longer than the service for its database. */
+export const PATIENCE = 10 * SECOND;
+export const RETRY = "The page tries again with the next poll.";
+const PARTS = ["model", "database", "writes", "tasks", "process"];
 
 /**
- * Shows the status and the facts of a card.
+ * Shows a card: its status, what matters in one or two lines, and the facts.
  *
+ * @template {Status | null} State
  * @param {string} id
- * @param {Status | null} status
- * @param {Fact[]} facts
+ * @param {State} status
+ * @param {{summary: any[], facts: Fact[]}} content `summary` has an entry for each line
  */
-function showCard(id, status, facts) {
+function showCard(id, status, { summary, facts }) {
   const badge = byId(`state-${id}`);
-  badge.textContent = status ?? "";
-  badge.className = `state ${status ?? "none"}`;
+  const word = status === "forbidden" ? null : status;
+  badge.textContent = word ?? "";
+  badge.className = `state ${word ?? "none"}`;
+  render(
+    summary.map((line) => html`<p>${line}</p>`),
+    byId(`${id}-summary`),
+  );
   render(
     facts.map(([name, fact]) => html`<dt>${name}</dt><dd>${fact}</dd>`),
     byId(id),
@@ -42,6 +53,7 @@ function showCard(id, status, facts) {
 const code = (text) => html`<code>${text}</code>`;
 const optionalCode = (text) => (text === null ? "–" : code(text));
 const instant = (rfc3339) => (rfc3339 === null ? "–" : `${formatInstant(Date.parse(rfc3339))} UTC`);
+const ago = (at) => `${formatDuration(Math.max(0, Date.now() - at))} ago`;
 
 /**
  * Requests `GET /health/ready`, which needs no key, and shows the response.
@@ -49,29 +61,44 @@ const instant = (rfc3339) => (rfc3339 === null ? "–" : `${formatInstant(Date.p
  * @returns {Promise<Status>}
  */
 export async function showReadiness() {
-  const readiness = await readReadiness();
+  const { readiness, failure } = await readReadiness();
   if (readiness === null) {
-    showCard("ready", "bad", [["service", "no response"]]);
-    return "bad";
+    const summary = [html`${code("health/ready")} failed: ${failure}`, RETRY];
+    return showCard("ready", "bad", { summary, facts: [["service", failure]] });
   }
   const isReady = readiness.status === "ready";
-  const status = isReady ? "ok" : "bad";
-  showCard("ready", status, [
-    ["service", isReady ? "ready" : "not ready"],
-    ...["model", "database", "writes", "tasks", "process"].map((part) => /** @type {Fact} */ ([part, readiness[part]])),
-  ]);
+  const faulty = PARTS.filter((part) => readiness[part] !== "ok");
+  const status = !isReady ? "bad" : faulty.length > 0 ? "watch" : "ok";
+  const faults = faulty.map((part) => `${part} (${readiness[part]})`).join(", ");
+  showCard("ready", status, {
+    summary: [
+      isReady ? "The service answers requests." : "The service should get no requests.",
+      faulty.length === 0 ? "All of its parts are in order." : `Not in order: ${faults}.`,
+    ],
+    facts: [
+      ["service", isReady ? "ready" : "not ready"],
+      ...PARTS.map((part) => /** @type {Fact} */ ([part, readiness[part]])),
+    ],
+  });
   return status;
 }
 
-/** The response of `GET /health/ready`, whatever its status code; null without one. */
+/** The response of `GET /health/ready`, whatever its status code; or null, and what came instead. */
 async function readReadiness() {
   const url = new URL("../health/ready", document.baseURI);
+  let response;
   try {
-    const readiness = await (await fetch(url, { headers: { Accept: "application/json" } })).json();
-    return readiness.status === undefined || readiness.model === undefined ? null : readiness;
+    response = await fetch(url, {
+      headers: { Accept: "application/json" },
+      signal: AbortSignal.timeout(PATIENCE),
+    });
   } catch {
-    return null;
+    return { readiness: null, failure: "no response" };
   }
+  const readiness = await response.json().catch(() => null);
+  const isUsable = typeof readiness?.status === "string" && PARTS.every((part) => part in readiness);
+  const failure = `status ${response.status}, without the state of its parts`;
+  return isUsable ? { readiness, failure: "" } : { readiness: null, failure };
 }
 
 /**
@@ -86,29 +113,43 @@ export function showModel(newest, refusals) {
   const sum = (value) => newest.reduce((total, snapshot) => total + value(snapshot), 0);
   const swaps = (result) =>
     sum(({ counts }) => sampleValue(counts.values(), "kairos_model_swaps_total", { result }));
-  const opened = newest.map(({ gauges }) => sampleValue(gauges, "kairos_model_loaded_timestamp_seconds"));
+  const openings = newest.map(({ gauges }) => sampleValue(gauges, "kairos_model_loaded_timestamp_seconds"));
+  const opened = Math.min(...openings) * SECOND;
   const items = newest.map(({ gauges }) => sampleValue(gauges, "kairos_index_items"));
+  const itemCounts = [...new Set(items)].map(formatCount).join(" or ");
   const inProgress = sum(({ gauges }) => sampleValue(gauges, "kairos_inference_in_progress"));
   byId("model-note").textContent =
     `${pluralize(refusals, "version")} refused in the last 15 minutes. ` +
     "Limit: bad above none (KairosSwapRefused); watch while processes serve different versions " +
     "(KairosVersionsDiffer).";
   const isBad = versions.length === 0 || refusals > 0;
-  return showCard("model", isBad ? "bad" : versions.length > 1 ? "watch" : "ok", [
-    [
-      "serves",
+  const served = versions.map((version) => html`<span class="block">${code(version)}</span>`);
+  return showCard("model", isBad ? "bad" : versions.length > 1 ? "watch" : "ok", {
+    summary:
       versions.length === 0
-        ? "no model is open"
-        : versions.map((version) => html`<span class="block">${code(version)}</span>`),
+        ? ["No model is open."]
+        : [
+            versions.length > 1 ? `${versions.length} different versions serve.` : served,
+            refusals > 0
+              ? `${pluralize(refusals, "version")} refused in the last 15 minutes.`
+              : `${itemCounts} items, opened ${ago(opened)}`,
+          ],
+    facts: [
+      ["serves", versions.length === 0 ? "no model is open" : served],
+      ["items in the index", itemCounts],
+      ["opened", versions.length === 0 ? "–" : instant(new Date(opened).toISOString())],
+      [
+        "swaps since start",
+        `${formatCount(swaps("activated"))} opened, ${formatCount(swaps("refused"))} refused`,
+      ],
+      ["in progress", `${pluralize(inProgress, "request")} at the model or waiting for it`],
     ],
-    ["items in the index", [...new Set(items)].map(formatCount).join(" or ")],
-    ["opened", instant(new Date(Math.min(...opened) * SECOND).toISOString())],
-    [
-      "swaps since start",
-      `${formatCount(swaps("activated"))} opened, ${formatCount(swaps("refused"))} refused`,
-    ],
-    ["in progress", `${pluralize(inProgress, "request")} at the model or waiting for it`],
-  ]);
+  });
+}
+
+/** Shows that the model is not known: there are no metrics. */
+export function showNoModel() {
+  showCard("model", null, { summary: ["Not known without the metrics."], facts: [["serves", "not known"]] });
 }
 
 /**
@@ -147,17 +188,26 @@ export function showRun(run) {
     run === undefined
       ? "Start one with: kairos retrain"
       : "Limit: bad after a run that failed or was abandoned (KairosRetrainingFailed).";
-  if (run === undefined) return showCard("run", null, [["last run", "none yet"]]);
+  if (run === undefined) {
+    return showCard("run", null, { summary: ["No run yet."], facts: [["last run", "none yet"]] });
+  }
   const failed = (run.decision?.checks ?? []).filter(({ passed }) => !passed);
-  return showCard("run", ["failed", "abandoned"].includes(run.result) ? "bad" : "ok", [
-    ["last run", code(run.run_id)],
-    ["began", instant(run.started_at)],
-    ["finished", instant(run.finished_at)],
-    ["result", html`<strong id="run-result">${run.result}</strong>`],
-    ["reason", run.reason ?? "–"],
-    ["gate", describeDecision(run.decision)],
-    ["failed checks", failed.length === 0 ? "none" : checkList(failed)],
-  ]);
+  const end = run.finished_at === null ? "began" : "finished";
+  return showCard("run", ["failed", "abandoned"].includes(run.result) ? "bad" : "ok", {
+    summary: [
+      html`<strong>${run.result}</strong>, ${end} ${ago(Date.parse(run.finished_at ?? run.started_at))}`,
+      run.reason ?? nothing,
+    ],
+    facts: [
+      ["last run", code(run.run_id)],
+      ["began", instant(run.started_at)],
+      ["finished", instant(run.finished_at)],
+      ["result", html`<strong id="run-result">${run.result}</strong>`],
+      ["reason", run.reason ?? "–"],
+      ["gate", describeDecision(run.decision)],
+      ["failed checks", failed.length === 0 ? "none" : checkList(failed)],
+    ],
+  });
 }
 
 function describeDecision(decision) {
@@ -177,27 +227,57 @@ const checkList = (checks) =>
  * @returns {Status | null}
  */
 export function showChange(change) {
-  if (change === undefined) return showCard("change", null, [["newest change", "none yet"]]);
-  const age = Date.now() - Date.parse(change.at);
+  if (change === undefined) {
+    return showCard("change", null, { summary: ["No change yet."], facts: [["newest change", "none yet"]] });
+  }
+  const at = Date.parse(change.at);
   // A change of traffic does not change the current version, so its age is not that of the version.
-  const isOld = change.traffic === null && age > OLD;
-  return showCard("change", isOld ? "watch" : "ok", [
-    ["changed", `${instant(change.at)}, ${formatDuration(Math.max(0, age))} ago`],
-    ["what", change.change],
-    ["version", optionalCode(change.version)],
-    ["before", optionalCode(change.previous_version)],
-    ["by", change.actor],
-    ["reason", change.reason ?? "–"],
-  ]);
+  const isOld = change.traffic === null && Date.now() - at > OLD;
+  return showCard("change", isOld ? "watch" : "ok", {
+    summary: [`${change.change} by ${change.actor}, ${ago(at)}`, change.version === null ? nothing : code(change.version)],
+    facts: [
+      ["changed", `${instant(change.at)}, ${ago(at)}`],
+      ["what", change.change],
+      ["version", optionalCode(change.version)],
+      ["before", optionalCode(change.previous_version)],
+      ["by", change.actor],
+      ["reason", change.reason ?? "–"],
+    ],
+  });
 }
 
 /**
- * Shows why the run or the change is not known.
+ * Shows that the run or the change is not known, and why.
  *
  * @param {"run" | "change"} id
+ * @param {string} path that was requested
  * @param {Error} error
+ * @returns {Status}
  */
-export const showUnknown = (id, error) => showCard(id, null, [["not known", error.message]]);
+export function showUnknown(id, path, error) {
+  const reason = describeFailure(error);
+  const isRefused = isRefusalOfKey(error);
+  return showCard(id, isRefused ? "forbidden" : "unknown", {
+    summary: isRefused
+      ? ["This needs a key that may read it.", reason]
+      : [html`${code(path)} failed: ${reason}`, RETRY],
+    facts: [["not known", reason]],
+  });
+}
+
+/**
+ * Whether a request was refused for its key: repeating it does not help, another key does.
+ *
+ * @param {any} error
+ */
+export const isRefusalOfKey = (error) => error instanceof Problem && [401, 403].includes(error.status);
+
+/** The reason of a failure; a response that the page cannot read is one, too. */
+export function describeFailure(error) {
+  if (error instanceof Problem) return error.message;
+  console.error(error);
+  return "the response lacks what the page shows";
+}
 
 /**
  * Lists every operation with requests, the busiest first, unless the list has the focus.

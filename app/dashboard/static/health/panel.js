@@ -32,13 +32,16 @@ export class Panel {
   /** @param {PanelSpec} spec */
   constructor(spec) {
     this.#spec = spec;
+    this.node.id = `card-${spec.id}`;
     this.node.className = "card panel";
+    this.node.tabIndex = -1;
     this.node.setAttribute("aria-labelledby", `heading-${spec.id}`);
     this.#plot.id = `chart-${spec.id}`;
     this.#plot.className = "plot";
     this.#plot.role = "img";
     this.#plot.hidden = true;
     this.#render({ values: spec.lines.map(() => null), span: "", status: null });
+    this.#showTable();
     this.#chart = new Chart(this.#plot);
     new TakeAway(this.node, () => this.#take());
     // A chart that is scrolled out of view is drawn when it comes back.
@@ -46,6 +49,10 @@ export class Panel {
       this.#isVisible = entry.isIntersecting;
       this.#drawIfVisible();
     }).observe(this.#plot);
+  }
+
+  get id() {
+    return this.#spec.id;
   }
 
   get heading() {
@@ -117,7 +124,9 @@ export class Panel {
               >${lines.length > 1 ? lines[headline].name : ""}</span></p>
             <p class="note">${isEmpty && span ? `none ${span}` : span}</p>
           </div>
-          <figure>${this.#plot}<p class="note" ?hidden=${!this.#plot.hidden}>No data yet.</p></figure>
+          <figure>${this.#plot}<p class="note" ?hidden=${!this.#plot.hidden}>${
+              this.#points.length === 0 ? "The chart follows after some polls." : "Nothing to draw yet."
+            }</p></figure>
         </div>
         ${lines.length > 1 ? this.#legend(values) : nothing}
         <p class="note">${note}</p>

@@ -1,9 +1,14 @@
 // @ts-check
-/** The panels of the Health page: which lines each draws, their units, and their limits. */
+/** The panels of the Operations page: which lines each draws, their units, and their limits. */
 
 import { formatDuration, formatPercent } from "../shell/format.js";
 
-/** @typedef {"ok" | "watch" | "bad"} Status */
+/**
+ * What a card or panel shows of its state. "unknown": a request for it failed; "forbidden": the key
+ * may not read it.
+ *
+ * @typedef {"ok" | "watch" | "bad" | "unknown" | "forbidden"} Status
+ */
 
 /**
  * @typedef {object} Limit
@@ -56,14 +61,20 @@ export function computeStatus(value, limit) {
 }
 
 /** @type {(Status | null)[]} */
-const BY_SEVERITY = [null, "ok", "watch", "bad"];
+const BY_SEVERITY = [null, "forbidden", "ok", "watch", "unknown", "bad"];
+
+/**
+ * How bad a status is, for comparisons: what is above that of "ok" needs attention.
+ *
+ * @param {Status | null} status
+ */
+export const severity = (status) => BY_SEVERITY.indexOf(status);
 
 /**
  * @param {(Status | null)[]} statuses
  * @returns {Status | null}
  */
-export const worstStatus = (statuses) =>
-  BY_SEVERITY[Math.max(0, ...statuses.map((status) => BY_SEVERITY.indexOf(status)))];
+export const worstStatus = (statuses) => BY_SEVERITY[Math.max(0, ...statuses.map(severity))];
 
 /** A limit as a sentence; `format` formats its numbers. */
 function describeLimit({ alert, bad, watch }, format) {

@@ -141,7 +141,7 @@ export function showSimilar({ items, model_version: version }) {
   const note =
     items.length === 0
       ? `${version} has no other item that is available now.`
-      : `The items of ${version} with the highest cosine similarity, of those available now.`;
+      : `The items that are most similar for ${version} (cosine similarity), of those available now.`;
   showSimilarRows(note, items);
 }
 

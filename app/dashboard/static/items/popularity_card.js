@@ -1,13 +1,12 @@
 // @ts-check
 /** The Popularity card: the stored events of an item over time, a bar per period, split by action. */
 
-import { Chart, cssColor, escapeText, seriesToken, withOpacity } from "../shell/chart.js";
+import { Chart, cssColor, escapeText, withOpacity } from "../shell/chart.js";
+import { actionStyle } from "../shell/colors.js";
 import { DAY, formatCount, formatDay, pluralize } from "../shell/format.js";
 import { byId, html, render } from "../shell/html.js";
 import { showAsTable } from "../shell/tables.js";
 
-/** Hatchings: actions differ by colour and pattern. Seven patterns and eight colours share no divisor. */
-const PATTERNS = ["", "/", "\\", "x", "-", "|", "."];
 const BAR_SHARE = 0.92;
 
 /**
@@ -57,7 +56,7 @@ export class PopularityCard {
     });
     await this.chart.draw(
       () => ({
-        traces: series.map((one, index) => barTrace(one, index, periods)),
+        traces: series.map((one) => barTrace(one, periods)),
         layout: layout(periods, trained),
       }),
       ({ curveNumber, pointNumber }) => {
@@ -103,10 +102,10 @@ function periodEnd({ counts, step }, index) {
 
 /**
  * @param {Series} series
- * @param {number} index
  * @param {Period[]} periods
  */
-function barTrace({ name, events }, index, periods) {
+function barTrace({ name, events }, periods) {
+  const { token, pattern } = actionStyle(name);
   return {
     type: "bar",
     name: escapeText(name),
@@ -115,9 +114,9 @@ function barTrace({ name, events }, index, periods) {
     offset: 0,
     width: periods.map(({ start, end }) => (end - start) * BAR_SHARE),
     marker: {
-      color: cssColor(seriesToken(index)),
+      color: cssColor(token),
       pattern: {
-        shape: PATTERNS[index % PATTERNS.length],
+        shape: pattern,
         fillmode: "overlay",
         fgcolor: cssColor("--card"),
         size: 6,
@@ -166,13 +165,13 @@ function showLegend(series) {
   const container = byId("actions");
   render(
     series.map(
-      ({ name }, index) => html`<li><span class="swatch" aria-hidden="true"
-        data-pattern=${PATTERNS[index % PATTERNS.length]}></span>${name}</li>`,
+      ({ name }) => html`<li><span class="swatch" aria-hidden="true"
+        data-pattern=${actionStyle(name).pattern}></span>${name}</li>`,
     ),
     container,
   );
   for (const [index, swatch] of container.querySelectorAll(".swatch").entries()) {
-    swatch.style.setProperty("--swatch", `var(${seriesToken(index)})`);
+    swatch.style.setProperty("--swatch", `var(${actionStyle(series[index].name).token})`);
   }
 }
 

@@ -129,7 +129,7 @@ function showIntensities() {
   if (isShown && user !== null) intensityCard.load(user, description.version);
   else intensityCard.clear();
   if (isShown && user === null) {
-    byId("intensity-note").textContent = "No user has events yet; send some to /v1/events.";
+    byId("intensity-note").textContent = "No customer has events yet; send some to /v1/events.";
   }
 }
 

@@ -12,6 +12,8 @@ import {
   groupTestMetrics,
   referenceName,
   RUN_REFERENCES,
+  TIME_IGNORED,
+  TIME_READ,
 } from "./data.js";
 import { checksTable } from "./records_cards.js";
 import { shortName } from "./versions_card.js";
@@ -144,14 +146,14 @@ function compareInRun(run, one, other) {
       .filter((suffix) => rankers[mine + suffix] !== undefined)
       .map((suffix) => [
         metric,
-        suffix === "" ? "given" : "withheld",
+        (suffix === "" ? TIME_READ : TIME_IGNORED).toLowerCase(),
         ...formatPair(rankers[mine + suffix], rankers[theirs + suffix] ?? null),
         ...RUN_REFERENCES.map((reference) => formatMetric(rankers[reference])),
       ]),
   );
   const columns = [
     "Metric",
-    "Query time",
+    "Measured",
     `${shortName(one)}, ${mine}`,
     `${shortName(other)}, ${theirs}`,
     "Difference",
@@ -171,15 +173,15 @@ function compareManifests(one, other, isSame) {
     const others = theirs.get(metric);
     if (others === undefined) return [];
     return [
-      [metric, "given", ...formatPair(values.given, others.given)],
+      [metric, TIME_READ.toLowerCase(), ...formatPair(values.given, others.given)],
       ...(values.live === null || others.live === null
         ? []
-        : [[metric, "given, live popularity", ...formatPair(values.live, others.live)]]),
-      [metric, "withheld", ...formatPair(values.withheld, others.withheld)],
+        : [[metric, `${TIME_READ.toLowerCase()}, live popularity`, ...formatPair(values.live, others.live)]]),
+      [metric, TIME_IGNORED.toLowerCase(), ...formatPair(values.withheld, others.withheld)],
     ];
   });
   if (rows.length === 0) return html`<p class="note">Their manifests share no test metric.</p>`;
-  const columns = ["Metric", "Query time", shortName(one.version), shortName(other.version), "Difference"];
+  const columns = ["Metric", "Measured", shortName(one.version), shortName(other.version), "Difference"];
   const className = isSame ? "compared" : "compared apart";
   return scrollTable("Metrics of each version's own test", columns, rows, className);
 }
@@ -228,7 +230,7 @@ export class ClicksCard {
     await this.figure.show({
       summary:
         "The share of stored recommendations with a click, with its 95 % Wilson interval: " +
-        `${rows.map(summarizeRow).join("; ")}. Versions serve different users at different times: ` +
+        `${rows.map(summarizeRow).join("; ")}. Versions serve different customers at different times: ` +
         "compare a current version only with its challenger of the same time.",
       content: {
         caption: "Click-through by version",

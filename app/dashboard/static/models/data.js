@@ -135,6 +135,10 @@ export const toChangeRow = ({ at, actor, change, version, previous_version, reas
 export const currentVersion = (models) => models.find((model) => model.is_current)?.version ?? null;
 
 const WITHHELD = "_withheld";
+
+/** What a metric was measured with, in words: the point in time given, and withheld. */
+export const TIME_READ = "With elapsed time";
+export const TIME_IGNORED = "Ignoring elapsed time";
 const LIVE = "_live";
 const QUESTIONS = "questions";
 /** @type {Record<string, string>} */

@@ -4,7 +4,7 @@
 import { cssColor, escapeText } from "../shell/chart.js";
 import { DAY, formatCount, formatDay, formatInstant, formatMetric, pluralize } from "../shell/format.js";
 import { rowAxis } from "./chart_figure.js";
-import { groupTestMetrics, referenceName } from "./data.js";
+import { groupTestMetrics, referenceName, TIME_IGNORED, TIME_READ } from "./data.js";
 import { shortName } from "./versions_card.js";
 
 /**
@@ -15,9 +15,7 @@ import { shortName } from "./versions_card.js";
  * @typedef {import("../shell/tables.js").TableContent} TableContent
  */
 
-const GIVEN = "Given the query time";
 const LIVE = "Live popularity";
-const WITHHELD = "Withheld";
 
 /**
  * One metric, with the query time given, with live popularity and with the query time withheld, beside other rankings.
@@ -76,9 +74,9 @@ export function drawMetrics({ manifest }, metric) {
 function metricRows({ given, live, withheld, references }) {
   const others = references.map(([name, value]) => ({ name: referenceName(name), value, color: "--faint" }));
   others.sort((one, other) => other.value - one.value);
-  const own = [{ name: GIVEN, value: given, color: "--series-1" }];
+  const own = [{ name: TIME_READ, value: given, color: "--series-1" }];
   if (live !== null) own.push({ name: LIVE, value: live, color: "--series-3" });
-  if (withheld !== null) own.push({ name: WITHHELD, value: withheld, color: "--series-2" });
+  if (withheld !== null) own.push({ name: TIME_IGNORED, value: withheld, color: "--series-5" });
   return [...own, ...others];
 }
 
@@ -92,7 +90,7 @@ function metricsTable(metrics) {
   const hasLive = [...metrics.values()].some(({ live }) => live !== null);
   return {
     caption: "Test metrics",
-    columns: ["Metric", "Given", ...(hasLive ? [LIVE] : []), "Withheld", ...references.map(referenceName)],
+    columns: ["Metric", TIME_READ, ...(hasLive ? [LIVE] : []), TIME_IGNORED, ...references.map(referenceName)],
     rows: [...metrics].map(([name, one]) => [
       name,
       formatMetric(one.given),

@@ -24,7 +24,7 @@ export function factList(description, { models, traffic, runs }) {
   const { encoder } = manifest.recommender;
   const { counts } = manifest;
   const data =
-    `${pluralize(counts.events, "event")} of ${pluralize(counts.users, "user")}, ` +
+    `${pluralize(counts.events, "event")} of ${pluralize(counts.users, "customer")}, ` +
     pluralize(counts.items, "item");
   const rows = [
     ["Role", rolesOf(model, traffic).join(", ") || "none"],

@@ -60,7 +60,7 @@ export class ServingCard {
             <div class="take-away"></div>
           </div>
         </div>
-        <p class="note">The versions that recommend to users, and the version that a rollback activates.</p>
+        <p class="note">The versions that recommend to customers, and the version that a rollback activates.</p>
         <dl id="serving" class="pairs facts">${this.#serving ? facts(this.#serving) : nothing}</dl>
         <p id="done" class="note done">${this.#done}</p>`,
       this.#root,
@@ -80,7 +80,7 @@ function facts({ models, traffic, rollbackVersion }) {
       "Challenger",
       traffic.challenger === null
         ? "none"
-        : html`${versionName(traffic.challenger)} serves ${share} of the users in place of the current one`,
+        : html`${versionName(traffic.challenger)} serves ${share} of the customers in place of the current one`,
     ),
     fact(
       "Shadow",
@@ -166,10 +166,10 @@ export async function setTraffic({ models, traffic }) {
         update();
       })}
       <div class="share">
-        <label for="share">Share of the users</label><output for="share">${percents} %</output>
+        <label for="share">Share of the customers</label><output for="share">${percents} %</output>
       </div>
       <input id="share" type="range" min="0" max="100" step="1" .value=${live(String(Math.round(share * 100)))}
-             ?disabled=${challenger === null} aria-valuetext=${`${percents} % of the users`}
+             ?disabled=${challenger === null} aria-valuetext=${`${percents} % of the customers`}
              @input=${({ target }) => {
                share = Number(target.value) / 100;
                update();
@@ -215,8 +215,8 @@ function explainTraffic({ challenger, share, shadow }, current) {
   const inPlace = current === null ? nothing : html`, in place of ${versionName(current)}`;
   const first =
     challenger === null
-      ? "The current version serves all users."
-      : html`${versionName(challenger)} serves ${toPercents(share)} % of the users, always the same
+      ? "The current version serves all customers."
+      : html`${versionName(challenger)} serves ${toPercents(share)} % of the customers, always the same
           ones${inPlace}.`;
   const second =
     shadow === null
@@ -233,7 +233,7 @@ function explainTraffic({ challenger, share, shadow }, current) {
  */
 export function describeTraffic({ challenger, share, shadow }) {
   const parts = [];
-  if (challenger !== null) parts.push(`challenger ${challenger} serves ${formatPercent(share)} of the users`);
+  if (challenger !== null) parts.push(`challenger ${challenger} serves ${formatPercent(share)} of the customers`);
   if (shadow !== null) parts.push(`shadow ${shadow} receives the same requests`);
   return parts.join(", ") || "no challenger, no shadow";
 }

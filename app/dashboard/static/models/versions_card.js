@@ -12,7 +12,7 @@ import {
 } from "../shell/format.js";
 import { html, nothing, render } from "../shell/html.js";
 import { scrollRegion } from "../shell/tables.js";
-import { groupTestMetrics, HEADLINE_REFERENCES, referenceName } from "./data.js";
+import { groupTestMetrics, HEADLINE_REFERENCES, referenceName, TIME_IGNORED } from "./data.js";
 
 /**
  * @typedef {import("./data.js").Description} Description
@@ -81,8 +81,8 @@ export class VersionsCard {
         <th scope="col">Version</th>
         <th scope="col">Trained (UTC)</th>
         <th scope="col">Training data</th>
-        <th scope="col" class="number">${metric} given</th>
-        <th scope="col" class="number">withheld</th>
+        <th scope="col" class="number">${metric}</th>
+        <th scope="col" class="number">${TIME_IGNORED.toLowerCase()}</th>
         ${HEADLINE_REFERENCES.map((name) => html`<th scope="col" class="number">${referenceName(name)}</th>`)}
         <th scope="col" class="number">Questions</th>
         <th scope="col"><span class="visually-hidden">Change</span></th>

@@ -45,3 +45,34 @@ function mixColors(stops) {
     return `rgb(${red}, ${green}, ${blue})`;
   });
 }
+
+/** Colours of actions. Neither orange, which is the point in time everywhere, nor the red beside it. */
+const ACTION_SERIES = [1, 4, 3, 5, 6, 8];
+/** Frequent actions, in the order of the styles; the others have what their name gives. */
+const KNOWN_ACTIONS = ["purchase", "cancel", "view", "cart", "click", "other actions"];
+/** Hatchings. Six colours and seven hatchings share no divisor: there are 42 styles. */
+const ACTION_PATTERNS = ["", "/", "\\", "x", "-", "|", "."];
+
+/**
+ * The style of an action: the same for every item, whatever its other actions are.
+ *
+ * @param {string} name
+ * @returns {{token: string, pattern: string}} the custom property with the colour, and the hatching
+ *   as plotly.js names it
+ */
+export function actionStyle(name) {
+  const known = KNOWN_ACTIONS.indexOf(name);
+  const rest = ACTION_SERIES.length * ACTION_PATTERNS.length - KNOWN_ACTIONS.length;
+  const index = known >= 0 ? known : KNOWN_ACTIONS.length + (hash(name) % rest);
+  return {
+    token: `--series-${ACTION_SERIES[index % ACTION_SERIES.length]}`,
+    pattern: ACTION_PATTERNS[index % ACTION_PATTERNS.length],
+  };
+}
+
+/** A number from a text (FNV-1a, 32 bits). */
+function hash(text) {
+  let sum = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) sum = Math.imul(sum ^ byte, 0x01000193) >>> 0;
+  return sum;
+}

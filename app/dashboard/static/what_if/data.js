@@ -297,7 +297,7 @@ function compareRanks(was, is) {
  * @type {Record<string, string>}
  */
 export const STATUS_LABELS = {
-  later: "after the query time",
+  later: "after the point in time",
   unknown: "unknown to the model",
   ignored: "action not read",
   duplicate: "duplicate",

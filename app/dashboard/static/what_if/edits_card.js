@@ -172,7 +172,7 @@ export class EditsCard {
         <button type="button" class="plain" id="reset" ?disabled=${edits.length === 0}
                 @click=${() => this.#reset()}>Reset</button>
       </div>
-      <p class="note">Changes to the history and to the query time, each of which can be undone.</p>
+      <p class="note">Changes to the history and to the point in time, each of which can be undone.</p>
       <p id="no-edits" class="note" ?hidden=${edits.length > 0}>
         None yet: add an event, or edit those of the history.
       </p>
@@ -207,11 +207,11 @@ export class EditsCard {
 
       <div class="query-time" role="group" aria-labelledby="query-time-label">
         <div class="query-time-row">
-          <label id="query-time-label" for="query-time-field">Query time after (UTC)</label>
+          <label id="query-time-label" for="query-time-field">Point in time after (UTC)</label>
           <input id="query-time-field" type="datetime-local" step="1" max=${LATEST}>
           <span id="since-last" class="note"></span>
         </div>
-        <input id="query-time-slider" type="range" min="0" max="1000" step="1" aria-label="Query time after">
+        <input id="query-time-slider" type="range" min="0" max="1000" step="1" aria-label="Point in time after">
         <div class="ends note"><span id="slider-first"></span><span id="slider-last"></span></div>
         <div class="steps" id="query-time-steps"></div>
       </div>`;
@@ -268,13 +268,13 @@ function describeEdit(edit, name, begin, size) {
     case "action":
       return `Changed the action of ${name} from ${quote(edit.of.action)} to ${quote(edit.action)}`;
     default:
-      return `Moved the query time by ${signed(edit.at - begin)}, to ${formatInstant(edit.at)} UTC`;
+      return `Moved the point in time by ${signed(edit.at - begin)}, to ${formatInstant(edit.at)} UTC`;
   }
 }
 
 /** @type {Record<string, string>} */
 const UNREAD = {
-  later: "lies after the query time: it is not read",
+  later: "lies after the point in time: it is not read",
   unknown: "the model does not know this item: it cannot read the event",
   duplicate: "the history holds this very event already: it counts once",
   old: "the model reads only the most recent events, and has newer ones: this one is not read",

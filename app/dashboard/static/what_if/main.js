@@ -269,7 +269,7 @@ function startTemplate() {
     </p>
     <div class="begin">
       <div class="field">
-        <label for="begin-field">Query time before (UTC)</label>
+        <label for="begin-field">Point in time before (UTC)</label>
         <input id="begin-field" type="datetime-local" step="1" max="9999-12-31T23:59:59"
                .value=${live(time)} @input=${chooseTime}>
         <button type="button" class="plain" id="begin-last" @click=${resetTime}>just after the last event</button>

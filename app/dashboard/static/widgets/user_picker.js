@@ -54,7 +54,7 @@ export class UserPicker {
     this.#render();
     this.#note.textContent =
       users.length === 0
-        ? "No user's id starts with this."
+        ? "No customer's id starts with this."
         : users.length === SHOWN
           ? `The first ${SHOWN}; type to narrow down.`
           : "";

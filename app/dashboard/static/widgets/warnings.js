@@ -11,7 +11,7 @@ const WARNINGS = {
   beyond_training_window:
     "after the training data ends: less reliable",
   history_truncated: "the model reads only the most recent events; older ones were left out",
-  events_after_query_time: "events after the query time were left out",
+  events_after_query_time: "events after the point in time were left out",
 };
 
 /** Which items were added to the model's own; "none" where none were. */
