@@ -4,7 +4,7 @@
 import { describeModel } from "../shell/api.js";
 import { formatCount } from "../shell/format.js";
 import { byId, html, itemName, render } from "../shell/html.js";
-import { announce, showBanner, showServedVersion } from "../shell/page.js";
+import { announce, clearProblem, showBanner, showProblem, showServedVersion } from "../shell/page.js";
 import { ItemSearch } from "../widgets/item_search.js";
 import { fillVersionSelect } from "../widgets/versions.js";
 import {
@@ -24,6 +24,8 @@ import { PopularityCard } from "./popularity_card.js";
 import { RecipientsCard } from "./recipients_card.js";
 
 const SIMILAR = 10;
+/** What says how many dimensions the item vectors have. */
+const MANIFEST = "Version's manifest";
 const NO_MODEL = { response: null, refusal: "No model is published yet; publish one with: kairos publish" };
 
 /** @type {Record<string, any>} */
@@ -76,23 +78,31 @@ function openItem(hint = null) {
   byId("item").hidden = byId("popularity").hidden = byId("recipients").hidden = !isChosen;
   recipientsCard.clear();
   requests.cancel("recipients");
+  showNoSimilar("");
+  popularityCard.showMissing("");
   if (!isChosen) {
     for (const kind of ["item", "similar", "popularity"]) requests.cancel(kind);
     drawMap();
     return;
   }
+  loadItem(hint);
+  loadSimilar();
+  loadPopularity();
+}
+
+/** @param {any} [hint] */
+function loadItem(hint = null) {
+  item = { ...item, refusal: null };
   showItem(hint);
   requests.replace(
     "item",
-    (signal) => settle(readItem(state.item, signal)),
+    (signal) => settle(readItem(state.item, signal), () => loadItem(hint)),
     ({ response, refusal }) => {
       item = { ...item, stored: response, refusal };
       showItem(hint);
       announce(byId("item-heading").textContent);
     },
   );
-  loadSimilar();
-  loadPopularity();
 }
 
 /**
@@ -114,7 +124,7 @@ function loadSimilar() {
     (signal) =>
       requested === null
         ? NO_MODEL
-        : settle(readSimilarItems(state.item, { n: SIMILAR, version: requested }, signal)),
+        : settle(readSimilarItems(state.item, { n: SIMILAR, version: requested }, signal), loadSimilar),
     async ({ response, refusal }) => {
       if (response === null) showNoSimilar(refusal);
       else showSimilar(response);
@@ -127,7 +137,7 @@ function loadSimilar() {
 function loadPopularity() {
   requests.replace(
     "popularity",
-    (signal) => settle(readPopularity(state.item, state.step, signal)),
+    (signal) => settle(readPopularity(state.item, state.step, signal), loadPopularity),
     (popularity) => {
       item = { ...item, popularity };
       return drawPopularity();
@@ -146,7 +156,10 @@ async function drawPopularity() {
 function loadRecipients(query) {
   requests.replace(
     "recipients",
-    (signal) => settle(readRecipients(state.item, { ...query, model_version: version() }, signal)),
+    (signal) =>
+      settle(readRecipients(state.item, { ...query, model_version: version() }, signal), () =>
+        loadRecipients(query),
+      ),
     ({ response, refusal }) => {
       if (response === null) recipientsCard.showMissing(refusal);
       else recipientsCard.show(response);
@@ -162,17 +175,30 @@ function loadMap() {
     (signal) =>
       requested === null
         ? NO_MODEL
-        : settle(
-            Promise.all([readMap(requested, state.items, signal), describeModel(requested, signal)]),
-          ),
+        : settle(readMapWithDimensions(requested, signal), loadMap),
     async ({ response, refusal }) => {
       if (response === null) mapCard.showMissing(refusal);
-      else mapCard.setMap(response[0], response[1].manifest.recommender.encoder.dim ?? null);
-      popularList.show(mapCard.items);
+      else mapCard.setMap(response.map, response.dimensions);
+      popularList.show(mapCard.items, { hasFailed: refusal !== null && typeof refusal !== "string" });
       if (state.item !== null) showItem();
       await drawMap();
     },
   );
+}
+
+/** The map of a version, and the dimensions of its item vectors: null where they are not known. */
+async function readMapWithDimensions(requested, signal) {
+  const described = describeModel(requested, signal).then(
+    ({ manifest }) => {
+      clearProblem(MANIFEST);
+      return manifest.recommender.encoder.dim ?? null;
+    },
+    (error) => {
+      showProblem(error, { part: MANIFEST, retry: loadMap });
+      return null;
+    },
+  );
+  return { map: await readMap(requested, state.items, signal), dimensions: await described };
 }
 
 const drawMap = () => mapCard.draw(state, state.item, item.similar);

@@ -91,7 +91,7 @@ export class MapCard {
   /** Shows why there is no map. */
   showMissing(why) {
     this.#response = null;
-    byId("map-missing").textContent = why;
+    render(why, byId("map-missing"));
     byId("map-missing").hidden = false;
     byId("map-shown").hidden = true;
   }

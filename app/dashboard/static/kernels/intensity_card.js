@@ -4,7 +4,7 @@
 import { call, LatestRequest, readHistory } from "../shell/api.js";
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
 import { DAY, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
-import { byId, html } from "../shell/html.js";
+import { byId, failure, html, nothing, render } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
 import { SeriesLegend, seriesStyles, styleColor } from "../widgets/series.js";
@@ -36,6 +36,8 @@ export class IntensityCard {
   #picker;
   #requests;
   #onDrawn;
+  /** Whether any user has events; null if that is not known. @type {boolean | null} */
+  #hasUsers = null;
   /** The request whose response is shown or in flight, as JSON. */
   #requested = "";
   /** @type {Intensities} */
@@ -50,7 +52,7 @@ export class IntensityCard {
    */
   constructor({ choose, onDrawn }) {
     this.#onDrawn = onDrawn;
-    this.#picker = new UserPicker({ choose, fail: showProblem });
+    this.#picker = new UserPicker({ choose });
     this.#legend = new SeriesLegend(byId("intensity-legend"), {
       choose: (keys) => {
         this.#chosen = keys;
@@ -62,9 +64,15 @@ export class IntensityCard {
     this.#requests = new LatestRequest({
       send: ({ user, version }, signal) => readIntensities(user, version, signal),
       show: (response, { user }) => this.#show(response, user),
-      fail: (error) => {
-        this.#requested = "";
-        showProblem(error);
+      fail: (error, { user, version }) => {
+        this.#clearFigure();
+        const retry = () => {
+          this.#requested = "";
+          this.load(user, version);
+        };
+        render(failure(error.message, retry), byId("intensity-note"));
+        // Once no request is in flight.
+        Promise.resolve().then(this.#onDrawn);
       },
       pause: 0,
     });
@@ -78,11 +86,19 @@ export class IntensityCard {
   /**
    * Lists the users.
    *
-   * @returns {Promise<string | null>} the id of the first user
+   * @param {() => void} retry called by a button if that fails
+   * @returns {Promise<string | null>} the id of the first user; null if there is none, or it is not known
    */
-  async open() {
-    const users = await this.#picker.open();
-    return users[0]?.user_id ?? null;
+  async open(retry) {
+    const users = await this.#picker.open(retry);
+    this.#hasUsers = users === null ? null : users.length > 0;
+    return users?.[0]?.user_id ?? null;
+  }
+
+  /** Says why no user is chosen. */
+  showNoUser() {
+    const note = this.#hasUsers === false ? "No user has events yet; send some to /v1/events." : "";
+    render(note, byId("intensity-note"));
   }
 
   /**
@@ -97,6 +113,8 @@ export class IntensityCard {
     this.#requested = requested;
     this.#picker.select(user);
     byId("intensity-user").textContent = user;
+    this.#clearFigure();
+    render(nothing, byId("intensity-note"));
     this.#requests.cancel();
     this.#requests.request({ user, version });
   }
@@ -105,7 +123,12 @@ export class IntensityCard {
   clear() {
     this.#requests.cancel();
     this.#requested = "";
+    this.#clearFigure();
+  }
+
+  #clearFigure() {
     this.#shown = NOTHING;
+    byId("intensity-figure").hidden = true;
   }
 
   /**
@@ -123,9 +146,8 @@ export class IntensityCard {
     );
     const isEmpty = groups.length === 0;
     byId("intensity-figure").hidden = isEmpty;
-    byId("intensity-note").textContent = isEmpty
-      ? `${user} has no event that this model reads, so there are no intensities.`
-      : "";
+    const note = isEmpty ? `${user} has no event that this model reads, so there are no intensities.` : "";
+    render(note, byId("intensity-note"));
     this.#draw();
   }
 

@@ -1,10 +1,10 @@
 // @ts-check
 /** The Overview page: health, the served version beside its baselines, customers, latest changes. */
 
-import { call, describeModel, listModels } from "../shell/api.js";
-import { byId, html, render } from "../shell/html.js";
-import { showBanner, showBusy, showVersion } from "../shell/page.js";
-import { showChanging, showLatest, showReadiness, showServing } from "./cards.js";
+import { call, describeModel } from "../shell/api.js";
+import { byId, failure, html, render } from "../shell/html.js";
+import { showBanner, showBusy, showServedVersion } from "../shell/page.js";
+import { showChanging, showLatest, showReadiness, showRun, showServing } from "./cards.js";
 
 const CUSTOMERS = 12;
 const CHANGES = 6;
@@ -12,7 +12,7 @@ const CHANGES = 6;
 // Links to a customer led here before the page had a file of its own.
 if (/[#&](user|history)=/.test(location.hash)) location.replace(`customers.html${location.hash}`);
 
-/** Shows a card, or why it cannot be shown; the other cards are shown all the same. */
+/** Shows a part of a card, or why it cannot be shown; the others are shown all the same. */
 async function fill(id, load, show) {
   const content = byId(`${id}-content`);
   render(html`<p class="note">Loading…</p>`, content);
@@ -20,37 +20,17 @@ async function fill(id, load, show) {
     render(show(await load()), content);
   } catch (error) {
     const retry = () => fill(id, load, show);
-    render(
-      html`<p class="refusal">${error.message}</p>
-        <div class="buttons"><button type="button" @click=${retry}>Try again</button></div>`,
-      content,
-    );
+    render(html`<p class="refusal">${failure(error.message, retry)}</p>`, content);
   }
 }
 
-/** @returns {Promise<any>} null where the service does not answer */
-async function readReadiness() {
-  try {
-    return await (await fetch(new URL("../health/ready", document.baseURI))).json();
-  } catch {
-    return null;
-  }
-}
+/** Reads which parts are ready: 503 where one is not. */
+const readReadiness = () => call("health/ready", { usable: 503 });
 
 async function readServing() {
-  const models = await listModels();
-  const served = models.find((model) => model.is_serving);
-  showVersion(served?.version ?? "none");
+  const served = (await showServedVersion()).find((model) => model.is_serving);
   if (served === undefined) return null;
   return { served, manifest: (await describeModel(served.version)).manifest };
-}
-
-async function readLatest() {
-  const [{ changes }, { runs }] = await Promise.all([
-    call("v1/models/changes", { query: { limit: CHANGES } }),
-    call("v1/training-runs", { query: { limit: 1 } }),
-  ]);
-  return { changes, run: runs[0] ?? null };
 }
 
 async function start() {
@@ -59,7 +39,8 @@ async function start() {
     fill("service", readReadiness, showReadiness),
     fill("serving", readServing, showServing),
     fill("changing", () => call("v1/overview/changes", { query: { n: CUSTOMERS } }), showChanging),
-    fill("latest", readLatest, showLatest),
+    fill("run", () => call("v1/training-runs", { query: { limit: 1 } }), showRun),
+    fill("latest", () => call("v1/models/changes", { query: { limit: CHANGES } }), showLatest),
   ]);
   showBusy(false);
 }

@@ -3,8 +3,7 @@
 
 import { call } from "../shell/api.js";
 import { formatDuration, formatInstant, pluralize, SECOND } from "../shell/format.js";
-import { byId, html, nothing, render } from "../shell/html.js";
-import { showProblem } from "../shell/page.js";
+import { byId, failure, html, nothing, render } from "../shell/html.js";
 import { ALL } from "./chart.js";
 
 /**
@@ -99,7 +98,7 @@ export class ExamplesCard {
 
   #clear() {
     this.#inFlight?.abort();
-    byId("examples-note").textContent = "";
+    render(nothing, byId("examples-note"));
     render(nothing, byId("examples-found"));
   }
 
@@ -122,7 +121,9 @@ export class ExamplesCard {
       });
       if (this.#inFlight === controller) show(response, label, bounds);
     } catch (error) {
-      if (this.#inFlight === controller) showProblem(error);
+      if (this.#inFlight === controller) {
+        render(failure(error.message, () => this.#find()), byId("examples-note"));
+      }
     }
   }
 }
@@ -131,9 +132,10 @@ const describeBounds = ({ least, most }) => `${formatDuration(least)} to ${forma
 
 function show({ users, searched_users: searched }, label, bounds) {
   const found = users.length === 0 ? "None" : pluralize(users.length, "example");
-  byId("examples-note").textContent =
+  const note =
     `${found} among ${pluralize(searched, "customer")} with the latest events: ${label}, ` +
     `${describeBounds(bounds)} since the last event.`;
+  render(note, byId("examples-note"));
   render(
     users.map(
       ({ user_id: user, query_time: queryTime, last_event_at: last }) => html`<li>

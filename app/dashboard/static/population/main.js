@@ -73,8 +73,17 @@ async function load(change, { isNavigation = false } = {}) {
     clearProblem();
     show();
   } catch (error) {
-    showProblem(error);
+    hide();
+    showProblem(error, { retry: () => load({}) });
   }
+}
+
+/** Hides the curves of the versions that were chosen before. */
+function hide() {
+  descriptions = [null, null];
+  byId("pictures").hidden = byId("examples").hidden = true;
+  legend.show([], []);
+  byId("legend-note").textContent = "";
 }
 
 /** Applies a change that needs no request. */
@@ -230,16 +239,21 @@ function listen() {
   });
 }
 
-async function start() {
-  showBanner();
-  showControls();
-  listen();
+async function open() {
   try {
     await versions.open();
     await load({});
   } catch (error) {
-    showProblem(error);
+    hide();
+    showProblem(error, { retry: open });
   }
+}
+
+function start() {
+  showBanner();
+  showControls();
+  listen();
+  open();
 }
 
 start();

@@ -15,6 +15,7 @@
  * @typedef {object} Ranking response of `POST /v1/rankings`
  * @property {RankedItem[]} items
  * @property {string | null} fallback
+ * @property {Error} [failure] why the items are missing
  *
  * @typedef {object} Model the part of `GET /v1/models/{version}` that this page reads
  * @property {string} version
@@ -53,7 +54,7 @@
  * @typedef {import("./edits.js").Side} Side
  */
 
-import { call, describeModel, readHistory } from "../shell/api.js";
+import { call, describeModel, Problem, readHistory } from "../shell/api.js";
 import { formatCount, pluralize } from "../shell/format.js";
 import { queryTimeSpan } from "../widgets/query_time.js";
 import { eventKey, isLater } from "./edits.js";
@@ -182,7 +183,7 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
       if (item_ids.length === 0) return { items: [], fallback: null };
       const query_time = fromMilliseconds(queryTime);
       const body = { history: toBody(events), query_time, item_ids, model_version: version };
-      return post("v1/rankings", body, signal);
+      return post("v1/rankings", body, signal).catch(toMissingRanking);
     }),
   );
   const [before, after] = sides.map((side, index) => ({
@@ -192,6 +193,16 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
   }));
   return { model, before, after };
 }
+
+/** A ranking without items: the lists are shown without scores. */
+function toMissingRanking(/** @type {Error} */ error) {
+  if (!(error instanceof Problem)) throw error;
+  return { items: [], fallback: null, failure: error };
+}
+
+/** Why scores are missing; null where they are not. */
+export const scoresFailure = (/** @type {Comparison} */ { before, after }) =>
+  before.ranking.failure ?? after.ranking.failure ?? null;
 
 /**
  * The events of one side that go into its requests: none after the query time, each event once, the
@@ -247,7 +258,7 @@ export function compareItems({ before, after }) {
  * @param {{before: Response, after: Response}} comparison
  */
 export const hasScores = ({ before, after }) =>
-  before.ranking.fallback === null && after.ranking.fallback === null;
+  [before.ranking, after.ranking].every(({ fallback, failure }) => fallback === null && !failure);
 
 /** @param {Sweep} sweep */
 const listTopItems = (sweep) => sweep.instants[0].items;
