@@ -39,6 +39,9 @@ import { WhyCard } from "./why_card.js";
 
 /** Milliseconds the query time rests before the link and the reasons follow. */
 const REST = 200;
+/** Parts of the page that may fail alone. */
+const COMPARED = "The compared version";
+const VERSIONS = "Published versions";
 
 let state = LINK.read();
 /** @type {import("./data.js").Span | null} */
@@ -92,10 +95,11 @@ const sweeps = new LatestRequest({
 const otherSweeps = new LatestRequest({
   send: requestSweep,
   show: (answer, { instants }) => {
+    clearProblem(COMPARED);
     otherSweep = remember(new Sweep(answer, instants));
     showAll();
   },
-  fail: (error) => fail(error),
+  fail: (error) => showProblem(error, { part: COMPARED, retry: request }),
 });
 
 const reasons = new LatestRequest({
@@ -105,7 +109,10 @@ const reasons = new LatestRequest({
     showBusy(false);
     measureOnce("kairos-all-charts");
   },
-  fail: (error) => fail(error),
+  fail: (error) => {
+    why.fail(error.message, () => reasons.request(state));
+    showBusy(false);
+  },
 });
 
 function save(update, { isNavigation = false } = {}) {
@@ -116,7 +123,9 @@ function save(update, { isNavigation = false } = {}) {
 /** Shows an error with a button that tries again; the cards are empty, not those of another customer. */
 function fail(error) {
   player.enable(false);
-  showProblem(error, { retry: () => open({}, { isNavigation: false }) });
+  sweep = otherSweep = null;
+  showAll();
+  showProblem(error, { retry: openState });
 }
 
 /** Opens the history of the state, with a change of it. */
@@ -148,7 +157,9 @@ function request() {
   const instants = listInstants();
   if (sweep === null) sweeps.request({ state, instants: [state.query_time], isFirst: true });
   else sweeps.request({ state, instants });
-  if (state.compare_version === null) otherSweep = null;
+  otherSweep = null;
+  clearProblem(COMPARED);
+  if (state.compare_version === null) otherSweeps.cancel();
   else otherSweeps.request({ state: { ...state, model_version: state.compare_version }, instants });
 }
 
@@ -414,6 +425,11 @@ function followLink() {
   isSelecting = state.from !== null;
   showSelecting();
   showControls();
+  openState();
+}
+
+/** Opens the history of the state; without one, that of the first customer. */
+function openState() {
   if (state.user !== null || state.history !== null) open({}, { isNavigation: false });
   else openFirst();
 }
@@ -457,7 +473,7 @@ function listen() {
   document.addEventListener("kairos:model-changed", (event) => {
     if (state.model_version !== null || span === null) return;
     event.preventDefault();
-    loadModels().then(request, fail);
+    loadModels().then(request);
   });
   addEventListener("popstate", followLink);
   addEventListener("resize", alignSlider);
@@ -485,21 +501,22 @@ async function start() {
   });
   followLink();
   new PasteDialog(openPasted);
-  try {
-    await loadModels();
-    if (sweep !== null) showAll();
-  } catch (error) {
-    showProblem(error);
-  }
+  loadModels();
 }
 
-/** Loads the published versions, and when each began to serve. */
+/** Loads the published versions, and when each began to serve; the page can do without them. */
 async function loadModels() {
-  models = await listModels();
-  showControls();
-  swaps = (await loadSwaps())
-    .filter(({ version }) => version)
-    .map(({ at, version }) => ({ at: Date.parse(at), version }));
+  try {
+    models = await listModels();
+    showControls();
+    swaps = (await loadSwaps())
+      .filter(({ version }) => version)
+      .map(({ at, version }) => ({ at: Date.parse(at), version }));
+    clearProblem(VERSIONS);
+  } catch (error) {
+    showProblem(error, { part: VERSIONS, retry: loadModels });
+  }
+  if (sweep !== null) showAll();
 }
 
 start();
