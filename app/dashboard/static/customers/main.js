@@ -207,6 +207,7 @@ function view() {
     user: state.history === null ? state.user : null,
     swaps,
     nameOf,
+    storedEvents: span?.events ?? null,
   };
 }
 

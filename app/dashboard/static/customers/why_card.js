@@ -181,6 +181,8 @@ export class WhyCard {
       this.#isTesting = false;
       this.show(/** @type {View} */ (this.#view));
     };
+    const { sweep, index } = /** @type {View} */ (this.#view);
+    if (sweep.at(index).history_used === 0) return nothing;
     const tested = this.#tested;
     if (tested === null || tested.itemId !== itemId) {
       return html`<p><button id="leave-out" type="button" class="plain" ?disabled=${this.#isTesting} @click=${test}

@@ -6,7 +6,7 @@ import { formatCount } from "../shell/format.js";
 import { byId, html, itemName, render } from "../shell/html.js";
 import { announce, clearProblem, showBanner, showProblem, showServedVersion } from "../shell/page.js";
 import { ItemSearch } from "../widgets/item_search.js";
-import { fillVersionSelect } from "../widgets/versions.js";
+import { describeMissing, fillVersionSelect } from "../widgets/versions.js";
 import {
   ConcurrentRequests,
   LINK,
@@ -24,7 +24,7 @@ import { PopularityCard } from "./popularity_card.js";
 import { RecipientsCard } from "./recipients_card.js";
 
 const SIMILAR = 10;
-/** What says how many dimensions the item vectors have. */
+/** What says how many item vectors there are, and of how many dimensions. */
 const MANIFEST = "Version's manifest";
 const NO_MODEL = { response: null, refusal: "No model is published yet; publish one with: kairos publish" };
 
@@ -175,10 +175,10 @@ function loadMap() {
     (signal) =>
       requested === null
         ? NO_MODEL
-        : settle(readMapWithDimensions(requested, signal), loadMap),
+        : settle(readMapWithVectors(requested, signal), loadMap),
     async ({ response, refusal }) => {
       if (response === null) mapCard.showMissing(refusal);
-      else mapCard.setMap(response.map, response.dimensions);
+      else mapCard.setMap(response.map, response.vectors);
       popularList.show(mapCard.items, { hasFailed: refusal !== null && typeof refusal !== "string" });
       if (state.item !== null) showItem();
       await drawMap();
@@ -186,19 +186,20 @@ function loadMap() {
   );
 }
 
-/** The map of a version, and the dimensions of its item vectors: null where they are not known. */
-async function readMapWithDimensions(requested, signal) {
+/** The map of a version, and its item vectors: how many, and their dimensions; null if not known. */
+async function readMapWithVectors(requested, signal) {
   const described = describeModel(requested, signal).then(
     ({ manifest }) => {
       clearProblem(MANIFEST);
-      return manifest.recommender.encoder.dim ?? null;
+      const { items, encoder } = manifest.recommender;
+      return { count: items, dimensions: encoder.dim ?? null };
     },
     (error) => {
       showProblem(error, { part: MANIFEST, retry: loadMap });
       return null;
     },
   );
-  return { map: await readMap(requested, state.items, signal), dimensions: await described };
+  return { map: await readMap(requested, state.items, signal), vectors: await described };
 }
 
 const drawMap = () => mapCard.draw(state, state.item, item.similar);
@@ -221,12 +222,10 @@ function reloadMap(update) {
 }
 
 function showControls() {
-  const shown = fillVersionSelect(byId("version"), models, state.model_version);
-  const isOther = state.model_version !== null && state.model_version !== shown;
-  byId("version-note").hidden = !isOther;
-  byId("version-note").textContent = isOther
-    ? `Version ${state.model_version} is not published, or cannot be read; another one is shown.`
-    : "";
+  fillVersionSelect(byId("version"), models, state.model_version);
+  const missing = describeMissing(models, { version: state.model_version });
+  byId("version-note").hidden = missing === "";
+  byId("version-note").textContent = missing;
   const sizes = [...new Set([...MAP_SIZES, state.items])].sort((one, other) => one - other);
   render(
     sizes.map((size) => html`<option value=${size}>${formatCount(size)}</option>`),

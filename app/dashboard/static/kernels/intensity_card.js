@@ -3,7 +3,7 @@
 
 import { call, LatestRequest, readHistory } from "../shell/api.js";
 import { Chart, cssColor, escapeText } from "../shell/chart.js";
-import { DAY, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
+import { DAY, formatCount, formatInstant, formatMetric, pluralize, SECOND } from "../shell/format.js";
 import { byId, failure, html, nothing, render } from "../shell/html.js";
 import { showProblem } from "../shell/page.js";
 import { showAsTable } from "../shell/tables.js";
@@ -15,6 +15,7 @@ import { UserPicker } from "../widgets/user_picker.js";
  * @property {string[] | null} groups names; null if the history has no event that the model reads
  * @property {{at: number, intensities: number[] | null}[]} instants milliseconds, and one per group
  * @property {number[]} events milliseconds, distinct
+ * @property {string} limit a sentence if older events are not among them
  *
  * @typedef {{name: string, key: string}} Group `key` is its index, as text
  */
@@ -24,7 +25,7 @@ const PIXELS_PER_DATE = 100;
 const MARKER_SPACING = 40;
 
 /** @type {Intensities} */
-const NOTHING = { groups: null, instants: [], events: [] };
+const NOTHING = { groups: null, instants: [], events: [], limit: "" };
 
 /** Whether a version has intensities: its encoder modulates attention. */
 export const hasIntensities = (description) =>
@@ -168,12 +169,12 @@ export class IntensityCard {
   }
 
   #draw() {
-    const { instants, events } = this.#shown;
+    const { instants, events, limit } = this.#shown;
     const groups = this.#chosenGroups;
     const styles = this.#styles;
     byId("intensity-caption").textContent =
       `Per day, of the last block, averaged over heads; at ${pluralize(instants.length, "instant")}. ` +
-      `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.`;
+      `Ticks on the axis are the ${pluralize(events.length, "instant")} with events.${limit}`;
     showAsTable(byId("intensity-table"), {
       caption: "Intensities by instant",
       columns: ["Instant (UTC)", ...groups.map((group) => group.name)],
@@ -253,9 +254,13 @@ const LONGEST_HISTORY = 1000;
  * @returns {Promise<Intensities>} without instants if the user has no event
  */
 async function readIntensities(user, version, signal) {
-  const history = await readHistory(user, LONGEST_HISTORY, signal);
+  const { events: history, stored } = await readHistory(user, LONGEST_HISTORY, signal);
   const events = [...new Set(history.map((event) => Date.parse(event.timestamp)))];
-  if (events.length === 0) return { groups: null, instants: [], events };
+  const limit =
+    history.length < stored
+      ? ` From the newest ${formatCount(history.length)} of ${formatCount(stored)} stored events on.`
+      : "";
+  if (events.length === 0) return { groups: null, instants: [], events, limit };
   const body = {
     user_id: user,
     model_version: version,
@@ -266,7 +271,7 @@ async function readIntensities(user, version, signal) {
     at: Date.parse(at),
     intensities,
   }));
-  return { groups: response.groups, instants, events };
+  return { groups: response.groups, instants, events, limit };
 }
 
 const EVEN_INSTANTS = 280;

@@ -20,7 +20,7 @@ async function fill(id, load, show) {
     render(show(await load()), content);
   } catch (error) {
     const retry = () => fill(id, load, show);
-    render(html`<p class="refusal">${failure(error.message, retry)}</p>`, content);
+    render(html`<p>${failure(error.message, retry)}</p>`, content);
   }
 }
 

@@ -107,10 +107,15 @@ export async function listUsers(prefix, limit, signal) {
   return (await call("v1/users", { query: { limit, prefix }, signal })).users;
 }
 
-/** A user's newest stored events, oldest first. */
+/**
+ * A user's newest stored events, oldest first, and how many are stored.
+ *
+ * @returns {Promise<{events: any[], stored: number}>}
+ */
 export async function readHistory(userId, limit, signal) {
   const path = `v1/users/${encodeURIComponent(userId)}`;
-  return (await call(path, { query: { limit }, signal })).events.reverse();
+  const { events, stored_events: stored } = await call(path, { query: { limit }, signal });
+  return { events: events.reverse(), stored };
 }
 
 /** The published versions, newest first. */

@@ -23,7 +23,7 @@ export const byId = (id) => document.getElementById(id);
  * @param {(() => void) | null} retry null for no button
  */
 export const failure = (message, retry) =>
-  html`${message}${
+  html`<span class="refusal">${message}</span>${
     retry === null ? nothing : html` <button type="button" class="plain" @click=${retry}>Try again</button>`
   }`;
 

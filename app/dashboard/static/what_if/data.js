@@ -71,18 +71,24 @@ const MOST_CACHED = 40;
  * @returns {Promise<EditableHistory>}
  */
 export async function loadHistory(user, signal) {
-  const stored = (await readHistory(user, LONGEST_HISTORY, signal)).map((event) => ({
+  const history = await readHistory(user, LONGEST_HISTORY, signal);
+  const newest = history.events.map((event) => ({
     itemId: event.item_id,
     action: event.action,
     at: toUtc(event.timestamp),
   }));
-  const events = [...new Map(stored.map((event) => [eventKey(event), event])).values()];
-  const notes = [`${pluralize(events.length, "stored event")}.`];
-  if (events.length < stored.length) {
-    notes.push("Events with the same item, instant and action count once here, as in any request.");
-  }
-  if (stored.length === LONGEST_HISTORY) {
-    notes.push(`Only the newest ${formatCount(LONGEST_HISTORY)} are used, before and after the edits.`);
+  const events = [...new Map(newest.map((event) => [eventKey(event), event])).values()];
+  const notes = [
+    newest.length < history.stored
+      ? `Only the newest ${formatCount(newest.length)} of ${pluralize(history.stored, "stored event")} are used, ` +
+        "before and after the edits."
+      : `${pluralize(newest.length, "stored event")}.`,
+  ];
+  if (events.length < newest.length) {
+    notes.push(
+      "Events with the same item, instant and action count once, as in any request: " +
+        `${pluralize(events.length, "event")} remain${events.length === 1 ? "s" : ""}.`,
+    );
   }
   const span = queryTimeSpan(events.map(({ at }) => ({ at: toMilliseconds(at) })));
   return { events, titles: new Map(), span, actions: actionsOf(events), note: notes.join(" ") };

@@ -242,7 +242,7 @@ async function open(/** @type {object} */ changes, { isNavigation = true } = {})
   editsCard.begin(history.actions);
   queryTime.setSpan(history.span);
   queryTime.show(endTime());
-  fillVersionSelect(versionSelect(), models, state.model_version);
+  fillVersions();
   update();
 }
 
@@ -315,17 +315,23 @@ function listen() {
     else {
       state = linked;
       lastEdited = null;
-      fillVersionSelect(versionSelect(), models, state.model_version);
+      fillVersions();
       queryTime.show(endTime());
       update();
     }
   });
 }
 
+/** Lists the versions; one that is not published is none of them, so that each can be chosen. */
+function fillVersions() {
+  const { model_version: linked } = state;
+  if (fillVersionSelect(versionSelect(), models, linked) !== linked && linked !== null) versionSelect().value = "";
+}
+
 function listModels() {
   const list = async () => {
     models = await showServedVersion();
-    fillVersionSelect(versionSelect(), models, state.model_version);
+    fillVersions();
   };
   listing ??= list().catch((error) => {
     listing = null;
