@@ -5,7 +5,7 @@ import { CanvasChart } from "../shell/canvas_chart.js";
 import { liftColor } from "../shell/colors.js";
 import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, html, render } from "../shell/html.js";
-import { showAsTable } from "../shell/tables.js";
+import { MOST_ROWS, showAsTable } from "../shell/tables.js";
 import { AXIS_PIXELS, buildRows, fitRows, formatLift, paintMoving, paintRows } from "./basket_rows.js";
 import { formatLongDay } from "./time_scale.js";
 
@@ -200,6 +200,8 @@ export class BasketsCard {
     }
     byId("baskets-table").hidden = false;
     const { rows } = this.table();
+    // What is read comes first where not every row is shown.
+    if (rows.length > MOST_ROWS) rows.sort((one, other) => Number(one.weight === null) - Number(other.weight === null));
     showAsTable(byId("baskets-table"), {
       caption: "Events with their share of the attention",
       columns: ["Event (UTC)", "Item", "Action", "Share of the attention", "Times its even share"],
