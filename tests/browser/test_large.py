@@ -18,8 +18,8 @@ READ = 50
 """Events that the model reads, the latest."""
 MOST_ROWS = 500
 """Rows of a table behind a chart."""
-FEW = 200
-"""Items, where their number does not matter."""
+FEW = 2000
+"""Items: more than one request ranks, though not many."""
 
 
 @contextmanager
@@ -81,6 +81,7 @@ def test_what_if_says_how_many_events_are_used(
 def _expect_newest_events(page: Page) -> None:
     expect(page.locator("#history-note")).to_contain_text("newest 1,000 of 10,000 stored events")
     expect(page.locator("#inputs-before")).to_contain_text(f"{READ} of 1,000 events read")
+    expect(page.locator("#compared-items .is-score")).to_have_text([re.compile(r"\d")] * 10)
     listed = page.locator(f"#user-list [value={USER}]")
     expect(listed).to_contain_text("1,000 events or more")
 

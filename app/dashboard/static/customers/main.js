@@ -438,6 +438,7 @@ function openState() {
 /** Opens the first customer, so that there is something to see. */
 async function openFirst() {
   try {
+    showAll();
     const [first] = await listUsers("", 1);
     if (first !== undefined) {
       open({ user: first.user_id }, { isNavigation: false });
@@ -509,6 +510,7 @@ async function start() {
 async function loadModels() {
   try {
     models = await listModels();
+    if (sweep === null) showVersion(models.find((model) => model.is_serving)?.version ?? "none");
     showControls();
     swaps = (await loadSwaps())
       .filter(({ version }) => version)

@@ -1,7 +1,7 @@
 // @ts-check
 /** The card of reasons: why an item is recommended, or what is in a basket. */
 
-import { formatInstant, formatPercent, pluralize } from "../shell/format.js";
+import { formatCount, formatInstant, formatPercent, pluralize } from "../shell/format.js";
 import { byId, failure, html, itemLink, itemName, nothing, render } from "../shell/html.js";
 import { fromMilliseconds, toCompact } from "../what_if/exact_instants.js";
 import { formatLift } from "./basket_rows.js";
@@ -194,7 +194,11 @@ export class WhyCard {
     const effects = [...attention.left_out].sort((one, other) => Math.abs(other.occlusion) - Math.abs(one.occlusion));
     const most = Math.max(...effects.map(({ occlusion }) => Math.abs(occlusion)), 1e-9);
     return html`<p class="note">Left out, a basket lowers the score by more (+) or less (−) than leaving out
-        any basket does. ${NOTES[attention.faithfulness_note] ?? ""}</p>
+        any basket does. ${NOTES[attention.faithfulness_note] ?? ""} ${
+          effects.length > LEFT_OUT
+            ? `The ${LEFT_OUT} with the largest effects of ${formatCount(effects.length)} left out.`
+            : nothing
+        }</p>
       <table class="contributions effects" aria-label="Change of the score without each basket">
         ${COLUMNS}<tbody>${effects.slice(0, LEFT_OUT).map(
           ({ timestamp, events, occlusion }) => html`<tr>

@@ -40,7 +40,7 @@ export class PopularList {
   #note(found, isFiltered) {
     const all = `the ${pluralize(this.#items.length, "item")} on the map`;
     if (this.#hasFailed) return "The items on the map are listed here once it is loaded.";
-    if (this.#items.length === 0) return "This model has no map, so there are no items to list.";
+    if (this.#items.length === 0) return "There is no map, so there are no items to list.";
     if (found === 0) return `None of ${all} matches; the search above covers every stored item.`;
     if (found <= MOST_ROWS) return `${pluralize(found, "item")} of ${all}.`;
     return `The first ${MOST_ROWS} of ${isFiltered ? pluralize(found, "item") : all}.`;

@@ -183,7 +183,8 @@ export async function compareHistories({ rows, begin, end, n, exclude_seen, vers
     ...sides.map(requestSweep),
   ]);
   const recommended = sweeps.flatMap((sweep) => listTopItems(sweep).map((item) => item.item_id));
-  const item_ids = [...new Set([...recommended, ...alsoRank])].sort().slice(0, MOST_RANKED);
+  // Sorted, so that equal sets are equal requests; those that need a score come first.
+  const item_ids = [...new Set([...recommended, ...alsoRank])].slice(0, MOST_RANKED).sort();
   const rankings = await Promise.all(
     sides.map(({ events, queryTime }) => {
       if (item_ids.length === 0) return { items: [], fallback: null };

@@ -64,7 +64,9 @@ export class UserPicker {
     this.#render();
     const note =
       users.length === 0
-        ? "No user's id starts with this."
+        ? byId("user-search").value === ""
+          ? "No user has events yet; send some to /v1/events."
+          : "No user's id starts with this."
         : users.length === SHOWN
           ? `The first ${SHOWN}; type to narrow down.`
           : "";
